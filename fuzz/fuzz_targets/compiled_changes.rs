@@ -4,6 +4,7 @@ mod predict;
 
 use std::sync::Arc;
 
+use flowcast::trace::folded::{Folded, Part};
 use flowcast::trace::{Trace, compiled};
 
 /// Blocking and non-blocking collectives, messages of both kinds, a file and a window.
@@ -12,10 +13,22 @@ const PROGRAM: &[u8] = b"#DIMEMAS:\"c\":0:3(1,1,1),2\nd:1:1:3:0:1:2\nd:1:2:2:0:2
 10:1:0:7:1:0:0:8:8:1\n3:1:0:0:-1:80:7:1:1\n3:1:0:0:-1:80:7:1:2\n\
 10:2:0:7:1:0:0:8:8:1\n10:2:0:7:2:0:0:8:8:0\n10:2:0:7:2:0:0:0:0:2\n";
 
-// Three bytes change one place of a valid file: where (two of them), and by what the byte is flipped. The checksum is made
-// to fit again.
-libfuzzer_sys::fuzz_target!(|changes: &[u8]| {
-    let trace = flowcast::read_text("c", PROGRAM).expect("the program is well formed");
+/// The program, or a loop over it.
+fn trace(is_loop: bool) -> Trace {
+    match flowcast::read_text("c", PROGRAM).expect("the program is well formed") {
+        Trace::Program(program) if is_loop => {
+            let parts = vec![Part::Once(program.clone()), Part::Loop(5, vec![Part::Once(program)])];
+            Trace::Folded(Folded::new(parts).expect("the parts are alike"))
+        }
+        program => program,
+    }
+}
+
+// The first byte says whether there is a loop. Three bytes change one place of a valid file: where (two of them), and by what
+// the byte is flipped. The checksum is made to fit again.
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let Some((first, changes)) = input.split_first() else { return };
+    let trace = trace(first & 1 == 1);
     let mut file = compiled::parts(&trace).concat();
     let behind = file.len() - 32;
     for change in changes.chunks_exact(3) {

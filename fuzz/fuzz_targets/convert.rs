@@ -24,6 +24,9 @@ libfuzzer_sys::fuzz_target!(|rest: &[u8]| {
     if convert::goal(&program, &mut text).is_ok() {
         read_back(text);
     }
+    if convert::needs_messages(&program) {
+        return;
+    }
     let blocking = convert::with_blocking_collectives(&program);
     let program = blocking.as_ref().map_or(&program, |(program, _)| program);
     let (tables, mut text) = (Tables::new(program), Vec::new());

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use flowcast::model::builtin;
+use flowcast::model::sharing::model::Model;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::read::OpenPart;
 use flowcast::trace::{Program, ReadOptions, Trace, read};
 use flowcast::units::Rank;
-use flowcast::{Collectives, Options, Outputs, Prepared};
+use flowcast::{Collectives, Contention, Options, Outputs, Prepared};
 
 /// Reads the start that makes the format known with the rest that the fuzzer chose, and replays.
 pub fn predict(start: &[u8], rest: &[u8]) {
@@ -23,9 +24,20 @@ pub fn predict_with(bytes: Vec<u8>, open: OpenPart<'_>) {
     }
 }
 
+/// Bytes of a program that is unrolled here.
+const MOST_UNFOLDED: u64 = 1 << 16;
+
 /// Replays on a network, with collectives by formula and as messages.
 pub fn replay(trace: &Trace) {
     let network = builtin::network("gige-tcp").expect("the network is built in");
+    if let Trace::Folded(folded) = trace {
+        // A few bytes may ask for more iterations than there is time for.
+        if folded.unfolded_bytes() > MOST_UNFOLDED {
+            return;
+        }
+        let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+        let _ = flowcast::predict(trace, &network, &options);
+    }
     for collectives in [Collectives::Formula, Collectives::OpenMpi, Collectives::Mpich] {
         let options = Options { collectives, ..Options::default() };
         let outputs = Outputs { view: true, explanation: true, journal: None };

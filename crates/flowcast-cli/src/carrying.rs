@@ -53,24 +53,35 @@ impl WhereArgs {
 
     /// What carries between the hosts of a launcher, and these.
     pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Means<'static>, Vec<String>)> {
-        let words: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
-        let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
         if self.over() == Over::Tcp {
-            let session = TcpSession::with_launcher(&words, nodes, self.via, &self.token)?;
+            let session = self.by_tcp(launcher)?;
             let hosts = session.names();
             return Ok((Means::Hosts(Box::new(session)), hosts));
         }
         if self.via.is_some() {
             bail!("--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that");
         }
-        let (session, hosts) = MpiSession::with_launcher(&words, nodes)?;
+        let (session, hosts) = MpiSession::with_launcher(&words(launcher), self.nodes())?;
         Ok((Means::Mpi(Box::new(session)), hosts))
+    }
+
+    /// Ranks of a launcher that talk by TCP.
+    pub(crate) fn by_tcp(&self, launcher: &str) -> Result<TcpSession> {
+        TcpSession::with_launcher(&words(launcher), self.nodes(), self.via, &self.token)
+    }
+
+    fn nodes(&self) -> NodeOf {
+        if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host }
     }
 
     /// What carries the messages.
     pub(crate) fn over(&self) -> Over {
         self.over.unwrap_or(if self.launcher.is_some() { Over::Mpi } else { Over::Tcp })
     }
+}
+
+fn words(launcher: &str) -> Vec<String> {
+    launcher.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The transport of the flows.

@@ -7,6 +7,7 @@
 //! pipe, a device, /dev/stdout) is written to as it is.
 
 mod declare;
+pub(crate) mod inputs;
 mod place;
 
 use std::collections::BTreeSet;
@@ -14,30 +15,16 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 use tempfile::{NamedTempFile, TempPath};
 
 pub(crate) use self::declare::{Output, declare};
+pub(crate) use self::inputs::note_read;
+use self::inputs::was_read;
 use self::place::{Place, folder_of};
 use crate::input_maps;
 use crate::interrupt;
-
-/// The files that this run has read, also those that another file names: none of them is written over.
-static READ: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-/// Notes that a file is an input of this run.
-pub(crate) fn note_read(path: &Path) {
-    if let Ok(path) = fs::canonicalize(path) {
-        READ.lock().expect("nobody panics while it is held").insert(path);
-    }
-}
-
-fn was_read(path: &Path) -> bool {
-    let read = READ.lock().expect("nobody panics while it is held");
-    fs::canonicalize(path).is_ok_and(|path| read.contains(&path))
-}
 
 /// Reads a file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
@@ -76,7 +63,7 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
 /// Writes a text file over what this run has read of it: a file that the user wants rewritten.
 pub(crate) fn rewrite_text(path: &Path, text: &str) -> Result<()> {
     if let Ok(own) = fs::canonicalize(path) {
-        READ.lock().expect("nobody panics while it is held").remove(&own);
+        inputs::forget(&own);
     }
     write_text(path, text)
 }

@@ -8,6 +8,8 @@ mod blocks;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -152,12 +154,19 @@ fn open(path: &Path) -> io::Result<File> {
 /// The file for this run alone, until it ends in whatever way.
 fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
     let file = file.with_context(|| cannot_write(path))?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => bail!("{}: found another run that writes it, expected none", path.display()),
-        // Not every file system knows locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
+            // Not every file system knows locks.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(file),
+        }
     }
+    bail!("{}: found another run that writes it, expected none", path.display())
 }
+
+/// A process that is being started holds the locks of the one that starts it until it runs its own program.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())

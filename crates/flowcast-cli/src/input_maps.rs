@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 use flowcast::trace::SharedBytes;
 use memmap2::Mmap;
 
-use crate::files::note_read;
+use crate::files::inputs::note_read;
 
 /// Files below this size are read: that costs less than a tenth of what is done with them.
 const MAPPED_FROM: u64 = 64 << 20;

@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod answers;
 mod carrying;
 mod collectives;
 mod commands;

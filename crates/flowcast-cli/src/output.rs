@@ -4,7 +4,6 @@
 
 use std::fmt::{Arguments, Display, Formatter};
 use std::io::{ErrorKind, Write, stdout};
-use std::path::Path;
 use std::process::exit;
 
 use anyhow::Result;
@@ -14,7 +13,7 @@ use flowcast::units::{Rounded, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::files::Batch;
+use crate::quantities::Grouped;
 use crate::tables::{RECORD, TableForm};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
@@ -58,33 +57,10 @@ pub(crate) fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
 }
 
 /// The JSON of a result: its schema and its fields, keys in alphabetical order.
-fn document<R: Shown>(result: &R) -> Result<Value> {
+pub(crate) fn document<R: Shown>(result: &R) -> Result<Value> {
     let mut document = serde_json::to_value(result)?;
     document["schema"] = R::SCHEMA.into();
     Ok(document)
-}
-
-/// Writes a page and, beside it, the JSON file of its figures.
-pub(crate) fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Result<()> {
-    let document = document(result)?;
-    let mut batch = Batch::new();
-    batch.write(output, |out| Ok(out.write_all(page.as_bytes())?))?;
-    batch.write(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))?;
-    batch.commit()
-}
-
-/// A count for people: digits in groups of three.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Grouped(pub u64);
-
-impl Display for Grouped {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let digits = self.0.to_string();
-        let first = (digits.len() + 2) % 3 + 1;
-        let groups = digits.as_bytes()[first..].chunks(3).map(|group| String::from_utf8_lossy(group));
-        let text = std::iter::once(digits[..first].into()).chain(groups).collect::<Vec<_>>().join(",");
-        f.pad(&text)
-    }
 }
 
 /// What a trace holds, for people.

@@ -75,7 +75,7 @@ pub(crate) fn predict(
 
 fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<Vec<RunTimes>>> {
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
-    print_notes(recorded.program());
+    print_notes(recorded.program().ignored());
     let mut expanded: BTreeMap<&str, Option<Recorded>> = BTreeMap::new();
     let mut all = Vec::new();
     for predictor in predictors {

@@ -1,46 +1,17 @@
-//! Values of a network's fields for people: four digits and a fitting unit.
+//! Counts for people.
 
-use flowcast::model::quantity::Quantity;
-use flowcast::units::Rounded;
+use std::fmt::{self, Display, Formatter};
 
-/// Bytes per second of the units of rates.
-const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
+/// A count for people: digits in groups of three.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grouped(pub u64);
 
-/// A value with its unit.
-pub(crate) fn rounded(value: Quantity) -> String {
-    match value {
-        Quantity::Time(time) => Rounded(time).to_string(),
-        Quantity::Rate(rate) => {
-            let rate = rate.as_bytes_per_second();
-            let (size, unit) = RATES.into_iter().find(|(size, _)| rate >= *size).unwrap_or(RATES[3]);
-            format!("{} {unit}", four_digits(rate / size))
-        }
-        Quantity::TimePerByte(time) => format!("{} ns/B", four_digits(time.as_nanos())),
-        Quantity::Size(size) => size.to_string(),
-        Quantity::Number(number) => four_digits(number),
-    }
-}
-
-fn four_digits(value: f64) -> String {
-    let rounded: f64 = format!("{value:.3e}").parse().expect("a number that was written as one");
-    rounded.to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_have_four_digits_and_a_unit_that_fits() {
-        for (text, expected) in [
-            ("65.4us", "65.40 us"),
-            ("117.78563MB/s", "117.8 MB/s"),
-            ("2.5kB/s", "2.5 kB/s"),
-            ("8.49012ns/B", "8.49 ns/B"),
-            ("64KiB", "64KiB"),
-            ("1.10009", "1.1"),
-        ] {
-            assert_eq!(rounded(Quantity::parse(text).unwrap()), expected);
-        }
+impl Display for Grouped {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let first = (digits.len() + 2) % 3 + 1;
+        let groups = digits.as_bytes()[first..].chunks(3).map(|group| String::from_utf8_lossy(group));
+        let text = std::iter::once(digits[..first].into()).chain(groups).collect::<Vec<_>>().join(",");
+        f.pad(&text)
     }
 }

@@ -93,6 +93,8 @@ pub(crate) struct Loading<'a> {
     pub budget: Option<Bytes>,
     /// How long a rank sleeps that waits, where the MPI library yields.
     pub idle_sleep: Option<Time>,
+    /// Whether ranks read each other's clocks.
+    pub clocks: bool,
 }
 
 impl Loading<'_> {
@@ -112,6 +114,9 @@ impl Loading<'_> {
         }
         if let Some(sleep) = self.idle_sleep {
             variables.push(("FLOWCAST_IDLE_SLEEP_NS".to_owned(), format!("{:.0}", sleep.as_nanos()).into()));
+        }
+        if self.clocks {
+            variables.push(("FLOWCAST_RECORD_CLOCKS".to_owned(), "1".into()));
         }
         let launcher = Launcher::of(&command[0]);
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();

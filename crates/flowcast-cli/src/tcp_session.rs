@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use flowcast::model::cluster::flow::Flow;
-use flowcast_lab::{Hosts, NodeOf, PatternOptions, PatternRun, repeat};
+use flowcast_lab::{ClockRun, Hosts, NodeOf, PatternOptions, PatternRun, repeat};
+use flowcast_net::clocks::ClockPlan;
 
 use crate::commands::lab::explained;
 use crate::exit::EnvironmentLacks;
@@ -67,6 +68,12 @@ impl TcpSession {
     /// The host of each node.
     pub(crate) fn names(&self) -> Vec<String> {
         self.hosts.as_ref().map(Hosts::names).unwrap_or_default()
+    }
+
+    /// Gives all ranks one time.
+    pub(crate) fn synchronise_clocks(&mut self, plan: &ClockPlan, hold: Duration) -> Result<ClockRun> {
+        let hosts = self.hosts.as_mut().expect("ranks are there until the end");
+        hosts.synchronise_clocks(plan, hold).map_err(explained)
     }
 
     /// Carries the steps until the durations of all flows are known.

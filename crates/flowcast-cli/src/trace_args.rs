@@ -1,5 +1,6 @@
 //! Opening traces, the same for every command that reads one.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,8 +11,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::read::Holds;
-use flowcast::trace::{self, Program, SharedBytes, Trace};
+use flowcast::trace::{self, SharedBytes, Trace};
 use flowcast_files::Reader;
 pub(crate) use flowcast_files::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
@@ -20,8 +22,17 @@ use crate::files::read_bytes;
 use crate::input_maps::{self, release};
 use crate::progress::Progress;
 
-/// Reads a trace of any known format; `-` is the standard input.
+/// Reads a trace of any known format, without its loops; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
+    let trace = open_folded(path)?;
+    match trace.unfolded()? {
+        Cow::Owned(flat) => Ok(flat),
+        Cow::Borrowed(_) => Ok(trace),
+    }
+}
+
+/// The same with the loops that it has.
+pub(crate) fn open_folded(path: &Path) -> Result<Trace> {
     let (name, path) = named(path)?;
     let mut maps = Maps::default();
     let _progress = Progress::without_end(format!("reading {name}"));
@@ -146,8 +157,8 @@ fn standard_input() -> Result<PathBuf> {
 }
 
 /// What the trace has that the replay does not model: said, never silent.
-pub(crate) fn print_notes(program: &Program) {
-    for ignored in program.ignored() {
+pub(crate) fn print_notes(ignored: &[IgnoredRecords]) {
+    for ignored in ignored {
         // A kind that says what becomes of it needs no more words.
         let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };
         eprintln!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);

@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use flowcast::recording::decode::{self, RankFile};
+use flowcast::recording::summary::rank_file;
+use flowcast::units::Time;
 use serde_json::Value;
 
 /// One of the two libraries, by the ending of its commands in Debian.
@@ -322,6 +325,51 @@ fn the_other_launcher_is_refused(mpi: Mpi) {
     assert_eq!(library["verdict"], "bad", "{library}");
 }
 
+fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    let shared = bench.recorded("shared", &[&program, "cg"]);
+    assert_eq!(shared["clocks"]["state"], "shared", "{shared}");
+    // Each rank's monotonic clock is 100 s ahead of that of the rank before.
+    if mpi.ending == "mpich" {
+        println!("skipped: UCX, beneath MPICH, shares no memory between processes of different namespaces");
+        return;
+    }
+    let rank = "OMPI_COMM_WORLD_RANK";
+    let script = format!("exec unshare -Ur -T --monotonic $((100 * ${rank})) --fork {program} cg");
+    let apart = ["sh", "-c", &script];
+    if !Command::new("unshare")
+        .args(["-Ur", "-T", "--monotonic", "100", "--fork", "true"])
+        .status()
+        .is_ok_and(|it| it.success())
+    {
+        println!("skipped: no time namespaces");
+        return;
+    }
+    let unknown = bench.recorded("unknown", &apart);
+    assert_eq!(unknown["clocks"], serde_json::json!({"state": "apart", "ranks": 3}), "{unknown}");
+    assert!(unknown["begins"][3]["begin_s"].is_null() && unknown["begins"][0]["begin_s"] == 0.0, "{unknown}");
+    let known = bench.record("known", &["--clocks"], &apart);
+    assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
+    let known = summary(&known);
+    assert_eq!(known["clocks"]["state"], "synchronised", "{known}");
+    for (number, file) in open(&bench.path("known")).iter().enumerate() {
+        assert_eq!(file.clocks.len(), 2);
+        for reading in &file.clocks {
+            let reference = reading.reference.unwrap();
+            let error = reference.ahead + Time::from_seconds(100.0 * number as f64);
+            assert!(error.as_nanos().abs() <= reference.known_to.as_nanos() + 1.0, "{number}: {error} {reading:?}");
+        }
+        let begin = known["begins"][number]["begin_s"].as_f64().unwrap();
+        assert!((0.0..50.0).contains(&begin), "{known}");
+    }
+}
+
+fn open(folder: &Path) -> Vec<RankFile> {
+    let read = |name: String| decode::read(&name, &fs::read(folder.join(&name)).unwrap()).unwrap();
+    (0..4).map(|rank| read(rank_file(rank))).collect()
+}
+
 macro_rules! for_both {
     ($($test:ident),* $(,)?) => {
         mod open_mpi {
@@ -352,4 +400,5 @@ for_both!(
     a_budget_is_kept_and_the_whole_loop_replayed,
     recording_costs_little,
     the_other_launcher_is_refused,
+    ranks_of_other_clocks_are_put_on_one_axis,
 );

@@ -82,7 +82,7 @@ mod open_mpi {
         assert!(total["interval_s"][0].as_f64() <= total["measured_s"].as_f64(), "{total}");
         assert!(total["predicted_s"]["fair/openmpi"].as_f64() > Some(0.0), "{total}");
         let page = std::fs::read_to_string(bench.path("small.html")).unwrap();
-        assert!(page.contains("<svg") && page.contains("Allreduce 1024"));
+        assert!(page.contains("<div id=\"points\">") && page.contains("Allreduce 1024"));
 
         let blocked = bench.validate(&first, &["./regions", "1024"]);
         assert_eq!(blocked.status.code(), Some(2));

@@ -8,7 +8,7 @@ use flowcast::model::{builtin, network::Network};
 use flowcast::study::grid::full_name;
 use glob::Pattern;
 
-use crate::Reader;
+use crate::{Reader, Store};
 
 /// Splits `KEY=VALUE` texts; the names in full.
 ///
@@ -39,7 +39,7 @@ impl From<Network> for LoadedNetwork {
     }
 }
 
-/// A file if there is one of that name, else a built-in network; the overrides are dotted field names with their values.
+/// A file if there is one of that name, else a built-in network, else one that the user keeps ([`Store`]); the overrides are dotted field names with their values.
 ///
 /// # Errors
 /// There is no such network, its file is wrong, or an override is.
@@ -47,11 +47,20 @@ pub fn load_network(name: &str, overrides: &[(String, String)], reader: &mut dyn
     let path = Path::new(name);
     if path.is_file() {
         load_file(path, overrides, reader).with_context(|| path.display().to_string())
+    } else if let Some(kept) = kept(name) {
+        load_file(&kept, overrides, reader).with_context(|| kept.display().to_string())
     } else if name.contains(['/', '.']) {
         Err(anyhow!("cannot read the network file {name}: no such file"))
     } else {
         Ok(builtin::network(name)?.with_overrides(overrides)?.into())
     }
+}
+
+/// The file that the user keeps under a name which is no built-in network's.
+fn kept(name: &str) -> Option<PathBuf> {
+    let is_built_in = builtin::NETWORKS.iter().any(|(known, _)| *known == name);
+    let file = Store::usual().filter(|_| !is_built_in)?.file(name).ok()?;
+    file.is_file().then_some(file)
 }
 
 /// All networks that names and patterns of names (`gige-*`, `mine/*.toml`) mean, in their order.

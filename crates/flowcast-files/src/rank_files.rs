@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use flowcast::recording::format::RECORDING;
 use flowcast::trace::read::{is_part, listed};
 
-use crate::traces::{beginning, beside};
+use crate::near::{beginning, beside};
 
 /// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files, or
 /// the list of a SimGrid trace.

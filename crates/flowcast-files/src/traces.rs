@@ -1,15 +1,16 @@
 //! Opens traces: one file, packed or not, a folder, or the files of all ranks by the name of one of them.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use flowcast::model::cluster::pattern::Pattern;
-use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, TraceError, compiled};
+use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, TraceError, compiled};
 use flowcast::units::Bytes;
 use flowcast_otf2::Otf2Error;
 
+use crate::near::{beginning, beside};
 use crate::{EnvironmentLacks, Reader, rank_files};
 
 /// What an input holds.
@@ -70,13 +71,13 @@ pub fn is_pattern(path: &Path) -> Result<Holding> {
 ///
 /// # Errors
 /// Not all ranks were recorded to their end.
-pub fn whole_recording(program: &Program) -> Result<()> {
-    match program.ignored().iter().find(|ignored| ignored.kind == trace::read::CUT) {
+pub fn whole_recording(trace: &Trace) -> Result<()> {
+    match trace.ignored().iter().find(|ignored| ignored.kind == trace::read::CUT) {
         Some(cut) => bail!(
             "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
              machine failed (--incomplete predicts what there is)",
             cut.count,
-            program.ranks()
+            trace.ranks()
         ),
         None => Ok(()),
     }
@@ -85,17 +86,6 @@ pub fn whole_recording(program: &Program) -> Result<()> {
 /// As many threads as there are processors.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// What a file begins with, as much as shows its format.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn beginning(path: &Path) -> io::Result<Vec<u8>> {
-    const ENOUGH: u64 = 1 << 16;
-    let mut beginning = Vec::new();
-    File::open(path)?.take(ENOUGH).read_to_end(&mut beginning)?;
-    Ok(beginning)
 }
 
 /// Raises, or lowers, what a packed file is unpacked to.
@@ -119,11 +109,4 @@ fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
         }
         other => other.into(),
     })
-}
-
-/// A file that another names: relative to that one's folder, or to one above it, where the tool was started that wrote
-/// the name; else to the current folder.
-pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
-    let above = path.ancestors().skip(1).map(|folder| folder.join(name));
-    above.into_iter().find(|near| near.exists()).unwrap_or_else(|| PathBuf::from(name))
 }

@@ -2,10 +2,10 @@
 //!
 //! All numbers are nanoseconds, and sizes are bytes beyond the first.
 
-use super::loggp::{FitOptions, LineMethod, SizeChoice};
+use super::error::FitError;
+use super::options::{FitOptions, LineMethod, SizeChoice};
 use super::prtt::PrttPoint;
 use super::samples::PrttSamples;
-use super::verdict::FitError;
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::regression::{
     Line, least_squares, least_squares_at_least_zero, theil_sen, theil_sen_at_least_zero,

@@ -16,15 +16,19 @@
 //! assert_eq!(prtt(&network, PrttPoint::round_trip(Bytes(1001))), Time::from_micros(68.0));
 //! ```
 
+pub mod bursts;
 pub mod calls;
+pub mod error;
 mod estimate;
 pub mod hockney;
 pub mod import;
 pub mod loggp;
 pub mod network;
+pub mod options;
 pub mod pairs;
 pub mod plogp;
 pub mod prtt;
+pub mod quality;
 pub mod samples;
 pub mod verdict;
 pub mod zoo;

@@ -15,62 +15,22 @@
 //! more than half of a message's way, and the one overhead that LogGP has for both sides is lowered to that half, so
 //! that `2o + L` stays as measured. Intervals are bootstrap percentiles: samples are drawn
 //! again within each point and the whole procedure is repeated.
+//!
+//! Samples that hold bursts of several lengths and the sender's own time are fitted by [`crate::bursts`].
 
+use super::bursts::{BurstFit, fit_bursts, has_bursts};
+use super::error::FitError;
 use super::estimate::{Design, Estimate, estimate, line_through_all};
+pub use super::options::{FitOptions, LineMethod, SizeChoice};
 use super::prtt::{PrttPoint, prtt};
 use super::samples::PrttSamples;
-use super::verdict::{FitError, FitWarning, ModelError, warnings};
+use super::verdict::{FitWarning, ModelError, POOR_MODEL, warnings};
 use flowcast_model::loggp::LogGp;
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::error_measures::error_summary;
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
 use flowcast_model::stats::sample::correlation;
 use flowcast_units::{Time, TimePerByte};
-
-/// How parameters and intervals are estimated; by default from 500 bootstrap replicates at the level 0.95.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FitOptions {
-    /// Which sizes g and G rest on.
-    pub sizes: SizeChoice,
-    /// Which line through the gaps of the sizes gives g and G.
-    pub line: LineMethod,
-    /// Number of bootstrap replicates.
-    pub replicates: usize,
-    /// Confidence level of the intervals.
-    pub level: f64,
-    /// Seed of the bootstrap.
-    pub seed: u64,
-}
-
-impl Default for FitOptions {
-    fn default() -> FitOptions {
-        FitOptions {
-            sizes: SizeChoice::AboveKnee,
-            line: LineMethod::LeastSquares,
-            replicates: 500,
-            level: 0.95,
-            seed: 1,
-        }
-    }
-}
-
-/// Which sizes g and G rest on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SizeChoice {
-    /// Those where the gap is longer than the overhead.
-    AboveKnee,
-    /// Every size, as the thesis has it.
-    Every,
-}
-
-/// Which line goes through the points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineMethod {
-    /// Smallest sum of squared distances.
-    LeastSquares,
-    /// Median of the slopes of all pairs: a quarter of wild points does not bend it.
-    TheilSen,
-}
 
 /// Lower and upper end for each parameter; the same twice where nothing says how samples differ, or at a bound ([`interval`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,6 +84,11 @@ pub fn interval<T: PartialEq>(ends: (T, T)) -> Option<(T, T)> {
 /// # Errors
 /// Too few points for a parameter, by name, or a level outside (0, 1).
 pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit, FitError> {
+    if has_bursts(samples)
+        && let Some(fit) = fit_bursts(samples, options.level)
+    {
+        return of_bursts(samples, &fit, options);
+    }
     let design = Design::new(samples);
     let medians = design.medians();
     let best = estimate(&design, &medians, options)?;
@@ -141,6 +106,40 @@ pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit
         samples: samples.len(),
         model_error,
         warnings: warnings(&design, &best, model_error, (failed, options.replicates)),
+    })
+}
+
+/// The same form of what bursts of several lengths gave.
+fn of_bursts(samples: &PrttSamples, fit: &BurstFit, options: &FitOptions) -> Result<LogGpFit, FitError> {
+    let design = Design::new(samples);
+    let model_error = model_error(&fit.parameters, &design, &design.medians())?;
+    let values = fit.values();
+    let ends = |at: usize| ((values[at] - fit.half_widths[at]).max(0.0), values[at] + fit.half_widths[at]);
+    let times = |at: usize| (Time::from_nanos(ends(at).0), Time::from_nanos(ends(at).1));
+    let [gap_correlation, latency_correlation] =
+        fit.correlations.map(|found| Some(found.clamp(-MOST_CORRELATION, MOST_CORRELATION)));
+    let knee = (values[1] - values[2]) / values[3] + 1.0;
+    Ok(LogGpFit {
+        parameters: fit.parameters,
+        intervals: LogGpIntervals {
+            latency: times(0),
+            overhead: times(1),
+            gap: times(2),
+            gap_per_byte: (TimePerByte::from_nanos(ends(3).0), TimePerByte::from_nanos(ends(3).1)),
+            gap_correlation,
+            latency_correlation,
+        },
+        options: FitOptions { replicates: 0, ..*options },
+        knee_size: Some(knee).filter(|knee| *knee > 1.0 && knee.is_finite()),
+        points_used: design.gap_points().saturating_sub(fit.hidden_points),
+        points_excluded: fit.hidden_points,
+        samples: samples.len(),
+        model_error,
+        warnings: if model_error.mean_absolute > POOR_MODEL {
+            vec![FitWarning::PoorModel(model_error)]
+        } else {
+            vec![]
+        },
     })
 }
 

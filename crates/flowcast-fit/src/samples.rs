@@ -7,7 +7,8 @@
 //! 1,0,1,11.24
 //! ```
 //!
-//! Columns may stand in any order; a column, a row or a number that does not belong is refused with its line.
+//! A fifth column, `busy_us`, says for how long the sender's processor was busy with the messages of the row. Columns may stand
+//! in any order; a column, a row or a number that does not belong is refused with its line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,6 +21,7 @@ use flowcast_units::{Bytes, Time};
 pub const SCHEMA: &str = "flowcast/prtt-samples/1";
 
 const COLUMNS: [&str; 4] = ["n", "d_us", "size_B", "prtt_us"];
+const BUSY_COLUMNS: [&str; 5] = ["n", "d_us", "size_B", "prtt_us", "busy_us"];
 
 /// Round trips, gathered by what they consist of.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -27,12 +29,26 @@ pub struct PrttSamples {
     /// Where they come from: the header's `key: value` pairs apart from the schema.
     pub provenance: BTreeMap<String, String>,
     points: BTreeMap<PrttPoint, Vec<Time>>,
+    /// Of each round trip of a point in turn, where the sender timed its sends.
+    busy: BTreeMap<PrttPoint, Vec<Time>>,
 }
 
 impl PrttSamples {
     /// Adds a round trip.
     pub fn push(&mut self, point: PrttPoint, time: Time) {
         self.points.entry(point).or_default().push(time);
+    }
+
+    /// Adds a round trip whose sender was busy for so long, from its first send to the end of its last. Of a point either all
+    /// round trips have this or none.
+    pub fn push_timed(&mut self, point: PrttPoint, time: Time, busy: Time) {
+        self.push(point, time);
+        self.busy.entry(point).or_default().push(busy);
+    }
+
+    /// How long the sender was busy in each round trip of a point; empty where nobody timed it.
+    pub fn busy(&self, point: PrttPoint) -> &[Time] {
+        self.busy.get(&point).map_or(&[], Vec::as_slice)
     }
 
     /// The round trips of each point, in the order of n, d and size.
@@ -62,22 +78,49 @@ impl PrttSamples {
     /// not a number, or too large.
     pub fn from_csv(text: &str) -> Result<PrttSamples, CsvError> {
         let mut samples = PrttSamples { provenance: provenance(text, SCHEMA)?, ..PrttSamples::default() };
-        let rows = csv::read(text, COLUMNS, |line, [n, d, size, prtt]| {
+        let row = |line: usize, [n, d, size, prtt]: [&str; 4]| {
             let messages = whole(line, COLUMNS[0], n, 1_000_000)? as u32;
             let delay = micros(line, COLUMNS[1], d)?;
             let size = Bytes(whole(line, COLUMNS[2], size, 1 << 50)?);
-            samples.push(PrttPoint::new(messages, delay, size), micros(line, COLUMNS[3], prtt)?);
-            Ok(())
-        })?;
+            Ok::<_, CsvError>((PrttPoint::new(messages, delay, size), micros(line, COLUMNS[3], prtt)?))
+        };
+        let rows = if csv::has_columns(text, BUSY_COLUMNS) {
+            csv::read(text, BUSY_COLUMNS, |line, [n, d, size, prtt, busy]| {
+                let (point, time) = row(line, [n, d, size, prtt])?;
+                samples.push_timed(point, time, micros(line, BUSY_COLUMNS[4], busy)?);
+                Ok(())
+            })?
+        } else {
+            csv::read(text, COLUMNS, |line, fields| {
+                let (point, time) = row(line, fields)?;
+                samples.push(point, time);
+                Ok(())
+            })?
+        };
         if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
     }
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each round trip.
     pub fn to_csv(&self) -> String {
+        if !self.busy.is_empty() {
+            return self.to_timed_csv();
+        }
         let mut text = csv_header(&self.provenance);
         for (point, times) in self.points() {
             for time in times {
                 push_row(&mut text, point, *time);
+            }
+        }
+        text
+    }
+
+    fn to_timed_csv(&self) -> String {
+        let mut text = header(SCHEMA, &self.provenance, &BUSY_COLUMNS.join(","));
+        for (point, times) in self.points() {
+            for (time, busy) in times.iter().zip(self.busy(point)) {
+                push_row(&mut text, point, *time);
+                text.pop();
+                writeln!(text, ",{}", busy.as_micros()).expect("text grows");
             }
         }
         text
@@ -196,6 +239,17 @@ mod tests {
         assert!(error("# schema: other/1\n").contains("line 1: found schema `other/1`"));
         assert!(error("").contains("no column names"));
         assert!(error(columns).contains("no row"));
+    }
+
+    #[test]
+    fn the_sender_s_own_time_is_kept_with_its_round_trip() {
+        let point = PrttPoint::round_trip(Bytes(9));
+        let mut samples = PrttSamples::default();
+        samples.push_timed(point, Time::from_micros(50.0), Time::from_micros(3.5));
+        let text = samples.to_csv();
+        assert!(text.ends_with("n,d_us,size_B,prtt_us,busy_us\n1,0,9,50,3.5\n"), "{text}");
+        assert_eq!(PrttSamples::from_csv(&text).unwrap(), samples);
+        assert!(error("n,d_us,size_B,prtt_us,busy_us\n1,0,9,50,-1\n").contains("busy_us = `-1`"));
     }
 
     proptest! {

@@ -2,67 +2,20 @@
 
 use std::fmt;
 
-use thiserror::Error;
-
 use super::estimate::{Design, Estimate};
 use super::prtt::PrttPoint;
-use flowcast_model::stats::StatsError;
-use flowcast_units::{Bytes, Time, TimePerByte};
+use flowcast_units::{Time, TimePerByte};
 
 /// Fewer samples than this in a point tell nothing about its spread.
 const FEW_SAMPLES: usize = 6;
 /// A model that misses the medians by more than this share on average is worth a warning.
-const POOR_MODEL: f64 = 0.1;
+pub(super) const POOR_MODEL: f64 = 0.1;
 /// A spacing up to this multiple of the overhead shows nothing but the overhead.
 const HARDLY_ABOVE: f64 = 1.02;
 /// An overhead above this multiple of the shortest spacing contradicts the model.
 const CLEARLY_ABOVE: f64 = 1.1;
 /// A parameter that is 0 comes out of rounded sums as this much or less (nanoseconds).
 const ROUNDING: f64 = 1e-6;
-
-/// Why samples give no parameters.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum FitError {
-    /// A line needs two sizes.
-    #[error(
-        "{parameter}: found {found} sizes with samples of {rows} (and of n = 1 at the same size), expected at least 2"
-    )]
-    TooFewSizes {
-        /// What cannot be fitted.
-        parameter: &'static str,
-        /// The rows it needs.
-        rows: &'static str,
-        /// Sizes that have them.
-        found: usize,
-    },
-    /// The overhead hides the gap at nearly every size.
-    #[error(
-        "g and G: found {found} sizes above {knee:.0} B, where the gap overtakes the overhead, expected at least 2: \
-         measure larger sizes, or fit every size"
-    )]
-    TooFewAboveKnee {
-        /// Sizes above the knee.
-        found: usize,
-        /// The knee in bytes.
-        knee: f64,
-    },
-    /// Nothing shows the overhead.
-    #[error("o: found no samples with n > 1 and d_us > 0 (and of n = 1 at the same size), expected at least one point")]
-    NoDelay,
-    /// The gap hides the overhead.
-    #[error("o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap")]
-    ShortDelay {
-        /// The longest delay that was measured.
-        delay: Time,
-        /// Size of the messages with this delay.
-        size: Bytes,
-        /// The gap at this size.
-        gap: Time,
-    },
-    /// A statistic that cannot be computed.
-    #[error(transparent)]
-    Stats(#[from] StatsError),
-}
 
 /// Something about a fit that its reader should know.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,8 +14,9 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Fabric, Limit};
 use flowcast_model::sharing::flow_cuts::Strictness;
-use flowcast_model::sharing::model::{Model, finite_rate, rate_model, transient_windows};
+use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{Protocol, Windows};
+use flowcast_model::sharing::rates::{finite_rate, rate_model, transient_windows};
 use flowcast_model::sharing::{RateModel, SharingError};
 use flowcast_packet::seeds::{self, Runs, Spread};
 use flowcast_packet::{Carried, Message, Wire};
@@ -211,9 +212,25 @@ pub fn predict_seeds(
 /// # Errors
 /// As [`predict`].
 pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+    carry_by(flowcast_packet::simulate, pattern, network)
+}
+
+/// As [`carry`], but what repeats exactly is carried each time.
+///
+/// # Errors
+/// As [`predict`].
+pub fn carry_each_packet(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+    carry_by(flowcast_packet::simulate_each_packet, pattern, network)
+}
+
+fn carry_by(
+    carry: impl Fn(&[Message], &Fabric, &Wire) -> Result<Carried, SharingError>,
+    pattern: &Pattern,
+    network: &Network,
+) -> Result<Carried, PredictError> {
     let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
-    Ok(flowcast_packet::simulate(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
+    Ok(carry(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
 }
 
 fn wire(network: &Network) -> Result<Wire, SharingError> {

@@ -5,7 +5,8 @@ use super::quasi_dynamic::{Pace, QuasiDynamicFlows};
 use flowcast_model::network::Network;
 use flowcast_model::sharing::closed_loop::Feedback;
 use flowcast_model::sharing::fabric::Fabric;
-use flowcast_model::sharing::model::{Model, program_model, quasi_dynamic_feedback};
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::rates::{program_model, quasi_dynamic_feedback};
 use flowcast_model::sharing::{RateModel, SharingError};
 use flowcast_units::Time;
 

@@ -1,5 +1,6 @@
 //! Errors of testbeds: those of the input, and those of the machine ([`LabError::is_environment`]).
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -151,4 +152,8 @@ impl LabError {
 /// A rate as network people say it.
 pub fn megabits(rate: Rate) -> String {
     format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6)
+}
+
+pub(crate) fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
+    Err(LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() })
 }

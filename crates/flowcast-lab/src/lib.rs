@@ -22,6 +22,7 @@
 
 mod as_network;
 mod cable;
+mod clocks;
 mod error;
 mod flows;
 mod keeper;
@@ -44,6 +45,7 @@ pub use cable::{
     CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Lateness, PerDirection, serve_cables,
 };
 pub use cable::{Fate, VirtualQueue};
+pub use clocks::{ClockRun, Deviation, set_clocks, synchronise_clocks};
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
 pub use lab::Lab;

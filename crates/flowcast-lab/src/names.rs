@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use crate::error::{LabError, refused};
 use flowcast_units::Node;
 
 /// A node's host name.
@@ -63,6 +64,15 @@ fn in_network(second: u8, node: Node) -> Ipv4Addr {
 
 fn in_hardware(network: usize, node: Node) -> String {
     format!("02:fc:{network:02x}:00:{:02x}:{:02x}", node.0 >> 8 & 0xff, node.0 & 0xff)
+}
+
+/// Checks the name of a lab: it is that of a folder as well.
+pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.len() <= 40 && name.chars().all(fits) {
+        return Ok(());
+    }
+    refused("name", name, "1 to 40 letters, digits, `-` or `_`")
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::keeper::KeeperId;
-use crate::spec::{LabSpec, refused};
+use crate::names::check_name;
+use crate::spec::LabSpec;
 
 const SCHEMA: &str = "flowcast/lab-state/1";
 
@@ -128,15 +129,6 @@ fn belongs_to(folder: &Path, user: u32) -> bool {
 
 fn private_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-/// Checks the name of a lab: it is that of a folder as well.
-pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !name.is_empty() && name.len() <= 40 && name.chars().all(fits) {
-        return Ok(());
-    }
-    refused("name", name, "1 to 40 letters, digits, `-` or `_`")
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> LabError {

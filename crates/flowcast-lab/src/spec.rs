@@ -10,8 +10,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::cable::{CableSpec, DirectionSpec};
-use crate::error::LabError;
-use crate::registry::check_name;
+use crate::error::{LabError, refused};
+use crate::names::check_name;
 
 /// The schema that this version reads and writes.
 pub const SCHEMA: &str = "flowcast/lab/1";
@@ -353,10 +353,6 @@ fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
         return Ok(());
     }
     refused(field, rate_text(rate), "0.1Mbit/s to 100Gbit/s")
-}
-
-pub(crate) fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
-    Err(LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() })
 }
 
 fn refused_override(key: &str, value: &str, problem: &str) -> LabError {

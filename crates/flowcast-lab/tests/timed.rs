@@ -1,17 +1,26 @@
 //! Timed patterns in labs of this user. Where namespaces are forbidden or a program is missing each test says so by name
 //! and checks nothing.
 
-use flowcast_lab::{Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern};
+use std::time::Duration;
+
+use flowcast_lab::{
+    Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern, set_clocks, synchronise_clocks,
+};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::stats::interval::StoppingRule;
+use flowcast_net::clocks::ClockPlan;
 use flowcast_units::{Bytes, Node, Time};
 
 fn lab(test: &str) -> Option<Lab> {
+    lab_of(test, "20Mbit/s")
+}
+
+fn lab_of(test: &str, rate: &str) -> Option<Lab> {
     if let Err(reason) = check_machine() {
         eprintln!("skipped: {test}: {reason}");
         return None;
     }
-    let slow = [("nic.bandwidth", "20Mbit/s"), ("cluster.nodes", "3")];
+    let slow = [("nic.bandwidth", rate), ("cluster.nodes", "3")];
     let slow = slow.map(|(key, value)| (key.to_owned(), value.to_owned()));
     Some(Lab::up(&profile("asymmetric", &slow).unwrap()).unwrap())
 }
@@ -39,6 +48,23 @@ fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
     for repetition in &run.repetitions {
         let late = repetition[2].start.as_seconds() - 0.7;
         assert!((0.0..0.1).contains(&late), "{late}");
+    }
+}
+
+#[test]
+fn clocks_that_were_set_apart_are_found_to_a_microsecond() {
+    // As fast as short messages in a row need it: queues in one direction would be asymmetry.
+    let Some(lab) = lab_of("clocks_that_were_set_apart_are_found_to_a_microsecond", "1Gbit/s") else { return };
+    let clocks = set_clocks(3, 1);
+    let plan = ClockPlan { span: Time::from_micros(300_000.0), ..ClockPlan::default() };
+    let run = synchronise_clocks(&lab, &clocks, &plan, Duration::from_millis(100)).unwrap();
+    for ((set, learned), wrong) in clocks.iter().zip(&run.learned).zip(&run.deviations) {
+        // What the ways hide is bounded by the round trips; on a busy machine so is what jitter adds.
+        let known = learned.asymmetry + learned.deviation * 6.0;
+        assert!(wrong.at_once.as_nanos().abs() <= known.as_nanos() + 100.0, "{wrong:?} {learned:?}");
+        assert!(wrong.at_once.as_micros().abs() < 20.0, "{wrong:?} of {set:?}");
+        let drift = learned.line.drift - (1.0 / (1.0 + set.drift) - 1.0);
+        assert!(drift.abs() < 6.0 * learned.drift_deviation + 2e-6, "{drift} of {set:?}");
     }
 }
 

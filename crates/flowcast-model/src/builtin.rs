@@ -2,8 +2,8 @@
 //!
 //! Every value has its source in the file's `[origins]`; a value without one says `unknown` and how to measure it.
 
-use super::field_names;
 use super::network::{Network, NetworkError};
+use super::network_file::field_names;
 
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {

@@ -6,57 +6,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::collective::Collectives;
+pub use super::error::NetworkError;
 use super::file_system::FileSystem;
 pub use super::ledger::Accuracy;
+use super::ledger::Ledger;
+pub use super::link_rate::{LinkRate, LoneFlow};
 use super::machine::Machine;
-use super::near;
-use super::network_file::{self, SCHEMA, overrides};
-use super::origin::Origin;
+use super::origin::{Evidence, Origin};
 pub use super::parameter_interval::Interval;
-use super::sharing::Sharing;
 use super::sharing::model::Model;
+use super::sharing::parameters::Sharing;
 use super::topology::Topology;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
-
-/// Why a network file or an override was refused.
-#[derive(Debug, Error)]
-pub enum NetworkError {
-    /// The text is not a network file; the message names line, column and field.
-    #[error("{}{}", .0.to_string().trim_end(), near::question_of_unknown(.0.message()))]
-    Malformed(Box<toml::de::Error>),
-    /// The text of a file of an earlier schema is no TOML.
-    #[error(transparent)]
-    NotToml(#[from] Box<toml_edit::TomlError>),
-    /// A schema that this version does not read.
-    #[error("schema: found `{0}`, expected `{SCHEMA}` or an earlier one")]
-    Schema(String),
-    /// A value that is out of range, two fields that exclude each other, or none of two of which one is needed.
-    #[error("{field}: {problem}")]
-    Field {
-        /// Dotted name, as in `--set`.
-        field: String,
-        /// What was found and what was expected.
-        problem: String,
-    },
-    /// The section `topology` makes no network; the message names the field.
-    #[error("{0}")]
-    Topology(String),
-    /// A table of algorithms that cannot be followed.
-    #[error(transparent)]
-    Algorithms(#[from] super::algorithm::TableError),
-    /// No built-in network of that name; the second text has those that are near to it.
-    #[error("no network is named `{0}`; near to it are {1} (`flowcast networks` lists all)")]
-    Unknown(String, String),
-}
-
-impl From<Box<toml::de::Error>> for NetworkError {
-    fn from(error: Box<toml::de::Error>) -> NetworkError {
-        NetworkError::Malformed(error)
-    }
-}
 
 /// A network as the models see it.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,86 +128,6 @@ pub struct Bus {
     pub rate: LinkRate,
 }
 
-/// The goodput of one flow alone, in the form in which it was given; so the times of both forms are exact.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LoneFlow {
-    /// Bytes per second; 0 is infinite.
-    Bandwidth(Rate),
-    /// `G` of LogGP, the inverse.
-    GapPerByte(TimePerByte),
-}
-
-/// The rate of a link in each direction. Fluid models count payload (goodput), the packet level counts frames (wire
-/// rate); a rate that is given alone stands for both.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LinkRate<G = Rate> {
-    /// Goodput: bytes of payload in a second.
-    Goodput(G),
-    /// Wire rate: bytes of frames in a second, headers included.
-    Wire(Rate),
-    /// Goodput and wire rate, each given for itself.
-    Both {
-        /// Bytes of payload in a second.
-        goodput: G,
-        /// Bytes of frames in a second, headers included.
-        wire: Rate,
-    },
-}
-
-impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
-    /// What is given of the two; `None` where neither is.
-    pub fn given(goodput: Option<G>, wire: Option<Rate>) -> Option<LinkRate<G>> {
-        match (goodput, wire) {
-            (Some(goodput), Some(wire)) => Some(LinkRate::Both { goodput, wire }),
-            (Some(goodput), None) => Some(LinkRate::Goodput(goodput)),
-            (None, wire) => wire.map(LinkRate::Wire),
-        }
-    }
-
-    /// Of payload, as far as it is given.
-    pub fn given_goodput(self) -> Option<G> {
-        if let LinkRate::Goodput(goodput) | LinkRate::Both { goodput, .. } = self { Some(goodput) } else { None }
-    }
-
-    /// Of frames, as far as it is given.
-    pub fn given_wire(self) -> Option<Rate> {
-        if let LinkRate::Wire(wire) | LinkRate::Both { wire, .. } = self { Some(wire) } else { None }
-    }
-
-    /// Bytes of payload per second; 0 is infinite.
-    pub fn goodput(self) -> Rate {
-        self.given_goodput().map_or_else(|| self.wire(), G::into)
-    }
-
-    /// Bytes of frames per second; 0 is infinite.
-    pub fn wire(self) -> Rate {
-        match self {
-            LinkRate::Goodput(goodput) => goodput.into(),
-            LinkRate::Wire(wire) | LinkRate::Both { wire, .. } => wire,
-        }
-    }
-
-    /// The wire rate alone, which then stands for both.
-    fn on_the_wire(self) -> LinkRate<G> {
-        self.given_wire().map_or(self, LinkRate::Wire)
-    }
-}
-
-impl From<Rate> for LoneFlow {
-    fn from(rate: Rate) -> LoneFlow {
-        LoneFlow::Bandwidth(rate)
-    }
-}
-
-impl From<LoneFlow> for Rate {
-    fn from(flow: LoneFlow) -> Rate {
-        match flow {
-            LoneFlow::Bandwidth(rate) => rate,
-            LoneFlow::GapPerByte(gap) => gap.rate(),
-        }
-    }
-}
-
 impl Nic {
     /// An interface of this goodput that costs the processors nothing.
     pub fn new(latency: Time, goodput: impl Into<LoneFlow>) -> Nic {
@@ -349,33 +232,20 @@ impl Network {
         }
     }
 
-    /// Reads a network file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
-    ///
-    /// # Errors
-    /// Malformed TOML, an unknown field, a value without its unit, or fields that exclude each other.
-    pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
-        if overrides.is_empty() {
-            return network_file::read(text)?.try_into();
-        }
-        overrides::apply(network_file::read_table(text)?, overrides)
+    /// How well models predicted what was measured on this network.
+    pub fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(&self.accuracy)
     }
 
-    /// The same network with fields replaced.
-    ///
-    /// # Errors
-    /// As [`Network::from_toml`].
-    pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
-        if overrides.is_empty() { Ok(self.clone()) } else { overrides::apply(self.to_table(), overrides) }
-    }
-
-    /// The text of a network file; [`Network::from_toml`] reads it back.
-    pub fn to_toml(&self) -> String {
-        toml::to_string(&network_file::NetworkFile::from(self)).expect("a network has only tables, texts and numbers")
-    }
-
-    /// The content of a network file as a table, in which overrides set fields.
-    pub fn to_table(&self) -> toml::Table {
-        network_file::table_of(&network_file::NetworkFile::from(self))
+    /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
+    pub fn evidence(&self) -> Option<Evidence<'_>> {
+        const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];
+        let origins = || NAMES.iter().filter_map(|name| self.origins.get(*name));
+        Some(Evidence {
+            kind: origins().map(|origin| origin.kind).max()?,
+            year: origins().filter_map(|origin| origin.year).min(),
+            source: origins().min_by_key(|origin| origin.kind)?.short(),
+        })
     }
 
     /// The network with the rates and the latency that a model takes: of packets those of the wire.

@@ -10,8 +10,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::Network;
-
 /// Where one value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "OriginFile", into = "OriginFile")]
@@ -85,19 +83,6 @@ impl Origin {
     /// The text up to the first `: `.
     pub fn short(&self) -> &str {
         self.text.split_once(": ").map_or(&self.text, |(short, _)| short)
-    }
-}
-
-impl Network {
-    /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
-    pub fn evidence(&self) -> Option<Evidence<'_>> {
-        const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];
-        let origins = || NAMES.iter().filter_map(|name| self.origins.get(*name));
-        Some(Evidence {
-            kind: origins().map(|origin| origin.kind).max()?,
-            year: origins().filter_map(|origin| origin.year).min(),
-            source: origins().min_by_key(|origin| origin.kind)?.short(),
-        })
     }
 }
 

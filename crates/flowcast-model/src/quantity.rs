@@ -2,9 +2,17 @@
 
 use std::fmt;
 
-use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+use flowcast_units::{Bytes, Rate, Rounded, Time, TimePerByte};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Bytes per second of the units of rates.
+const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
+
+fn four_digits(value: f64) -> String {
+    let rounded: f64 = format!("{value:.3e}").parse().expect("a number that was written as one");
+    rounded.to_string()
+}
 
 /// A number of a network file with the unit that its field has.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +70,21 @@ impl Quantity {
             Quantity::TimePerByte(_) => "a time per byte",
             Quantity::Size(_) => "a size",
             Quantity::Number(_) => "a number without unit",
+        }
+    }
+
+    /// For people: four digits and a fitting unit.
+    pub fn rounded(self) -> String {
+        match self {
+            Quantity::Time(time) => Rounded(time).to_string(),
+            Quantity::Rate(rate) => {
+                let rate = rate.as_bytes_per_second();
+                let (size, unit) = RATES.into_iter().find(|(size, _)| rate >= *size).unwrap_or(RATES[3]);
+                format!("{} {unit}", four_digits(rate / size))
+            }
+            Quantity::TimePerByte(time) => format!("{} ns/B", four_digits(time.as_nanos())),
+            Quantity::Size(size) => size.to_string(),
+            Quantity::Number(number) => four_digits(number),
         }
     }
 
@@ -166,5 +189,19 @@ mod tests {
         assert_eq!(size.value_like(&toml::Value::String("10B".into())), toml::Value::String("13B".into()));
         assert_eq!(Quantity::Number(3.7).value_like(&toml::Value::Integer(4)), toml::Value::Integer(4));
         assert_eq!(Quantity::Number(3.7).value_like(&toml::Value::Float(4.0)), toml::Value::Float(3.7));
+    }
+
+    #[test]
+    fn values_have_four_digits_and_a_unit_that_fits() {
+        for (text, expected) in [
+            ("65.4us", "65.40 us"),
+            ("117.78563MB/s", "117.8 MB/s"),
+            ("2.5kB/s", "2.5 kB/s"),
+            ("8.49012ns/B", "8.49 ns/B"),
+            ("64KiB", "64KiB"),
+            ("1.10009", "1.1"),
+        ] {
+            assert_eq!(Quantity::parse(text).unwrap().rounded(), expected);
+        }
     }
 }

@@ -7,14 +7,17 @@
 //! - [`virtual_network`] is a fake made of LogGP parameters with a clock of its own: a measurement over it and the fit
 //!   return these parameters.
 //!
-//! [`mpi`] carries patterns of concurrent flows between the ranks of an installed MPI library.
+//! [`check`] tells in two seconds whether a network still is what its file says. [`clocks`] gives all ranks one time. [`mpi`] carries patterns of concurrent flows between the ranks of an installed MPI library.
 
 #![deny(unsafe_code)]
 #![deny(unreachable_pub)]
 
+pub mod budget;
+pub mod check;
+pub mod clocks;
+mod error;
 pub mod loopback;
 pub mod mpi;
-mod pilot;
 pub mod prtt;
 mod script;
 pub mod tcp;

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::thread;
 
+use flowcast_fit::error::FitError;
 use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
-use flowcast_fit::verdict::FitError;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure, stepped_sizes};
-use crate::tcp::{Waiting, loopback_pair};
+use crate::tcp::{TcpTransport, Waiting, loopback_pair};
 
 /// Why loopback has no parameters.
 #[derive(Debug, Error)]
@@ -33,11 +33,22 @@ pub fn measure_loopback(
     previous: PrttSamples,
     observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
 ) -> Result<Measured, PrttError> {
+    with_loopback(waiting, |client| measure(client, plan, previous, observe))
+}
+
+/// Runs a measuring end over loopback with the answering end in a thread of its own.
+///
+/// # Errors
+/// Those of the measuring end, or a machine without loopback.
+pub fn with_loopback<R>(
+    waiting: Waiting,
+    measuring: impl FnOnce(&mut TcpTransport) -> Result<R, PrttError>,
+) -> Result<R, PrttError> {
     let (mut client, mut server) = loopback_pair(waiting)?;
     thread::scope(|scope| {
         // Its error, if any, is the closed connection that the measuring end sees too.
         scope.spawn(move || answer(&mut server));
-        let measured = measure(&mut client, plan, previous, observe);
+        let measured = measuring(&mut client);
         // Closed before the scope waits for the answering end, which otherwise would wait for the next script.
         drop(client);
         measured

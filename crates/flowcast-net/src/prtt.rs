@@ -11,23 +11,26 @@
 //! n is small on purpose: 16 messages of 64 KiB are a megabyte in flight, which buffers take without dropping; the
 //! method needs no saturated network, and a saturated one would show queues instead of gaps.
 
+mod pilot;
+
 use std::ops::ControlFlow;
 
+use flowcast_fit::error::FitError;
 use flowcast_fit::loggp::preliminary_gap;
 use flowcast_fit::prtt::{PrttPoint, delay_for_overhead};
 use flowcast_fit::samples::PrttSamples;
-use flowcast_fit::verdict::FitError;
 use flowcast_model::stats::interval::median_interval;
 use flowcast_model::stats::resampling::Resampler;
 use flowcast_model::stats::sample::median;
 use flowcast_units::{Bytes, Time};
-use thiserror::Error;
 
+pub use crate::error::PrttError;
 pub use crate::script::{MAX_MESSAGES, MAX_SIZE};
 
-use crate::pilot::fitted_into_time;
-use crate::script::{Exchange, answer_greeting, greet, receive_script, send_script};
+use crate::clocks::{guide, wall_clock};
+use crate::script::{Exchange, Guest, answer_greeting, greet, receive_script, send_script};
 use crate::transport::{Transport, TransportError};
+use pilot::fitted_into_time;
 
 /// Rounds between two checks of the intervals.
 const ROUNDS_PER_LOOK: u32 = 8;
@@ -38,40 +41,6 @@ const SHORTEST_DELAY: Time = Time::from_nanos(10_000.0);
 
 /// A measurement ends at most this part of its time too late.
 pub const TIME_TOLERANCE: f64 = 0.1;
-
-/// Why an experiment failed.
-#[derive(Debug, Error)]
-pub enum PrttError {
-    /// The connection failed.
-    #[error(transparent)]
-    Transport(#[from] TransportError),
-    /// The other end is no flowcast, or of another version.
-    #[error("found `{0}` at the other end, expected a flowcast that speaks flowcast-prtt/1")]
-    Stranger(String),
-    /// The other end asked for more than this one gives.
-    #[error("the other end asked for {found} {what}, expected at most {most}")]
-    Script {
-        /// What the other end asked for too much of.
-        what: &'static str,
-        /// How much.
-        found: u32,
-        /// The most that this end gives.
-        most: u32,
-    },
-    /// A plan that cannot be carried out.
-    #[error("{field}: found {found}, expected {expected}")]
-    Plan {
-        /// What is wrong.
-        field: &'static str,
-        /// Its value.
-        found: String,
-        /// What would have been right.
-        expected: String,
-    },
-    /// The warm-up gave no delay.
-    #[error("cannot choose a delay: {0}")]
-    Delay(#[from] FitError),
-}
 
 /// What to measure and for how long.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,13 +101,15 @@ pub struct Round<'a> {
     pub widest: Option<f64>,
 }
 
-/// What ended a measurement: precision, time or the observer.
+/// What ended a measurement: precision, time, messages or the observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// All medians are known well enough.
     Precise,
     /// The time is over.
     TimeOver,
+    /// All messages that it may take were sent.
+    BudgetSpent,
     /// The observer said so.
     Asked,
 }
@@ -175,7 +146,7 @@ pub fn measure(
     check(plan)?;
     let start = transport.now();
     greet(transport)?;
-    let mut client = Client { transport, buffer: vec![0x5a; largest(plan).0 as usize] };
+    let mut client = Client::new(transport, largest(plan));
     let whole = plan;
     let plan = &fitted_into_time(&mut client, whole)?;
     let mut order = Resampler::from_seed(plan.seed);
@@ -214,12 +185,15 @@ pub fn measure(
     Ok(Measured { samples, delay, sizes_left_out, rounds: number, elapsed, stop, widest })
 }
 
-/// The answering end: takes part in one session and returns when the measuring end is done.
+/// The answering end: takes part in one session, or tells who asks for it the time, and returns when the measuring end is done.
 ///
 /// # Errors
 /// A connection that fails, or an other end that is no flowcast or asks too much.
 pub fn answer(transport: &mut impl Transport) -> Result<(), PrttError> {
-    answer_greeting(transport)?;
+    if answer_greeting(transport)? == Guest::Clock {
+        let wall = wall_clock(transport.now());
+        return Ok(guide(transport, &wall)?);
+    }
     let mut buffer = Vec::new();
     loop {
         let script = receive_script(transport)?;
@@ -237,23 +211,44 @@ pub fn answer(transport: &mut impl Transport) -> Result<(), PrttError> {
     }
 }
 
+/// A round trip with the sender's own time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timed {
+    /// What was sent.
+    pub point: PrttPoint,
+    /// Until the answer.
+    pub time: Time,
+    /// Until the last message had left the sender's processor.
+    pub busy: Time,
+}
+
 /// The measuring end and what it sends.
 pub(crate) struct Client<'a, T> {
     pub transport: &'a mut T,
     buffer: Vec<u8>,
 }
 
-impl<T: Transport> Client<'_, T> {
+impl<'a, T: Transport> Client<'a, T> {
+    /// Of messages up to a size.
+    pub(crate) fn new(transport: &'a mut T, largest: Bytes) -> Client<'a, T> {
+        Client { transport, buffer: vec![0x5a; largest.0 as usize] }
+    }
+
     /// Takes each point once.
     pub(crate) fn round(&mut self, points: &[PrttPoint]) -> Result<Vec<(PrttPoint, Time)>, PrttError> {
+        Ok(self.timed_round(points)?.into_iter().map(|timed| (timed.point, timed.time)).collect())
+    }
+
+    /// Takes each point once, with the sender's own time.
+    pub(crate) fn timed_round(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
         let script: Vec<Exchange> =
             points.iter().map(|point| Exchange { messages: point.messages, size: point.size }).collect();
         send_script(self.transport, &script)?;
-        points.iter().map(|point| Ok((*point, self.exchange(*point)?))).collect()
+        points.iter().map(|point| Ok(self.exchange(*point)?)).collect()
     }
 
     /// One `PRTT_{n,d}(s)`.
-    fn exchange(&mut self, point: PrttPoint) -> Result<Time, TransportError> {
+    fn exchange(&mut self, point: PrttPoint) -> Result<Timed, TransportError> {
         let message = &mut self.buffer[..point.size.0 as usize];
         let start = self.transport.now();
         self.transport.send(message)?;
@@ -263,8 +258,9 @@ impl<T: Transport> Client<'_, T> {
             }
             self.transport.send(message)?;
         }
+        let busy = self.transport.now() - start;
         self.transport.receive(message)?;
-        Ok(self.transport.now() - start)
+        Ok(Timed { point, time: self.transport.now() - start, busy })
     }
 }
 

@@ -6,7 +6,8 @@
 
 use flowcast_units::Bytes;
 
-use crate::prtt::PrttError;
+use crate::clocks;
+use crate::error::PrttError;
 use crate::transport::Transport;
 
 /// Largest message that the answering end provides memory for.
@@ -31,10 +32,22 @@ pub(crate) fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
     expect_greeting(transport)
 }
 
-/// Answers a greeting.
-pub(crate) fn answer_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
-    expect_greeting(transport)?;
-    Ok(transport.send(&GREETING)?)
+/// What the other end wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guest {
+    /// Round trips.
+    RoundTrips,
+    /// The time.
+    Clock,
+}
+
+/// Answers a greeting; who wants the time needs no answer.
+pub(crate) fn answer_greeting(transport: &mut impl Transport) -> Result<Guest, PrttError> {
+    match greeting(transport)? {
+        GREETING => Ok(transport.send(&GREETING).map(|()| Guest::RoundTrips)?),
+        clocks::GREETING => Ok(Guest::Clock),
+        other => Err(stranger(&other)),
+    }
 }
 
 /// Sends a script and waits until the other end is ready for it.
@@ -76,9 +89,18 @@ fn within(what: &'static str, found: u32, allowed: std::ops::RangeInclusive<u32>
 }
 
 fn expect_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
+    let found = greeting(transport)?;
+    if found == GREETING { Ok(()) } else { Err(stranger(&found)) }
+}
+
+fn greeting(transport: &mut impl Transport) -> Result<[u8; GREETING.len()], PrttError> {
     let mut found = [0; GREETING.len()];
     transport.receive(&mut found)?;
-    if found == GREETING { Ok(()) } else { Err(PrttError::Stranger(String::from_utf8_lossy(&found).into_owned())) }
+    Ok(found)
+}
+
+fn stranger(greeting: &[u8]) -> PrttError {
+    PrttError::Stranger(String::from_utf8_lossy(greeting).into_owned())
 }
 
 #[cfg(test)]

@@ -74,7 +74,11 @@ impl TcpTransport {
         Ok(transport)
     }
 
-    fn over(stream: TcpStream, waiting: Waiting) -> Result<TcpTransport, TransportError> {
+    /// Over a connection that there is.
+    ///
+    /// # Errors
+    /// The system refuses an option.
+    pub fn over(stream: TcpStream, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let options = stream
             .set_nodelay(true)
             .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))

@@ -56,4 +56,9 @@ pub trait Transport {
             std::hint::spin_loop();
         }
     }
+
+    /// Leaves the processor to others.
+    fn rest(&mut self, duration: Time) {
+        std::thread::sleep(std::time::Duration::from_nanos(duration.as_nanos().max(0.0) as u64));
+    }
 }

@@ -2,14 +2,66 @@
 //!
 //! Each end has its own clock. A message carries the time at which it arrives, and receiving it moves the receiver's
 //! clock there: with two ends that only wait for each other's messages this is exact, and independent of how the
-//! threads are scheduled.
+//! threads are scheduled. [`connect_noisy`] adds what real networks and hosts add, from a seed.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use flowcast_model::loggp::LogGp;
+use flowcast_model::stats::resampling::Resampler;
 use flowcast_units::{Bytes, Time};
 
 use crate::transport::{Transport, TransportError};
+
+/// After so long TCP sends a lost packet again: its shortest timeout on Linux.
+const RETRANSMISSION: Time = Time::from_nanos(2e8);
+/// Bytes of a TCP segment over Ethernet.
+const SEGMENT: u64 = 1448;
+
+/// What disturbs messages; by default nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Noise {
+    /// Added to the latency of each message: the most if uniform, the mean if exponential. No message overtakes another.
+    pub jitter: Time,
+    /// Whether jitter is exponential.
+    pub exponential: bool,
+    /// Probability that a packet of 1448 bytes is lost; its message comes 200 ms later.
+    pub loss: f64,
+    /// Added to each overhead: exponential with this mean.
+    pub overhead: Time,
+    /// Probability that something interrupts the processor for `interruption` at a message.
+    pub interrupted: f64,
+    /// How long an interruption takes.
+    pub interruption: Time,
+}
+
+impl Noise {
+    /// What a measurement by means should find: the parameters with the mean of what is added to each, interruptions and losses
+    /// apart.
+    pub fn truth(&self, network: LogGp) -> LogGp {
+        let jitter = self.jitter * if self.exponential { 1.0 } else { 0.5 };
+        LogGp { latency: network.latency + jitter, overhead: network.overhead + self.overhead, ..network }
+    }
+
+    fn jitter(&self, random: &mut Resampler) -> Time {
+        self.jitter * if self.exponential { exponential(random) } else { random.share() }
+    }
+
+    fn overhead(&self, random: &mut Resampler) -> Time {
+        let interruption = if random.share() < self.interrupted { self.interruption } else { Time::ZERO };
+        self.overhead * exponential(random) + interruption
+    }
+
+    /// What losses of a message's packets add to its way.
+    fn repetition(&self, size: Bytes, random: &mut Resampler) -> Time {
+        let packets = size.0.div_ceil(SEGMENT).max(1) as f64;
+        let lost = random.share() < 1.0 - (1.0 - self.loss).powf(packets);
+        if lost { RETRANSMISSION } else { Time::ZERO }
+    }
+}
+
+fn exponential(random: &mut Resampler) -> f64 {
+    -(1.0 - random.share()).ln()
+}
 
 /// One end of a connection over a LogGP network, with its own clock of virtual time.
 #[derive(Debug)]
@@ -18,6 +70,10 @@ pub struct VirtualEnd {
     clock: Time,
     /// Earliest start of the next message: the previous start and its gap.
     interface_free: Time,
+    /// Delivery of the message before.
+    delivered: Time,
+    noise: Noise,
+    random: Resampler,
     outgoing: Sender<Message>,
     incoming: Receiver<Message>,
 }
@@ -30,11 +86,24 @@ struct Message {
 
 /// Both ends of a connection over `network`; both clocks start at 0.
 pub fn connect(network: LogGp) -> (VirtualEnd, VirtualEnd) {
+    connect_noisy(network, Noise::default(), 1)
+}
+
+/// The same with what disturbs messages; equal seeds disturb alike.
+pub fn connect_noisy(network: LogGp, noise: Noise, seed: u64) -> (VirtualEnd, VirtualEnd) {
     let (to_second, from_first) = channel();
     let (to_first, from_second) = channel();
-    let end =
-        |outgoing, incoming| VirtualEnd { network, clock: Time::ZERO, interface_free: Time::ZERO, outgoing, incoming };
-    (end(to_second, from_second), end(to_first, from_first))
+    let end = |outgoing, incoming, seed| VirtualEnd {
+        network,
+        clock: Time::ZERO,
+        interface_free: Time::ZERO,
+        delivered: Time::ZERO,
+        noise,
+        random: Resampler::from_seed(seed),
+        outgoing,
+        incoming,
+    };
+    (end(to_second, from_second, 2 * seed), end(to_first, from_first, 2 * seed + 1))
 }
 
 impl Transport for VirtualEnd {
@@ -45,9 +114,12 @@ impl Transport for VirtualEnd {
     fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
         let size = Bytes(message.len() as u64);
         let start = self.clock.max(self.interface_free);
-        self.clock = start + self.network.overhead;
+        self.clock = start + self.network.overhead + self.noise.overhead(&mut self.random);
         self.interface_free = start + self.network.spacing(size);
-        let arrival = self.clock + self.network.latency + self.network.transfer(size);
+        let late = self.noise.jitter(&mut self.random) + self.noise.repetition(size, &mut self.random);
+        let arrival = self.clock + self.network.latency + self.network.transfer(size) + late;
+        let arrival = arrival.max(self.delivered);
+        self.delivered = arrival;
         self.outgoing.send(Message { bytes: message.to_vec(), arrival }).map_err(|_| TransportError::Closed)
     }
 
@@ -57,12 +129,16 @@ impl Transport for VirtualEnd {
             return Err(TransportError::Size { found: bytes.len(), expected: message.len() });
         }
         message.copy_from_slice(&bytes);
-        self.clock = self.clock.max(arrival) + self.network.overhead;
+        self.clock = self.clock.max(arrival) + self.network.overhead + self.noise.overhead(&mut self.random);
         Ok(())
     }
 
     fn compute(&mut self, duration: Time) {
         self.clock += duration;
+    }
+
+    fn rest(&mut self, duration: Time) {
+        self.compute(duration);
     }
 }
 

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::thread;
 
+use flowcast_fit::error::FitError;
 use flowcast_fit::loggp::{FitOptions, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
-use flowcast_fit::verdict::{FitError, FitWarning};
+use flowcast_fit::verdict::FitWarning;
 use flowcast_model::loggp::LogGp;
 use flowcast_net::loopback::{measure_and_fit_loopback, measure_loopback};
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes};

@@ -140,7 +140,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     // SAFETY: initialised modules that the state knows.
     state.rails.iter().for_each(|rail| unsafe { hooks::install(rail) });
     measure::expect(complete);
-    Ok(Box::into_raw(Box::new(module::over(&r2))))
+    Ok(Box::into_raw(Box::new(module::over(&r2, address()))))
 }
 
 /// The networks that have a companion of the same BTL and equal exclusivity: those reach a process together.

@@ -5,15 +5,14 @@ use std::sync::atomic::Ordering;
 
 use flowcast_scheduler::RailSet;
 
-use crate::bindings::{BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS};
-use crate::component;
+use crate::bindings::{BmlComponent, BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS};
 use crate::state::{State, state};
 use crate::{hooks, measure, table};
 
 /// The module that the framework gets: `r2`'s, with the functions that we have to hear of replaced.
-pub(crate) fn over(r2: &BmlModule) -> BmlModule {
+pub(crate) fn over(r2: &BmlModule, component: *const BmlComponent) -> BmlModule {
     BmlModule {
-        bml_component: component::address(),
+        bml_component: component,
         bml_add_proc: Some(add_proc),
         bml_add_procs: Some(add_procs),
         bml_del_procs: Some(del_procs),

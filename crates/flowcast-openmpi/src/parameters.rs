@@ -88,7 +88,7 @@ pub(crate) fn register(component: *const BmlComponent) {
             c"How long start-up may measure, in milliseconds, at most 200",
             &raw mut (*values).measure_ms,
         );
-        text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_CACHE_HOME/flowcast/openmpi or ~/.cache/flowcast/openmpi)", &raw mut (*values).store);
+        text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_DATA_HOME/flowcast/networks or ~/.local/share/flowcast/networks)", &raw mut (*values).store);
         number(
             c"stripe",
             c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth",
@@ -182,9 +182,9 @@ fn measure_for(millis: c_int) -> Result<Duration, Refusal> {
 }
 
 fn usual_store(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    let cache = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-    let cache = cache.or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    Some(cache?.join("flowcast").join("openmpi"))
+    let data = variable("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    let data = data.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+    Some(data?.join("flowcast").join("networks"))
 }
 
 #[cfg(test)]
@@ -201,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn results_are_stored_where_caches_are() {
+    fn results_are_stored_where_networks_are_kept() {
         let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"));
-        assert_eq!(usual_store(home), Some("/home/me/.cache/flowcast/openmpi".into()));
-        let both = |name: &str| Some(PathBuf::from(if name == "HOME" { "/home/me" } else { "/cache" }));
-        assert_eq!(usual_store(both), Some("/cache/flowcast/openmpi".into()));
+        assert_eq!(usual_store(home), Some("/home/me/.local/share/flowcast/networks".into()));
+        let both = |name: &str| Some(PathBuf::from(if name == "HOME" { "/home/me" } else { "/data" }));
+        assert_eq!(usual_store(both), Some("/data/flowcast/networks".into()));
         assert_eq!(usual_store(|_| None), None);
     }
 }

@@ -8,6 +8,7 @@ use super::frame::{Frame, Place};
 use super::picos::Picos;
 use super::receiver::{Beginning, Memory, Receiver};
 use super::sender::{Limits, Sender};
+use super::shift::Shift;
 use super::stream::Stream;
 use flowcast_model::sharing::protocol::{Congestion, Protocol};
 use flowcast_units::{Bytes, Rate};
@@ -18,15 +19,47 @@ pub(super) struct Connection {
     number: u32,
     wire: Rate,
     pub(super) stream: Stream,
-    sender: Sender,
-    receiver: Receiver,
-    host: HostQueue,
+    pub(super) ends: Ends,
     /// By transmission: ACKs of the other direction that are in flight with the data of this one.
     riding: VecDeque<(u32, u32)>,
 }
 
+/// What both ends know.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ends {
+    sender: Sender,
+    receiver: Receiver,
+    host: HostQueue,
+}
+
+impl Ends {
+    /// Packets that have come since `then`.
+    pub(super) fn moved(&self, then: &Ends) -> u32 {
+        self.receiver.came() - then.receiver.came()
+    }
+
+    /// Whether they are as in `then`, but for times and numbers.
+    pub(super) fn repeats(&self, then: &Ends, by: Shift) -> bool {
+        if by.packets == 0 {
+            return self == then;
+        }
+        let mut later = then.clone();
+        later.shift(by);
+        self.sender.is_steady() && *self == later
+    }
+
+    fn is_live(&self) -> bool {
+        self.sender.is_live() || self.receiver.is_live()
+    }
+
+    fn shift(&mut self, by: Shift) {
+        self.sender.shift(by);
+        self.receiver.shift(by);
+    }
+}
+
 /// What stands in the sender's own interface.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct HostQueue {
     waiting: u32,
     most: u32,
@@ -74,79 +107,81 @@ impl Connection {
             number,
             wire,
             stream,
-            sender: Sender::new(limits, Control::new(protocol.congestion, segment as u32, number)),
-            receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
-            host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
+            ends: Ends {
+                sender: Sender::new(limits, Control::new(protocol.congestion, segment as u32, number)),
+                receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
+                host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
+            },
             riding: VecDeque::new(),
         }
     }
 
     /// A message is written now, whose packets have numbers left if true.
     pub(super) fn write(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
-        self.stream.append(now, self.sender.acknowledged(), message, size)
+        self.stream.append(now, self.ends.sender.acknowledged(), message, size)
     }
 
     /// The next message of which the sender's system holds the rest.
     #[inline]
     pub(super) fn hold(&mut self) -> Option<usize> {
-        self.stream.hold(self.sender.acknowledged())
+        self.stream.hold(self.ends.sender.acknowledged())
     }
 
     /// The next packet that may go now.
     #[inline]
     pub(super) fn send(&mut self, now: Picos) -> Option<Frame> {
-        if self.host.is_bounded && self.host.waiting > self.host.most {
+        if self.ends.host.is_bounded && self.ends.host.waiting > self.ends.host.most {
             return None;
         }
-        let (transmission, packet) = self.sender.send(now, self.stream.available())?;
+        let (transmission, packet) = self.ends.sender.send(now, self.stream.available())?;
         Some(self.frame(transmission, packet))
     }
 
     #[inline]
     fn frame(&mut self, transmission: u32, packet: u32) -> Frame {
-        self.host.waiting += u32::from(self.host.is_bounded);
+        self.ends.host.waiting += u32::from(self.ends.host.is_bounded);
         Frame::data(self.number, transmission, self.stream.place(packet))
     }
 
     /// The packet that a frame of data on its way carries.
     #[inline]
     pub(super) fn packet(&self, frame: Frame) -> u32 {
-        self.sender.packet_of(frame.number())
+        self.ends.sender.packet_of(frame.number())
     }
 
     /// Whether [`Connection::leave_host`] has to be told.
     pub(super) fn has_small_queue(&self) -> bool {
-        self.host.is_bounded
+        self.ends.host.is_bounded
     }
 
     /// A packet has left the sender's interface; whether others waited for that.
     #[inline]
     pub(super) fn leave_host(&mut self) -> bool {
-        let waited = self.host.waiting > self.host.most;
-        self.host.waiting -= 1;
+        let waited = self.ends.host.waiting > self.ends.host.most;
+        self.ends.host.waiting -= 1;
         waited
     }
 
     /// A packet comes to the receiver; whether that has to acknowledge now.
     #[inline]
     pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
-        let packet = self.sender.packet_of(frame.number());
+        let packet = self.ends.sender.packet_of(frame.number());
         let place = if frame.is_last() { Place::Last } else { Place::Inside };
-        let is_due = self.receiver.take(now, frame.number(), packet, place);
-        self.stream.came(now, self.receiver.next(), self.wire);
+        let is_due = self.ends.receiver.take(now, frame.number(), packet, place);
+        self.stream.came(now, self.ends.receiver.next(), self.wire);
         is_due
     }
 
     /// The receiver's ACK, in a frame of its own.
     #[inline]
     pub(super) fn ack(&mut self) -> Frame {
-        Frame::ack(self.number, self.receiver.ack())
+        Frame::ack(self.number, self.ends.receiver.ack())
     }
 
     /// What the receiver ACKs with data that it sends on the other direction of this connection.
     #[inline]
     pub(super) fn ride(&mut self, now: Picos) -> u32 {
-        self.receiver.ride(now)
+        self.ends.receiver.ride(now)
     }
 
     /// An ACK of the other direction goes with a frame of data.
@@ -171,17 +206,17 @@ impl Connection {
     /// An ACK comes to the sender.
     #[inline]
     pub(super) fn hear(&mut self, now: Picos, ack: Frame) {
-        if self.sender.is_lossless() {
-            let packets = self.receiver.hear_count(ack.number());
-            self.sender.advance(packets);
+        if self.ends.sender.is_lossless() {
+            let packets = self.ends.receiver.hear_count(ack.number());
+            self.ends.sender.advance(packets);
             return self.forget();
         }
-        while let Some(transmission) = self.receiver.hear(ack.number()) {
-            self.sender.hear(now, transmission);
+        while let Some(transmission) = self.ends.receiver.hear(ack.number()) {
+            self.ends.sender.hear(now, transmission);
         }
-        self.sender.conclude(now);
-        if self.host.is_bounded {
-            self.host.most = self.sender.small_queue();
+        self.ends.sender.conclude(now);
+        if self.ends.host.is_bounded {
+            self.ends.host.most = self.ends.sender.small_queue();
         }
         self.forget();
     }
@@ -189,23 +224,44 @@ impl Connection {
     #[inline]
     fn forget(&mut self) {
         if self.stream.is_long() {
-            self.stream.forget(self.sender.oldest());
+            self.stream.forget(self.ends.sender.oldest());
         }
+    }
+
+    /// Packets that may go before the last of the message that comes.
+    pub(super) fn room(&self) -> u32 {
+        self.stream.room(self.ends.receiver.next(), self.ends.sender.sent())
+    }
+
+    /// Whether something is in flight or will be without another message.
+    pub(super) fn is_live(&self) -> bool {
+        !self.stream.is_at_rest() || self.ends.is_live() || self.deadline() < self.stream.next_write()
+    }
+
+    /// When the next message begins.
+    pub(super) fn next_write(&self) -> Picos {
+        self.stream.next_write()
+    }
+
+    /// So many periods, in each of which packets come as at `times` in the one before.
+    pub(super) fn skip(&mut self, times: &[Picos], period: Shift, periods: u32) {
+        self.stream.skip(self.ends.receiver.next(), times, period, periods, self.wire);
+        self.ends.shift(period.times(periods));
     }
 
     /// When [`Connection::expire`] has something to do.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
-        self.sender.deadline().min(self.receiver.ack_by()).min(self.stream.next_write())
+        self.ends.sender.deadline().min(self.ends.receiver.ack_by()).min(self.stream.next_write())
     }
 
     /// Deals with what is due: a message that is written, an ACK held back, a timer of the sender. A packet and an
     /// ACK that go out.
     pub(super) fn expire(&mut self, now: Picos) -> (Option<Frame>, Option<Frame>) {
         self.stream.write(now);
-        let sent = self.sender.expire(now, self.stream.available());
-        let is_due = self.receiver.ack_by() <= now;
-        let ack = is_due.then(|| Frame::ack(self.number, self.receiver.ack_late()));
+        let sent = self.ends.sender.expire(now, self.stream.available());
+        let is_due = self.ends.receiver.ack_by() <= now;
+        let ack = is_due.then(|| Frame::ack(self.number, self.ends.receiver.ack_late()));
         (sent.map(|(transmission, packet)| self.frame(transmission, packet)), ack)
     }
 }

@@ -4,6 +4,8 @@
 //! A frame that leaves a link joins the next one of its way, or is taken by one of the ends, which put new frames on
 //! their way. Equal times: links by number, then timers by connection.
 
+mod periods;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -16,6 +18,7 @@ use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::MOST_HOPS;
 use flowcast_queues::{KeyQueue, tournament::Tournament};
 use flowcast_units::Bytes;
+use periods::Noted;
 
 /// No link: the end of a way.
 pub(super) const END: u32 = u32::MAX;
@@ -43,8 +46,8 @@ pub(super) struct Engine {
     pub(super) arrived: VecDeque<(usize, FlowCompletion)>,
     /// Messages of which the sender's system holds the rest, and since when.
     pub(super) held: VecDeque<(usize, Picos)>,
-    pub(super) packet_hops: u64,
-    pub(super) dropped: u64,
+    /// For the search for steady states, while there is one.
+    noted: Option<Noted>,
 }
 
 impl Engine {
@@ -67,13 +70,22 @@ impl Engine {
             jitter,
             arrived: VecDeque::new(),
             held: VecDeque::new(),
-            packet_hops: 0,
-            dropped: 0,
+            noted: None,
         };
         for connection in 0..engine.connections.len() {
             engine.schedule(connection);
         }
         engine
+    }
+
+    /// Frames times links so far.
+    pub(super) fn packet_hops(&self) -> u64 {
+        self.links.iter().map(|link| link.carried).sum()
+    }
+
+    /// Frames that met a full queue.
+    pub(super) fn dropped(&self) -> u64 {
+        self.links.iter().map(|link| link.dropped).sum()
     }
 
     /// Until nothing is in flight.
@@ -165,11 +177,11 @@ impl Engine {
         } else {
             at.full_frame()
         };
-        self.packet_hops += 1;
+        at.carried += 1;
         let is_first = frame.hop() == 0;
         let admitted = if is_first { Some(at.admit_own(now, service)) } else { at.admit(now, service) };
         let Some(mut departure) = admitted else {
-            self.dropped += 1;
+            at.dropped += 1;
             return;
         };
         if let Some(jitter) = self.jitter.as_mut() {
@@ -188,9 +200,13 @@ impl Engine {
         if frame.is_ack() {
             self.hear(now, connection, frame);
         } else {
+            if let Some(noted) = &mut self.noted {
+                noted.arrive(now, connection);
+            }
             let is_due = self.connections[connection].receive(now, frame);
             while let Some(message) = self.connections[connection].stream.tell() {
                 self.arrived.push_back(message);
+                self.change(connection);
             }
             let has_answered = self.hear_carried(now, connection, frame);
             if is_due && !has_answered {
@@ -199,6 +215,13 @@ impl Engine {
             }
         }
         self.schedule(connection);
+    }
+
+    /// A message of a connection has begun or ended.
+    fn change(&mut self, connection: usize) {
+        if let Some(noted) = &mut self.noted {
+            noted.change(connection);
+        }
     }
 
     #[inline]
@@ -278,7 +301,11 @@ impl Engine {
         if self.scheduled[connection] == at {
             self.scheduled[connection] = Picos::NEVER;
             if self.connections[connection].deadline() <= now {
+                let next_write = self.connections[connection].next_write();
                 let (packet, ack) = self.connections[connection].expire(now);
+                if self.connections[connection].next_write() != next_write {
+                    self.change(connection);
+                }
                 packet.into_iter().for_each(|frame| self.start_data(now, frame));
                 ack.into_iter().for_each(|frame| self.start(now, frame));
                 self.send(now, connection);

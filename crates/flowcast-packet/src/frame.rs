@@ -59,6 +59,11 @@ impl Frame {
         Frame(self.0 + HOP)
     }
 
+    /// The frame that stands where this one does so many packets later.
+    pub(super) fn advanced(self, packets: u32) -> Frame {
+        Frame(self.0 + (u64::from(packets) << 32))
+    }
+
     #[inline]
     pub(super) fn is_ack(self) -> bool {
         self.0 & ACK != 0

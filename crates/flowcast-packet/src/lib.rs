@@ -26,6 +26,7 @@
 //! | part | what | rules |
 //! |---|---|---|
 //! | `link`, `engine` | queues and events | the equation above |
+//! | `steady` | what repeats exactly is not carried out again | |
 //! | `receiver` | when to acknowledge | RFC 5681 section 4.2, RFC 2018 |
 //! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
 //! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
@@ -48,7 +49,10 @@ mod receiver;
 mod round_trip;
 pub mod seeds;
 mod sender;
+mod shift;
+mod steady;
 mod stream;
+mod transmission;
 #[cfg(test)]
 mod twin;
 mod warm_up;
@@ -139,9 +143,30 @@ fn simulate_rounds(
     wire: &Wire,
     rounds: Rounds,
 ) -> Result<Carried, SharingError> {
+    carry_rounds(messages, fabric, wire, rounds, |engine| match wire.seed {
+        None => drop(engine.run_skipping()),
+        Some(_) => engine.run(),
+    })
+}
+
+/// As [`simulate`], but every packet is carried, whether or not the state repeats: what skipping is measured by.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_each_packet(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
+    carry_rounds(messages, fabric, wire, Rounds::once(), Engine::run)
+}
+
+fn carry_rounds(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+    rounds: Rounds,
+    run: impl Fn(&mut Engine),
+) -> Result<Carried, SharingError> {
     let plan = Plan::new(messages, fabric, wire, rounds)?;
     let mut engine = Engine::new(plan.links(), plan.routes(), plan.connections(), plan.jitter());
-    engine.run();
+    run(&mut engine);
     if !engine.connections.iter().all(|connection| connection.stream.is_whole()) {
         return Err(SharingError::TooLong { seconds: Picos::NEVER.as_seconds(), most: LONGEST });
     }
@@ -151,8 +176,8 @@ fn simulate_rounds(
             .map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() })
             .collect(),
         intervals: vec![Vec::new(); rounds.count() * messages.len()],
-        packet_hops: engine.packet_hops,
-        dropped: engine.dropped,
+        packet_hops: engine.packet_hops(),
+        dropped: engine.dropped(),
     };
     engine.arrived.into_iter().for_each(|(message, completion)| carried.completions[message] = completion);
     for (message, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_intervals()) {

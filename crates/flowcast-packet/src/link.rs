@@ -44,6 +44,9 @@ pub(super) struct Link {
     leaving: Box<[(Picos, Frame)]>,
     head: usize,
     waiting: usize,
+    /// Frames so far, and how many of them met a full queue.
+    pub(super) carried: u64,
+    pub(super) dropped: u64,
 }
 
 impl Link {
@@ -62,6 +65,8 @@ impl Link {
             leaving: vec![(Picos::NEVER, Frame::ack(0, 0)); 16].into(),
             head: 0,
             waiting: 0,
+            carried: 0,
+            dropped: 0,
         };
         link.full_frame = link.service(kind.segment);
         link.ack = link.service(Bytes(0));
@@ -134,6 +139,44 @@ impl Link {
         self.head = (self.head + 1) & mask;
         self.waiting -= 1;
         (frame, if self.waiting == 0 { Picos::NEVER } else { self.leaving[self.head & mask].0 })
+    }
+
+    /// Whether as much waits as in `then`, which was the link at `earlier`.
+    pub(super) fn is_alike(&self, now: Picos, then: &Link, earlier: Picos) -> bool {
+        let waits = |time: fn(&Link) -> Picos| time(self).since(now) == time(then).since(earlier);
+        self.waiting == then.waiting && waits(|link| link.free) && waits(|link| link.passed) && waits(|link| link.last)
+    }
+
+    /// Whether the same frames wait as in `then`, so much later, but for their numbers.
+    pub(super) fn repeats(&self, then: &Link, later: Picos, packets: &[u32]) -> bool {
+        let is_same = |((at, frame), (earlier, before)): (&(Picos, Frame), &(Picos, Frame))| {
+            *at == *earlier + later && *frame == before.advanced(packets[frame.connection() as usize])
+        };
+        self.departures().zip(then.departures()).all(is_same)
+    }
+
+    /// So many periods later, if `then` was one period ago.
+    pub(super) fn skip(&mut self, then: &Link, periods: u32, period: Picos, packets: &[u32]) {
+        self.carried += u64::from(periods) * (self.carried - then.carried);
+        self.dropped += u64::from(periods) * (self.dropped - then.dropped);
+        let time = period * u64::from(periods);
+        (self.free, self.passed, self.last) = (self.free + time, self.passed + time, self.last + time);
+        let mask = self.leaving.len() - 1;
+        for place in self.head..self.head + self.waiting {
+            let (at, frame) = &mut self.leaving[place & mask];
+            *at += time;
+            *frame = frame.advanced(packets[frame.connection() as usize] * periods);
+        }
+    }
+
+    /// When the first frame leaves.
+    pub(super) fn first(&self) -> Picos {
+        self.departures().next().map_or(Picos::NEVER, |(at, _)| *at)
+    }
+
+    fn departures(&self) -> impl Iterator<Item = &(Picos, Frame)> {
+        let mask = self.leaving.len() - 1;
+        (self.head..self.head + self.waiting).map(move |place| &self.leaving[place & mask])
     }
 
     #[cold]

@@ -174,7 +174,7 @@ mod tests {
         while live.next_event().is_some_and(|next| next < now + Time::from_micros(1.0)) {
             live.step();
         }
-        live.engine.packet_hops
+        live.engine.packet_hops()
     }
 
     /// Messages of 10 bytes, each written when the one before has come; when the last has.
@@ -235,7 +235,7 @@ mod tests {
                 }
                 came.extend(std::iter::from_fn(|| live.arrived()).map(|(message, _)| message));
                 came.sort_unstable();
-                (came, live.engine.packet_hops)
+                (came, live.engine.packet_hops())
             };
             let (alone, paired) = (carried(false), carried(true));
             prop_assert_eq!(&alone.0, &(0..writes.len()).collect::<Vec<_>>());

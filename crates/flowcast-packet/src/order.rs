@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// The packets that came, by number.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Order {
     next: u32,
     /// Whether `next`, `next + 1`, .. are there; the first never is.
@@ -33,6 +33,11 @@ impl Order {
     #[inline]
     pub(super) fn ahead(&self) -> u32 {
         self.count_ahead
+    }
+
+    /// So many more have come, in order.
+    pub(super) fn shift(&mut self, packets: u32) {
+        self.next += packets;
     }
 
     pub(super) fn has(&self, number: u32) -> bool {

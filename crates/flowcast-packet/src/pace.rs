@@ -4,7 +4,7 @@ use super::control::{Control, burst};
 use super::picos::Picos;
 
 /// When the next packets may go.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pace {
     /// Payload of a packet.
     segment: u32,
@@ -60,6 +60,13 @@ impl Pace {
         }
         self.left = self.left.saturating_sub(1);
         self.next = self.next.max(now) + self.each;
+    }
+
+    /// The same, so much later.
+    pub(super) fn shift(&mut self, time: Picos) {
+        if self.rate.is_some() {
+            self.next += time;
+        }
     }
 
     /// When what is held may go.

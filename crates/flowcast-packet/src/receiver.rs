@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use super::frame::Place;
 use super::order::{Arrival, Order};
 use super::picos::Picos;
+use super::shift::Shift;
 
 /// Packets that one ACK covers.
 const PACKETS_PER_ACK: u32 = 2;
@@ -45,7 +46,7 @@ pub(super) enum Memory {
 }
 
 /// What has come, and what was said about it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Receiver {
     order: Order,
     /// Transmissions in the order of their coming, as far as the sender has not heard of them.
@@ -129,6 +130,26 @@ impl Receiver {
         self.unacknowledged = 0;
         self.ack_by = Picos::NEVER;
         self.came
+    }
+
+    /// Packets that have come.
+    pub(super) fn came(&self) -> u32 {
+        self.came
+    }
+
+    /// Whether packets have come that the sender has not heard of.
+    pub(super) fn is_live(&self) -> bool {
+        self.heard < self.came
+    }
+
+    /// The same, so much later.
+    pub(super) fn shift(&mut self, by: Shift) {
+        self.order.shift(by.packets);
+        self.unheard.iter_mut().for_each(|transmission| *transmission += by.packets);
+        self.heard += by.packets;
+        self.came += by.packets;
+        self.ack_by += by.time;
+        self.last_came += by.time;
     }
 
     /// How many packets an ACK newly acknowledges, if all arrive in order.

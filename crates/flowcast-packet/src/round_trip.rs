@@ -10,7 +10,7 @@ const HELD_BACK: Picos = Picos::from_millis(200);
 const LEAST_WAIT: Picos = Picos::from_millis(2);
 
 /// The estimate of one connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct RoundTrip {
     smooth: Option<Picos>,
     variation: Picos,

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::Message;
 use super::frame::Place;
 use super::picos::Picos;
+use super::shift::Shift;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{AllocatedFraction, Limit};
 use flowcast_units::{Bytes, Rate};
@@ -265,6 +266,26 @@ impl Stream {
         } else {
             self.next_note = u32::MAX;
         }
+    }
+
+    /// Packets that may be sent before the last of the message of which `came` have come, if `sent` are of it.
+    pub(super) fn room(&self, came: u32, sent: u32) -> u32 {
+        let part = self.parts.get(self.done).filter(|part| part.first <= came);
+        part.map_or(0, |part| (part.end - 1).saturating_sub(sent))
+    }
+
+    /// Packets beyond the first `came` come in so many periods, in each as in the one at `times`.
+    pub(super) fn skip(&mut self, came: u32, times: &[Picos], period: Shift, periods: u32, wire: Rate) {
+        while self.next_note <= came + period.packets * periods {
+            let place = self.next_note - came - 1;
+            let later = period.time * u64::from(1 + place / period.packets);
+            self.note(times[(place % period.packets) as usize] + later, self.next_note, wire);
+        }
+    }
+
+    /// Whether all messages that are written have come.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.done == self.written
     }
 
     /// Whether all messages have come.

@@ -4,7 +4,6 @@
 //! command. Work is done without Python's lock, on a thread of its own, so that an interrupt ends the wait at once
 //! (`work`). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks (`errors`).
 
-mod arrow;
 mod errors;
 mod fit;
 mod networks;

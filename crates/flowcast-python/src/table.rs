@@ -1,13 +1,13 @@
 //! Tables whose columns Python reads without copying: by Arrow's stream, or one column by NumPy's array interface.
 
+mod arrow;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-
-use crate::arrow;
 
 /// The values of a column.
 #[derive(Debug)]

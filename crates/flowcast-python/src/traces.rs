@@ -33,8 +33,8 @@ impl Trace {
         beside(py, move || {
             let first = if path.is_dir() { first_of_folder(&path)? } else { path.clone() };
             let trace = open_trace(&first, &first.display().to_string(), &mut Whole)?;
-            if let (flowcast::trace::Trace::Program(program), false) = (&trace, incomplete) {
-                whole_recording(program)?;
+            if !incomplete {
+                whole_recording(&trace)?;
             }
             Ok(Trace { trace: Arc::new(trace), file_name: name_of(&path) })
         })
@@ -82,8 +82,7 @@ impl Trace {
     /// What the trace has that the replay does not model, with how often.
     #[getter]
     fn ignored(&self) -> Counts {
-        let flowcast::trace::Trace::Program(program) = &*self.trace else { return Vec::new() };
-        program.ignored().iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect()
+        self.trace.ignored().iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect()
     }
 
     /// The bytes of the compiled form (`.fct`).

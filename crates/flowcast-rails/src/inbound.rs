@@ -8,6 +8,8 @@ use crate::frame::{Fault, Header, Piece, UNORDERED};
 #[derive(Debug)]
 pub(crate) struct Inbound {
     window: u64,
+    /// The longest message, in one piece or in several.
+    longest: usize,
     /// Every sequence number below has been received.
     floor: u64,
     /// A bit for each sequence number from `floor` on, by its remainder.
@@ -47,10 +49,11 @@ pub(crate) enum Arrival {
 
 impl Inbound {
     /// Nothing received; at most `window` messages are held, a multiple of 64.
-    pub(crate) fn new(window: u64) -> Inbound {
+    pub(crate) fn new(window: u64, longest: usize) -> Inbound {
         let words = window.div_ceil(64).max(1);
         Inbound {
             window: words * 64,
+            longest,
             floor: 0,
             seen: vec![0; words as usize],
             consumed: 0,
@@ -70,7 +73,8 @@ impl Inbound {
     /// Takes a message or a piece of one.
     ///
     /// # Errors
-    /// A sequence number or an order beyond what was granted, or a piece that does not fit the others of its message.
+    /// A sequence number or an order beyond what was granted, a piece that does not fit the others of its message, or one with
+    /// which they are too long.
     pub(crate) fn take(&mut self, header: &Header, message: &[u8]) -> Result<Arrival, Fault> {
         let Header { sequence, order, piece, .. } = *header;
         if sequence < self.floor || self.has(sequence) {
@@ -114,6 +118,10 @@ impl Inbound {
         let joining = self.joining.entry(first).or_insert_with(new);
         if joining.order != order || joining.pieces.len() != of {
             return Err(Fault::Piece(piece));
+        }
+        let found = bytes.len() + joining.pieces.iter().flatten().map(Vec::len).sum::<usize>();
+        if found > self.longest {
+            return Err(Fault::Length { found, most: self.longest });
         }
         joining.pieces[index] = Some(bytes.to_vec());
         if joining.pieces.iter().any(Option::is_none) {
@@ -177,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_does_not_fit_the_others_is_refused() {
-        let mut inbound = Inbound::new(64);
+        let mut inbound = Inbound::new(64, 100);
         let piece = |index, of| Piece { index, of };
         assert_eq!(
             inbound.take(&header(0, 5, piece(1, 2)), b""),
@@ -189,6 +197,16 @@ mod tests {
             assert_eq!(inbound.take(&other, b""), Err(Fault::Piece(other.piece)));
         }
         assert!(!inbound.is_ready());
+    }
+
+    #[test]
+    fn pieces_that_are_too_long_together_are_refused() {
+        let mut inbound = Inbound::new(64, 10);
+        let piece = |index| header(u64::from(index), 0, Piece { index, of: 2 });
+        inbound.take(&piece(0), &[0; 6]).unwrap();
+        assert_eq!(inbound.take(&piece(1), &[0; 5]), Err(Fault::Length { found: 11, most: 10 }));
+        inbound.take(&piece(1), &[0; 4]).unwrap();
+        assert_eq!(inbound.consume().unwrap().len(), 10);
     }
 
     proptest! {
@@ -206,7 +224,7 @@ mod tests {
                     frames.push((header(frames.len() as u64, own, Piece { index, of: *of }), [number, index]));
                 }
             }
-            let mut inbound = Inbound::new(64);
+            let mut inbound = Inbound::new(64, 100);
             let mut arrivals: Vec<usize> = shuffle.iter().map(|index| index.index(frames.len())).collect();
             arrivals.extend(0..frames.len());
             let mut first = 0;
@@ -229,7 +247,7 @@ mod tests {
 
     #[test]
     fn credit_waits_for_the_application_and_for_missing_messages() {
-        let mut inbound = Inbound::new(64);
+        let mut inbound = Inbound::new(64, 100);
         for sequence in 1..64 {
             inbound.take(&header(sequence, UNORDERED, Piece::WHOLE), b"").unwrap();
             inbound.consume().unwrap();

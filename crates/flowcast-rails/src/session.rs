@@ -117,7 +117,7 @@ impl Session {
     /// # Errors
     /// No rail, or more than 16.
     pub fn new(rule: SessionRule, costs: Vec<LogGp>) -> Result<Session, RailsError> {
-        let inbound = Inbound::new(rule.window);
+        let inbound = Inbound::new(rule.window, rule.longest);
         let credit = inbound.credit();
         Ok(Session {
             policy: Policy::new(rule.steering, &costs)?,

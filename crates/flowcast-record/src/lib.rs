@@ -27,6 +27,7 @@ mod note;
 mod requests;
 mod session;
 mod start;
+mod synchronise;
 mod threads;
 mod wrap;
 mod wrappers;

@@ -30,6 +30,8 @@ pub(crate) struct Library {
     pub handle_bytes: usize,
     pub world: usize,
     pub no_communicator: usize,
+    /// The datatype of a byte; 0 if it is not known.
+    byte: usize,
     functions: Functions,
 }
 
@@ -143,6 +145,7 @@ fn detect() -> Option<Library> {
             is_open_mpi: true,
             world,
             no_communicator: variable(c"ompi_mpi_comm_null"),
+            byte: variable(c"ompi_mpi_byte"),
             in_place: [1, variable(c"mpi_fortran_in_place_")],
             status_ignore: [0, variable(c"mpi_fortran_status_ignore_")],
             statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
@@ -172,6 +175,7 @@ fn common(version: String, functions: Functions) -> Library {
         handle_bytes: 8,
         world: 0,
         no_communicator: 0,
+        byte: 0,
         functions,
     }
 }
@@ -190,6 +194,7 @@ fn mpich(version: String, functions: Functions) -> Library {
         handle_bytes: 4,
         world: 0x4400_0000,
         no_communicator: 0x0400_0000,
+        byte: 0x4c00_010d,
         ..common(version, functions)
     }
 }
@@ -206,7 +211,54 @@ fn standard_abi(version: String, functions: Functions) -> Library {
     }
 }
 
+/// The functions by which recorders talk to each other.
+pub(crate) struct Exchange {
+    byte: usize,
+    status_ignore: usize,
+    comm_dup: GroupOf,
+    send: unsafe extern "C" fn(*const u64, c_int, usize, c_int, c_int, usize) -> c_int,
+    recv: unsafe extern "C" fn(*mut u64, c_int, usize, c_int, c_int, usize, usize) -> c_int,
+    handle_bytes: usize,
+}
+
+impl Exchange {
+    /// A communicator of the same ranks.
+    pub(crate) fn duplicate(&self, communicator: usize) -> Option<usize> {
+        let mut made = 0;
+        // SAFETY: the variable has room for a handle of either size.
+        let code = unsafe { (self.comm_dup)(communicator, &mut made) };
+        (code == 0).then_some(if self.handle_bytes == 4 { made & 0xFFFF_FFFF } else { made })
+    }
+
+    /// Sends a number.
+    pub(crate) fn send(&self, value: u64, to: c_int, tag: c_int, communicator: usize) -> Option<()> {
+        // SAFETY: the number is there until the call returns.
+        let code = unsafe { (self.send)(&value, 8, self.byte, to, tag, communicator) };
+        (code == 0).then_some(())
+    }
+
+    /// Receives a number.
+    pub(crate) fn receive(&self, from: c_int, tag: c_int, communicator: usize) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: the number has room for eight bytes, and nobody wants the status.
+        let code = unsafe { (self.recv)(&mut value, 8, self.byte, from, tag, communicator, self.status_ignore) };
+        (code == 0).then_some(value)
+    }
+}
+
 impl Library {
+    /// By which recorders talk; none where a constant or a function is not known.
+    pub(crate) fn exchange(&self) -> Option<Exchange> {
+        (self.byte != 0).then_some(Exchange {
+            byte: self.byte,
+            status_ignore: self.status_ignore[0],
+            comm_dup: function(c"PMPI_Comm_dup")?,
+            send: function(c"PMPI_Send")?,
+            recv: function(c"PMPI_Recv")?,
+            handle_bytes: self.handle_bytes,
+        })
+    }
+
     /// A handle in C, as read from an argument or a variable.
     #[inline]
     pub(crate) fn handle(&self, word: usize) -> usize {

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flowcast_recording::format::{self, control};
 use flowcast_recording::summary::rank_file;
+use flowcast_recording::time_axis::CLOCK;
 
 use crate::arguments::Arguments;
 use crate::clock::{self, Calibration};
@@ -20,6 +21,7 @@ use crate::functions::{FUNCTIONS, Function, Kind};
 use crate::library::{Library, library};
 use crate::lock::Lock;
 use crate::session::Session;
+use crate::synchronise::{Reading, read_clock};
 use crate::threads::{CPU_THRESHOLD, Thread};
 
 /// The folder that a recording is written to; without it, nothing is recorded.
@@ -67,8 +69,11 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
     calibration.end();
     match begin_session(&folder, library) {
         Ok(session) => {
+            let reading = read_clock(library);
             thread.begin(clock::now());
             *SESSION.lock() = Some(session);
+            // The count begins where the call did, which is written next.
+            note_clock(thread, clock::monotonic().saturating_sub(took), reading);
             BEGUN.store(clock::now(), Ordering::Relaxed);
             record_alone(entry.function, thread, Times { call: took, ..Times::default() });
             ON.store(true, Ordering::Relaxed);
@@ -95,6 +100,15 @@ fn refuse_lonely_world(library: &Library) {
             );
         }
         std::process::exit(3);
+    }
+}
+
+/// What the clock shows where the thread's count stands, and rank 0's beside it.
+fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
+    if let Some(session) = SESSION.lock().as_mut() {
+        let Reading { ahead, known_to } = reading.unwrap_or_default();
+        let numbers = [now, u64::from(reading.is_some()), format::zigzag(ahead), known_to];
+        session.special(thread, control::CLOCK, &numbers);
     }
 }
 
@@ -147,7 +161,7 @@ fn header(library: &Library) -> String {
     let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     format::header(&format!(
         "rank {}\nranks {}\nhost {}\ncores {cores}\nlibrary {}\nprogram {}\npid {}\nthread-level {}\n\
-         start-unix-ns {start}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n",
+         start-unix-ns {start}\n{CLOCK} {}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n",
         library.world_rank(),
         library.world_size(),
         host.trim(),
@@ -155,8 +169,16 @@ fn header(library: &Library) -> String {
         program(),
         std::process::id(),
         library.thread_level(),
+        shared_clock(),
         env!("CARGO_PKG_VERSION"),
     ))
+}
+
+/// Names the kernel and, within it, what its clocks are shifted by: processes for which this is equal share a clock.
+fn shared_clock() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let shift = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    if boot.is_empty() { boot } else { format!("{} {}", boot.trim(), shift.display()) }
 }
 
 /// A call that has no arguments worth a word.
@@ -173,6 +195,10 @@ fn record_alone(function: &Function, thread: &Thread, times: Times) {
 pub(crate) fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let before = thread.enter(begun());
     record_alone(function, thread, Times { burst: before.burst, cpu: before.cpu, call: 0 });
+    let ends = function.kind == Kind::Finalize;
+    let now = clock::monotonic();
+    let reading = library().filter(|_| ends).and_then(read_clock);
+    note_clock(thread, now, reading);
     if let Some(session) = SESSION.lock().as_mut() {
         match function.kind {
             Kind::Finalize => session.end(thread),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RecordingError;
 use super::format::{self, control, time_of, unzigzag, varint};
-use flowcast_units::Rank;
+use flowcast_units::{Rank, Time};
 
 /// A communicator as one rank knows it: ranks of the world in its own order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -70,6 +70,26 @@ pub struct Polls {
     pub time: u64,
 }
 
+/// What clocks showed at one moment of a rank's count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockReading {
+    /// Time that the rank's file counts, from its begin on.
+    pub counted: Time,
+    /// The monotonic clock of the rank's host.
+    pub own: Time,
+    /// Rank 0's, where the clocks were synchronised.
+    pub reference: Option<Reference>,
+}
+
+/// Rank 0's clock in terms of a rank's own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reference {
+    /// By how much it is ahead; below 0 if it is behind.
+    pub ahead: Time,
+    /// What that may be wrong by: half the round trips by which it was read.
+    pub known_to: Time,
+}
+
 /// One item of a rank's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
@@ -100,6 +120,8 @@ pub struct RankFile {
     pub names: Vec<String>,
     /// Calls in the order in which they ended.
     pub items: Vec<Item>,
+    /// What clocks showed, in the order of time.
+    pub clocks: Vec<ClockReading>,
     /// Whether the program came to its end.
     pub ended: bool,
     /// Whether the size budget ended the recording.
@@ -255,6 +277,7 @@ impl Decoder {
             control::POLLS => self.polls(bytes, at)?,
             control::FOLD => self.fold(bytes, at)?,
             control::RESET => self.base = self.file.signatures.len() as u32,
+            control::CLOCK => self.read_clock(bytes, at)?,
             control::END => self.file.ended = true,
             control::STOPPED => self.file.stopped = true,
             _ => return None,
@@ -310,6 +333,17 @@ impl Decoder {
     fn advance(&mut self, nanos: u64) {
         let clock = self.clock();
         *clock = clock.saturating_add(nanos);
+    }
+
+    fn read_clock(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
+        let mut next = || varint(bytes, at);
+        let (own, is_read, ahead, known_to) = (next()?, next()?, unzigzag(next()?), next()?);
+        let nanos = |nanos: u64| Time::from_nanos(nanos as f64);
+        let reference =
+            (is_read != 0).then(|| Reference { ahead: Time::from_nanos(ahead as f64), known_to: nanos(known_to) });
+        let counted = nanos(*self.clock());
+        self.file.clocks.push(ClockReading { counted, own: nanos(own), reference });
+        Some(())
     }
 
     fn call(&mut self, signature: u32, (burst, cpu, time): (u64, u64, u64)) {

@@ -109,6 +109,9 @@ pub mod control {
     pub const STOPPED: u8 = 13;
     /// Recording was switched off for this long (ns).
     pub const OFF: u8 = 14;
+    /// What the host's monotonic clock shows where the thread's count stands (ns), whether rank 0's was read with it (0 or
+    /// 1), by how much that is ahead (ns, zigzag), and half the round trips by which it was read (ns).
+    pub const CLOCK: u8 = 15;
 }
 
 /// A time as 16 bits: exact below 2048 ns, then rounded down to 11 significant bits.

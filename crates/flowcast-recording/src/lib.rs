@@ -7,7 +7,7 @@
 //! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), the time that
 //! the rank computed before it, and the time in it. [`mod@format`] specifies the bytes, [`mod@table`] lists the functions of
 //! MPI and the meaning of their arguments, [`decode::read`] reads a rank's file into a [`decode::RankFile`], and
-//! [`mod@summary`] counts what a recording contains.
+//! [`mod@summary`] counts what a recording contains, and [`mod@time_axis`] puts the times of all ranks on one axis.
 
 #![deny(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod fold;
 pub mod format;
 pub mod summary;
 pub mod table;
+pub mod time_axis;
 
 use decode::RankFile;
 pub use error::RecordingError;

@@ -114,7 +114,8 @@ impl Costs {
         let groups = placement.groups().to_vec();
         let ranks = (0..program.streams() as u32).map(Rank);
         let group_of_rank: Vec<usize> = ranks.map(|rank| placement.group_index(placement.node(rank))).collect();
-        let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
+        let paced = |(group, rank): (&usize, u32)| speed(groups[*group].speed * placement.pace(Rank(rank)));
+        let speeds: Vec<f64> = group_of_rank.iter().zip(0..).map(paced).collect();
         Costs {
             is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
             paths: routes(network, placement).map(|route| route.costs(program, rendezvous)).collect(),

@@ -3,7 +3,8 @@
 //! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
 //! needs (`Columns`); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
 
-use crate::loggops::sends::{Message, Sends};
+use crate::loggops::message::Message;
+use crate::loggops::sends::Sends;
 use crate::observer::{Observer, Received, Sent};
 use flowcast_trace::program::{MessageClass, Program};
 use flowcast_units::{Bytes, Rank, Time};

@@ -428,7 +428,7 @@ mod tests {
         let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
         match read("generated.dim", Arc::new(text), &mut no_parts, ReadOptions::default()).unwrap() {
             Trace::Program(program) => program,
-            Trace::Schedule(_) => unreachable!("a trace of Dimemas is a program"),
+            _ => unreachable!("a trace of Dimemas is a program"),
         }
     }
 
@@ -440,7 +440,8 @@ mod tests {
         ) {
             let workload = Workload::ALL[workload].1;
             let compute = Time::from_nanos(f64::from(compute));
-            let program = program(Shape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1 });
+            let shape = Shape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1, period: 0 };
+            let program = program(shape);
             let network = Network { machine: Machine::default(), ..flowcast_model::builtin::network("gige-tcp").unwrap() };
             let mapping = Mapping::PerNode(each);
             let placement = Placement::of_program(&network.machine, Some(&mapping), &program).unwrap();

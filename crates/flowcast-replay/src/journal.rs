@@ -6,11 +6,14 @@
 //! are made, are exact and take some hundred bytes for each message. What the streams of a rank's non-blocking collectives
 //! do beside it is not in its slices and calls, but their messages are the rank's.
 
-use super::call_tallies::{CallKind, CallTally, OpenCall, Tallies};
+pub mod call_tallies;
+
 use super::flights::{Columns, Flight, Flights, Source};
-use super::loggops::sends::{Message, Sends};
+use super::loggops::message::Message;
+use super::loggops::sends::Sends;
 use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, Cause, Interval, MessageSpan, Segment, Timeline, busiest, merged};
+use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::packed::{Packed, PackedNumbers};

@@ -39,7 +39,6 @@
 //! [`sweep`] replays one program under many parameters at once, [`sensitivity`] says how its time depends on one of them.
 
 mod accesses;
-pub mod call_tallies;
 pub mod contention;
 pub mod costs;
 pub mod critical_path;
@@ -62,6 +61,7 @@ mod prefetch;
 pub mod routes;
 pub mod run_times;
 pub mod sensitivity;
+pub mod shared_replay;
 mod slab;
 pub mod sweep;
 pub mod timeline;
@@ -80,7 +80,7 @@ use journal::Journal;
 use observer::{Observer, Unobserved};
 use outcome::Outcome;
 use placement::Placement;
-use transit::SharedReplay;
+use shared_replay::SharedReplay;
 use walk::Replay;
 
 /// Why a trace cannot be replayed to its end.

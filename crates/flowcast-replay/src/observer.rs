@@ -35,6 +35,9 @@ pub trait Observer {
     /// A sender waited for its receiver from `start` to `end`, or until its message had left.
     #[inline(always)]
     fn held(&mut self, _rank: Rank, _slot: u32, _start: Time, _end: Time) {}
+    /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
+    #[inline(always)]
+    fn released(&mut self, _rank: Rank, _slot: u32) {}
     /// A receive or a wait for one returned.
     #[inline(always)]
     fn received(&mut self, _rank: Rank, _slot: u32, _received: Received) {}
@@ -141,6 +144,7 @@ macro_rules! hand_on {
             posted(slot: u32, time: Time),
             marked(rank: Rank, event: u32, time: Time),
             held(rank: Rank, slot: u32, start: Time, end: Time),
+            released(rank: Rank, slot: u32),
             received(rank: Rank, slot: u32, received: Received),
             accessed(rank: Rank, accessed: Accessed),
             gathered(rank: Rank, gathered: Gathered),

@@ -20,6 +20,8 @@ pub struct Placement {
     sites: usize,
     /// Processors of the groups that leave their number to the mapping.
     follow: Vec<u32>,
+    /// By rank: the factor of its processor's speed; empty if all are 1.
+    paces: Vec<f64>,
 }
 
 /// One of several programs that run at once: how many tasks it has, and where they run if the machine does not say.
@@ -97,7 +99,8 @@ impl Placement {
                 node_of.extend(std::iter::repeat_n(node, *threads as usize));
             }
         }
-        let mut placement = Placement { ranks: node_of.len(), node_of, group_of, groups, sites, follow: Vec::new() };
+        let mut placement =
+            Placement { ranks: node_of.len(), node_of, group_of, groups, sites, follow: Vec::new(), paces: Vec::new() };
         placement.set_processors();
         Ok(placement)
     }
@@ -124,6 +127,19 @@ impl Placement {
     /// The most processors that a node was given because the network does not say how many it has; 0 if it always does.
     pub fn processors_by_mapping(&self) -> u32 {
         self.follow.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The same places, where this rank computes so many times as fast; further factors multiply.
+    #[must_use]
+    pub fn paced(mut self, rank: Rank, factor: f64) -> Placement {
+        self.paces.resize(self.node_of.len(), 1.0);
+        self.paces[rank.index()] *= factor;
+        self
+    }
+
+    /// The factor of the speed of a rank's processor.
+    pub(super) fn pace(&self, rank: Rank) -> f64 {
+        self.paces.get(rank.index()).copied().unwrap_or(1.0)
     }
 
     /// The same ranks on nodes whose links to other nodes have no limit.

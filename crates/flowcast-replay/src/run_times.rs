@@ -125,7 +125,7 @@ mod tests {
         let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
         match flowcast_trace::read("x.dim", Arc::new(TRACE.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
             Trace::Program(program) => program,
-            Trace::Schedule(_) => panic!("a .dim is a program"),
+            _ => panic!("a .dim is a program"),
         }
     }
 

@@ -8,6 +8,9 @@
 mod accesses;
 mod blocks;
 mod collectives;
+mod folded;
+mod grid;
+mod jump;
 mod lanes;
 mod rank_state;
 mod rendezvous;
@@ -17,6 +20,7 @@ mod slots;
 
 use self::accesses::Accesses;
 use self::collectives::Collectives;
+pub use self::folded::{FoldedOutcome, FoldedReplay};
 pub(super) use self::lanes::LaneCosts;
 use self::lanes::{LaneClass, LanePath, Times, later};
 pub(super) use self::rank_state::RankState;
@@ -63,13 +67,28 @@ impl<'a, const W: usize> Walk<'a, W> {
         observer: &'a mut O,
         transit: &'a mut T,
     ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        self.run_from(self.beginning(&(0..self.program.streams() as u32)), observer, transit)
+    }
+
+    /// The same from states that the ranks already have.
+    pub(crate) fn run_from<O: Observer, T: Transit>(
+        &'a self,
+        states: Vec<RankState<'a, W>>,
+        observer: &'a mut O,
+        transit: &'a mut T,
+    ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let ranks = 0..self.program.streams() as u32;
         match (self.costs.networks[0].has_rendezvous(), self.route_of.is_empty()) {
-            (false, true) => Engine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(),
-            (false, false) => Engine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(),
-            (true, true) => Engine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(),
-            (true, false) => Engine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(),
+            (false, true) => Engine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(states),
+            (false, false) => Engine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(states),
+            (true, true) => Engine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(states),
+            (true, false) => Engine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(states),
         }
+    }
+
+    /// The states in which ranks begin.
+    fn beginning(&self, ranks: &Range<u32>) -> Vec<RankState<'a, W>> {
+        ranks.clone().map(|rank| RankState::new(self.program, Rank(rank))).collect()
     }
 
     /// The slots that neighbouring ranks receive into.
@@ -139,13 +158,13 @@ where
                 true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
                 false => Handshakes::new(0, (0, 0), &[]),
             },
-            collectives: Collectives::new(program, &costs.networks),
+            collectives: Collectives::new(program, costs),
             accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks as usize }),
         }
     }
 
-    fn run(mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
-        let ranks = self.walk()?;
+    fn run(mut self, states: Vec<RankState<'a, W>>) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        let ranks = self.walk(states)?;
         if ranks.iter().any(|state| !state.done) {
             return Err(self.explain_stop(&ranks));
         }
@@ -153,8 +172,7 @@ where
     }
 
     /// Follows the ranks until none can go on.
-    fn walk(&mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
-        let mut ranks: Vec<_> = self.ranks.clone().map(|rank| RankState::new(self.program, Rank(rank))).collect();
+    fn walk(&mut self, mut ranks: Vec<RankState<'a, W>>) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         loop {
             if self.goes_by_rounds() {
                 self.follow_rounds(&mut ranks)
@@ -328,7 +346,7 @@ where
             Some(speeds) => {
                 let speeds = &speeds[rank.index()];
                 // A division by 1 changes nothing, so that it needs no case of its own here.
-                state.compute(|lane| takes / speeds[lane]);
+                state.compute(|lane| self.costs.grid.round(takes / speeds[lane]));
             }
         }
         self.observer.computed(rank, start, state.time[0]);
@@ -338,7 +356,7 @@ where
     fn compute_on_accelerator(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
         let start = state.time[0];
         let networks = &self.costs.networks;
-        state.compute(|lane| takes / networks[lane].accelerator_speeds[rank.index()]);
+        state.compute(|lane| self.costs.grid.round(takes / networks[lane].accelerator_speeds[rank.index()]));
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
     }

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::drawing::{Drawing, Interval, Shares, Traffic};
 use super::{NetworkView, Page};
-use flowcast_replay::call_tallies::CallTally;
 use flowcast_replay::critical_path::{Limit, Step};
 use flowcast_replay::distribution::Distribution;
+use flowcast_replay::journal::call_tallies::CallTally;
 use flowcast_replay::timeline::Activity;
 use flowcast_units::Time;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::escape::escape;
 use super::{LimitPart, Limits, NetworkView, Page, charts, data};
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::Activity;
@@ -167,20 +168,4 @@ fn number_and_unit(time: Time) -> (String, String) {
     let text = Rounded(time).to_string();
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
     (number.to_owned(), unit.replace("us", "µs"))
-}
-
-/// Text for HTML and SVG.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }

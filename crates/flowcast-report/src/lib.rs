@@ -20,14 +20,17 @@
 //! assert!(page.to_html().contains("1.600<span> ms</span>"));
 //! ```
 
+pub mod answer;
+pub mod chart_page;
 pub mod charts;
 mod data;
 mod drawing;
+mod escape;
 pub mod export;
 mod html;
 pub mod pairs_page;
+pub mod pattern_page;
 pub mod pattern_plot;
-pub mod sensitivity_page;
 pub mod sites;
 pub mod sweep_page;
 pub mod validation;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::html::escape;
+use crate::escape::escape;
 use flowcast_flows::concurrent::Prediction;
 use flowcast_units::{Rounded, Time};
 
@@ -34,17 +34,6 @@ pub fn svg(prediction: &Prediction, title: &str) -> String {
     }
     out.push_str("</svg>\n");
     out
-}
-
-/// The drawing as an HTML page.
-pub fn html(prediction: &Prediction, title: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <style>svg {{ max-width: 100%; height: auto; }}</style>\n<body style=\"margin:24px\">\n{}</body>\n</html>\n",
-        escape(title),
-        svg(prediction, title)
-    )
 }
 
 struct Scale {
@@ -128,7 +117,7 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
 }
 
 fn draw_legend(out: &mut String) {
-    let left = LEFT;
+    let left = LEFT + 50.0;
     let _ = writeln!(out, "<text x=\"16\" y=\"53\">share of its uncontended rate</text>");
     for step in 1..=10 {
         let share = f64::from(step) / 10.0;

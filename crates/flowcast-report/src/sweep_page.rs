@@ -6,7 +6,6 @@
 use serde_json::{Value, json};
 
 use crate::charts;
-use crate::html::escape;
 
 const SCRIPT: &str = include_str!("assets/sweep.js");
 const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
@@ -42,17 +41,12 @@ pub fn ratios(title: &str, csv: &str) -> String {
 
 /// `results` are the columns that are drawn, how they are shown, and over which fields first.
 fn page(title: &str, csv: &str, results: &Value) -> String {
-    let title = escape(title);
-    [
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
-        "<meta name=\"viewport\" content=\"width=device-width\">\n",
-        &format!("<title>{title}</title>\n<style>{}{STYLE}</style>\n<h1>{title}</h1>\n", charts::style()),
-        "<div id=\"choose\"></div>\n<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"heat\"></table></div>\n",
-        &format!("{BEGIN}{}{END}\n", csv.replace('<', "&lt;")),
-        &format!("<script type=\"application/json\" id=\"results\">{results}{END}\n"),
-        &format!("<script>{}\n{SCRIPT}{END}\n</html>\n", charts::script()),
-    ]
-    .concat()
+    let body = format!(
+        "<div id=\"choose\"></div>\n<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"heat\"></table></div>\n\
+         {BEGIN}{}{END}\n",
+        csv.replace('<', "&lt;")
+    );
+    charts::page(title, STYLE, &body, (&results.to_string(), SCRIPT))
 }
 
 /// The lines that a page was made of; none if it is no page of a sweep.

@@ -1,7 +1,7 @@
 use super::*;
 use flowcast_model::builtin;
-use flowcast_replay::call_tallies::CallTally;
 use flowcast_replay::critical_path::Limit;
+use flowcast_replay::journal::call_tallies::CallTally;
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
 use flowcast_units::Node;

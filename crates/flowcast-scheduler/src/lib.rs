@@ -33,6 +33,7 @@ pub mod clock;
 pub mod compare;
 pub mod discipline;
 mod drift;
+mod entry;
 pub mod guard;
 pub mod messages;
 pub mod optimum;

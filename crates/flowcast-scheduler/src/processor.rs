@@ -12,8 +12,9 @@
 
 use super::clock::{ClockArithmetic, Exact};
 use super::discipline::{Discipline, SchedulerName};
+use super::entry::Entry;
 use super::schedule::{self, Message, Schedule, Simulation, check_choices, check_order, run};
-use super::table::{Accounting, Entry, RailTable};
+use super::table::{Accounting, RailTable};
 use super::turns::Shares;
 use super::{MAX_RAILS, Rail, RailId, RailScheduler, RailSet, RailsError};
 use flowcast_model::loggp::LogGp;

@@ -15,7 +15,7 @@
 //! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are right.
 
 use super::clock::ClockArithmetic;
-use super::table::Entry;
+use super::entry::Entry;
 
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
 pub trait Rule: Send + 'static {

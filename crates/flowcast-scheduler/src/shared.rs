@@ -19,8 +19,9 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::clock::{ClockArithmetic, Ticks};
+use super::entry::Entry;
 use super::rules::{EarliestDelivery, Rule};
-use super::table::{Accounting, Entry, RailTable, Rated};
+use super::table::{Accounting, RailTable, Rated};
 use super::{MAX_RAILS, RailId, RailSet, RailsError};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;

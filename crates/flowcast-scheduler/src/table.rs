@@ -1,51 +1,12 @@
 //! What a scheduler knows of its rails, in the arithmetic of the message path.
 
 use super::clock::ClockArithmetic;
+use super::entry::Entry;
 use super::rail::check_count;
 use super::rules::Rule;
 use super::{MAX_RAILS, RailId, RailSet, RailsError};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
-
-/// One rail: its virtual finish time and its costs.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry<M: ClockArithmetic> {
-    /// When it will have sent all that it was given.
-    pub virtual_finish: M,
-    /// `2o + L`, the one sum that most rules need (section 4.4.7).
-    pub end_to_end: M,
-    /// `o`: processor time of a message, on each side.
-    pub overhead: M,
-    /// `g`: shortest time between the starts of two messages.
-    pub gap: M,
-    /// `G`: what each byte after the first adds.
-    pub per_byte: M::PerByte,
-}
-
-impl<M: ClockArithmetic> Entry<M> {
-    /// A rail with nothing to send.
-    pub fn new(cost: &LogGp, scale: M::Scale) -> Entry<M> {
-        Entry {
-            virtual_finish: M::ZERO,
-            end_to_end: M::of(cost.overhead * 2.0 + cost.latency, scale).bounded(),
-            overhead: M::of(cost.overhead, scale).bounded(),
-            gap: M::of(cost.gap, scale).bounded(),
-            per_byte: M::per_byte(cost.gap_per_byte, scale),
-        }
-    }
-
-    /// `G·(s-1)`, where `tail` is `s-1`.
-    #[inline]
-    pub fn transfer(&self, tail: u64) -> M {
-        M::transfer(self.per_byte, tail)
-    }
-
-    /// The earliest instant at which it can start a message that is ready at `now`.
-    #[inline]
-    pub fn start(&self, now: M) -> M {
-        self.virtual_finish.later(now)
-    }
-}
 
 /// From when a rail is busy with a message that it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

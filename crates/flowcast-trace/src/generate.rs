@@ -4,9 +4,13 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use super::build::EAGER;
+use super::build::{Channel, EAGER, RankBuilder, RecordFault};
 use super::convert::{Message, Step};
-use super::program::SendMode;
+use super::folded::{Folded, Part};
+use super::link::{Parts, link};
+use super::opcodes::Record;
+use super::program::{MessageClass, Program, SendMode};
+use super::{ReadOptions, Trace, TraceError};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What the ranks do in each iteration.
@@ -60,15 +64,90 @@ pub struct Shape {
     pub jitter: f64,
     /// Start of the random numbers.
     pub seed: u64,
+    /// After so many iterations the computations repeat themselves; never if 0.
+    pub period: u32,
 }
 
 impl Shape {
+    /// The trace in memory: with its iterations as a loop where they repeat themselves.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] for more messages than can be numbered.
+    pub fn trace(self) -> Result<Trace, TraceError> {
+        let period = if self.jitter == 0.0 { 1 } else { self.period };
+        if period == 0 || period >= self.iterations {
+            return self.program().map(Trace::Program);
+        }
+        let body = vec![Part::Once(Shape { iterations: period, ..self }.program()?)];
+        let mut parts = vec![Part::Loop(u64::from(self.iterations / period), body)];
+        let rest = self.iterations % period;
+        if rest > 0 {
+            parts.push(Part::Once(Shape { iterations: rest, ..self }.program()?));
+        }
+        Folded::new(parts).map(Trace::Folded)
+    }
+
+    fn program(self) -> Result<Program, TraceError> {
+        const TOO_MANY: TraceError = TraceError::Limit("more messages of a rank than can be numbered (2^27)");
+        let builder = |rank| self.build(rank).map_err(|_| TOO_MANY);
+        let parts = Parts {
+            name: self.workload.name().to_owned(),
+            ranks: (0..self.ranks).map(Rank).map(builder).collect::<Result<_, _>>()?,
+            communicators: Vec::new(),
+            ignored_kind: |_| String::new(),
+            source: None,
+            threads: Vec::new(),
+        };
+        link(parts, ReadOptions::default())
+    }
+
+    fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {
+        let mut builder = RankBuilder::default();
+        let (mut posted, mut sent) = (Vec::new(), Vec::new());
+        let channel =
+            |message: &Message| Channel { peer: message.peer, tag: message.tag as i32, communicator: COMMUNICATOR };
+        for step in self.steps(rank) {
+            match step {
+                Step::Compute(time) => builder.compute(time),
+                Step::Send(message) => {
+                    let Message { size, mode, .. } = message;
+                    let class = MessageClass { size, tag: message.tag as i32, communicator: COMMUNICATOR, mode };
+                    if mode.non_blocking {
+                        sent.push(builder.sends());
+                    }
+                    builder.send(message.peer, class, Record::Begins)?;
+                }
+                Step::Receive(message) => {
+                    let channel = builder.channel(channel(&message));
+                    builder.recv(channel, Record::Begins)?;
+                }
+                Step::Post(message) => {
+                    let channel = builder.channel(channel(&message));
+                    posted.push(builder.irecv_waited_by_slot(channel)?);
+                }
+                Step::AwaitAll => {
+                    posted.drain(..).for_each(|slot| builder.wait_slot(slot, Record::Begins));
+                    sent.drain(..).try_for_each(|number| builder.wait_send(number, Record::Begins))?;
+                }
+                Step::AwaitReceive(_) | Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => {
+                    unreachable!("no workload has them")
+                }
+            }
+        }
+        builder.finish();
+        Ok(builder)
+    }
+
     /// The steps of a rank.
     pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = Step> {
         let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        let start = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        let mut random = start.clone();
         let mut steps = Vec::new();
-        (0..self.iterations).flat_map(move |_| {
+        (0..self.iterations).flat_map(move |iteration| {
+            if self.period > 0 && iteration.is_multiple_of(self.period) {
+                random = start.clone();
+            }
             let factor = 1.0 + self.jitter * (2.0 * random.random::<f64>() - 1.0);
             let compute = Time::from_nanos((self.compute.as_nanos() * factor).round().max(0.0));
             self.iteration(rank, compute, &mut steps);
@@ -168,6 +247,9 @@ impl Shape {
         Message { number, peer, size: self.size, tag, mode }
     }
 }
+
+/// Of all messages.
+const COMMUNICATOR: i32 = 1;
 
 const NON_BLOCKING: SendMode = SendMode { non_blocking: true, ..EAGER };
 

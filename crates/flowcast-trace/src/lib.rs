@@ -1,8 +1,9 @@
 //! Traces of message-passing programs: readers of ten formats, the compiled format, writers and generators.
 //!
-//! Two types hold every trace. A [`Program`] has a sequence of instructions for each rank; its sends and receives are
+//! Two types hold a trace as it runs. A [`Program`] has a sequence of instructions for each rank; its sends and receives are
 //! matched when it is built, so that a replay need not search for them. A [`schedule::Schedule`] has a graph of operations
 //! for each rank, as LogGOPSim's GOAL does; it is matched while it runs, because its receives may name any source.
+//! A [`Folded`] program is a sequence of programs and loops over them.
 //! [`read()`] recognises the format by content and unpacks gzip and zstd first:
 //!
 //! ```
@@ -26,6 +27,8 @@ pub mod compiled;
 pub mod convert;
 mod error;
 pub mod expand;
+pub mod fold;
+pub mod folded;
 pub mod generate;
 pub mod key_map;
 pub mod link;
@@ -42,8 +45,11 @@ pub mod together;
 pub mod write;
 
 pub use error::TraceError;
+pub use folded::Folded;
+use program::IgnoredRecords;
 pub use program::{Program, SharedBytes};
 pub use read::read;
+use std::borrow::Cow;
 
 /// How a trace is read: on how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +70,8 @@ impl Default for ReadOptions {
 pub enum Trace {
     /// A program: a sequence of instructions for each rank.
     Program(Program),
+    /// A program with loops, each held once.
+    Folded(Folded),
     /// A GOAL schedule: a graph of operations for each rank.
     Schedule(schedule::Schedule),
 }
@@ -127,6 +135,7 @@ impl Trace {
     pub fn name(&self) -> &str {
         match self {
             Trace::Program(program) => &program.name,
+            Trace::Folded(folded) => &folded.first().name,
             Trace::Schedule(schedule) => &schedule.name,
         }
     }
@@ -135,7 +144,28 @@ impl Trace {
     pub fn ranks(&self) -> usize {
         match self {
             Trace::Program(program) => program.ranks(),
+            Trace::Folded(folded) => folded.first().ranks(),
             Trace::Schedule(schedule) => schedule.ranks(),
+        }
+    }
+
+    /// The same without loops.
+    ///
+    /// # Errors
+    /// As [`Folded::unfold`].
+    pub fn unfolded(&self) -> Result<Cow<'_, Trace>, TraceError> {
+        match self {
+            Trace::Folded(folded) => folded.unfold().map(Trace::Program).map(Cow::Owned),
+            other => Ok(Cow::Borrowed(other)),
+        }
+    }
+
+    /// What the reader found and the replay leaves out.
+    pub fn ignored(&self) -> Cow<'_, [IgnoredRecords]> {
+        match self {
+            Trace::Program(program) => Cow::Borrowed(program.ignored()),
+            Trace::Folded(folded) => Cow::Owned(folded.ignored()),
+            Trace::Schedule(_) => Cow::Borrowed(&[]),
         }
     }
 
@@ -143,6 +173,7 @@ impl Trace {
     pub fn messages(&self) -> u64 {
         match self {
             Trace::Program(program) => u64::from(program.messages()),
+            Trace::Folded(folded) => folded.messages(),
             Trace::Schedule(schedule) => schedule.messages(),
         }
     }
@@ -151,6 +182,7 @@ impl Trace {
     pub fn collectives(&self) -> u64 {
         match self {
             Trace::Program(program) => program.collectives(),
+            Trace::Folded(folded) => folded.collectives(),
             Trace::Schedule(_) => 0,
         }
     }

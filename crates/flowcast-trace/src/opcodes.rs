@@ -176,6 +176,16 @@ pub fn continues(words: &[u32], at: usize) -> bool {
     words[at] & CONTINUES != 0
 }
 
+/// Appends all instructions of a stream, each as `change` makes it.
+pub fn rewrite(words: &[u32], out: &mut Vec<u32>, mut change: impl FnMut(Op) -> Op) {
+    let mut at = 0;
+    while let Some((op, next)) = decode(words, at) {
+        let record = if continues(words, at) { Record::Continues } else { Record::Begins };
+        push(out, change(op), record);
+        at = next;
+    }
+}
+
 /// Replaces the class and slot of the send at `at`.
 #[inline]
 pub fn patch_send(words: &mut [u32], at: usize, class: u32, slot: u32) {

@@ -186,6 +186,12 @@ impl Program {
         self.streams[rank.index()].first_slot
     }
 
+    /// How many receives a rank posts.
+    pub(super) fn posts(&self, rank: Rank) -> u32 {
+        let behind = self.streams.get(rank.index() + 1).map_or(self.slots, |next| next.first_slot);
+        behind - self.first_slot(rank)
+    }
+
     /// Which rank, or progress stream, receives into a slot.
     pub fn receiver(&self, slot: u32) -> Rank {
         let after = self.streams.partition_point(|stream| stream.first_slot <= slot);

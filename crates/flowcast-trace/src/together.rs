@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::TraceError;
-use super::opcodes::{self, MAX_PAYLOAD, Op, Record};
+use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::program::{
     CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream, StreamWords,
 };
@@ -142,22 +142,16 @@ fn add_ignored(all: &mut Vec<IgnoredRecords>, more: &IgnoredRecords) {
 
 fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
     let mut whole = Vec::with_capacity(words.len());
-    let mut at = 0;
-    while let Some((op, next)) = opcodes::decode(words, at) {
-        let record = if opcodes::continues(words, at) { Record::Continues } else { Record::Begins };
-        let op = match op {
-            Op::Send { class, slot } => Op::Send { class: class + from.class, slot: slot.wrapping_add(from.slot) },
-            Op::Collective { call, instance } => {
-                Op::Collective { call: call + from.call, instance: instance + from.instance }
-            }
-            Op::WaitCollective(instance) => Op::WaitCollective(instance + from.instance),
-            Op::Event(event) => Op::Event(event + from.event),
-            Op::Access(access) => Op::Access(access + from.access),
-            other => other,
-        };
-        opcodes::push(&mut whole, op, record);
-        at = next;
-    }
+    opcodes::rewrite(words, &mut whole, |op| match op {
+        Op::Send { class, slot } => Op::Send { class: class + from.class, slot: slot.wrapping_add(from.slot) },
+        Op::Collective { call, instance } => {
+            Op::Collective { call: call + from.call, instance: instance + from.instance }
+        }
+        Op::WaitCollective(instance) => Op::WaitCollective(instance + from.instance),
+        Op::Event(event) => Op::Event(event + from.event),
+        Op::Access(access) => Op::Access(access + from.access),
+        other => other,
+    });
     whole
 }
 

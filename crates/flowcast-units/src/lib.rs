@@ -23,10 +23,12 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 use thiserror::Error;
 
+mod clock_line;
 mod collective_op;
 #[cfg(feature = "serde")]
 mod serialised;
 
+pub use clock_line::ClockLine;
 pub use collective_op::CollectiveOp;
 
 /// A text that does not name a quantity.

@@ -9,8 +9,8 @@ use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
 use flowcast_model::sharing::{LIMITS, PacketParameters};
 use flowcast_report::NetworkView;
-use flowcast_trace::Program;
 use flowcast_trace::schedule::Schedule;
+use flowcast_trace::{Folded, Program};
 use flowcast_units::{Bytes, Time};
 
 use crate::Contention;
@@ -65,7 +65,15 @@ impl Load {
 
 impl ModelChoice {
     pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
-        let load = Load::of_program(program);
+        ModelChoice::for_load(contention, Load::of_program(program), network)
+    }
+
+    pub(crate) fn for_folded(contention: Contention, folded: &Folded, network: &Network) -> ModelChoice {
+        let load = Load { messages: folded.messages(), bytes: folded.bytes() };
+        ModelChoice::for_load(contention, load, network)
+    }
+
+    fn for_load(contention: Contention, load: Load, network: &Network) -> ModelChoice {
         match contention {
             Contention::Automatic => ModelChoice::by_ledger(load, network)
                 .or_else(|| ModelChoice::by_limits(network))

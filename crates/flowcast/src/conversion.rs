@@ -76,7 +76,8 @@ impl Conversion {
     /// # Errors
     /// [`ConversionError`].
     pub fn write(&self, trace: &Trace, out: &mut dyn Write) -> Result<Losses, ConversionError> {
-        match (trace, self.form) {
+        match (&*trace.unfolded()?, self.form) {
+            (Trace::Folded(_), _) => unreachable!("it has no loops any more"),
             (Trace::Program(program), _) => {
                 let (program, lost) = self.prepared(Cow::Borrowed(program), None, 1)?;
                 Ok(lost.and(self.write_prepared(&program, out)?))

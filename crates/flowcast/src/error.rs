@@ -1,10 +1,13 @@
 //! Why there is no prediction.
 
 use flowcast_flows::concurrent::PredictError;
-use flowcast_model::network::NetworkError;
+use flowcast_graph::noise::NoiseError;
+use flowcast_graph::selector::SelectorError;
+use flowcast_model::network::{Network, NetworkError};
 use flowcast_model::sharing::SharingError;
 use flowcast_model::stats::StatsError;
 use flowcast_replay::SimulateError;
+use flowcast_replay::outcome::Outcome;
 use flowcast_trace::TraceError;
 use thiserror::Error;
 
@@ -29,6 +32,12 @@ pub enum Error {
     /// Errors and draws that give no interval.
     #[error(transparent)]
     Stats(#[from] StatsError),
+    /// Costs that are none.
+    #[error("--parameter: {0}")]
+    Selector(#[from] SelectorError),
+    /// A distribution of delays that is none.
+    #[error("--noise: {0}")]
+    Noise(#[from] NoiseError),
     /// A program needs a network, and so does a schedule without LogGOPS parameters.
     #[error("no network given: add --network NET (see `flowcast networks`)")]
     NoNetwork,
@@ -51,4 +60,13 @@ pub enum Error {
     /// be named: preparing it by reference names them.
     #[error("the schedule does not come to its end: ranks wait for each other")]
     Stopped,
+}
+
+/// An outcome that can be used; `asked` are the fields that the caller set.
+pub(crate) fn finite(outcome: Outcome, network: Option<&Network>, asked: &[String]) -> Result<Outcome, Error> {
+    if outcome.ranks.iter().all(|rank| rank.end.as_nanos().is_finite()) {
+        return Ok(outcome);
+    }
+    let network = network.map_or("the parameters".to_owned(), |network| format!("the network {}", network.name));
+    Err(Error::NotFinite(if asked.is_empty() { network } else { format!("{network}, {}", asked.join(", ")) }))
 }

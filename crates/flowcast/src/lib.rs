@@ -26,34 +26,37 @@
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
 //! inputs give equal results, on any number of threads.
 
-mod changes;
 mod choice;
 mod conversion;
 mod error;
+mod folded;
 mod interval;
+pub mod models_page;
 mod options;
 mod pattern;
 mod prepared;
 mod program;
 mod recorded;
+pub mod samples_page;
 mod schedule;
 mod sensitivity;
 pub mod study;
 mod sweep;
+pub mod why;
 
 use std::sync::Arc;
 
+use flowcast_fit::error::FitError;
 use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
-use flowcast_fit::verdict::FitError;
 
-pub use changes::{Change, changes};
 pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
 pub use flowcast_calibrate as calibrate;
 pub use flowcast_fit as fit;
 pub use flowcast_flows as flows;
+pub use flowcast_graph as graph;
 pub use flowcast_model as model;
 pub use flowcast_packet as packet;
 pub use flowcast_place as place;
@@ -63,6 +66,7 @@ pub use flowcast_report as report;
 pub use flowcast_scheduler as scheduler;
 pub use flowcast_trace as trace;
 pub use flowcast_units as units;
+pub use folded::{Loops, PreparedFolded};
 pub use interval::{Interval, IntervalOptions, PatternIntervals, no_margin, pattern_intervals};
 pub use options::{Collectives, Contention, Options};
 pub use pattern::{PatternOptions, PatternPrediction, predict_pattern, predict_steps};
@@ -72,6 +76,7 @@ pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;
 pub use sensitivity::{Inexact, Parameter, Sensitivity, sensitivity};
 pub use sweep::sweep;
+pub use why::changes::{Change, changes};
 
 use model::network::Network;
 use trace::{ReadOptions, Trace, TraceError};

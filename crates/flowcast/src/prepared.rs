@@ -9,8 +9,10 @@ use flowcast_replay::journal::Keeps;
 use flowcast_replay::outcome::Outcome;
 use flowcast_report::NetworkView;
 use flowcast_report::export::Replayed;
+use flowcast_trace::program::IgnoredRecords;
 use flowcast_trace::{Program, Trace};
 
+use crate::folded::{Loops, PreparedFolded};
 use crate::program::PreparedProgram;
 use crate::schedule::PreparedSchedule;
 use crate::{Error, ModelChoice, Options};
@@ -21,17 +23,10 @@ use crate::{Error, ModelChoice, Options};
 pub enum Prepared<'a> {
     /// A program: a sequence of instructions for each rank.
     Program(PreparedProgram<'a>),
+    /// A program with loops, whose messages do not disturb one another.
+    Folded(PreparedFolded<'a>),
     /// A GOAL schedule: a graph of operations for each rank.
     Schedule(PreparedSchedule<'a>),
-}
-
-/// An outcome that can be used; `asked` are the fields that the caller set.
-pub(crate) fn finite(outcome: Outcome, network: Option<&Network>, asked: &[String]) -> Result<Outcome, Error> {
-    if outcome.ranks.iter().all(|rank| rank.end.as_nanos().is_finite()) {
-        return Ok(outcome);
-    }
-    let network = network.map_or("the parameters".to_owned(), |network| format!("the network {}", network.name));
-    Err(Error::NotFinite(if asked.is_empty() { network } else { format!("{network}, {}", asked.join(", ")) }))
 }
 
 /// What one replay is to give beside the times of the ranks.
@@ -71,6 +66,8 @@ pub struct Prediction {
     pub unused: Vec<Unused>,
     /// What was assumed beyond trace, network and options, a sentence each.
     pub notes: Vec<String>,
+    /// How the loops of the program were walked, if they were not unrolled.
+    pub loops: Option<Loops>,
 }
 
 impl<'a> Prepared<'a> {
@@ -84,6 +81,7 @@ impl<'a> Prepared<'a> {
             Trace::Program(program) => {
                 Prepared::Program(PreparedProgram::of(Cow::Borrowed(program), network, options)?)
             }
+            Trace::Folded(folded) => PreparedFolded::prepare(Cow::Borrowed(folded), network, options)?,
             Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?),
         })
     }
@@ -96,6 +94,7 @@ impl<'a> Prepared<'a> {
     pub fn consuming(trace: Trace, network: Option<&'a Network>, options: &Options) -> Result<Prepared<'a>, Error> {
         Ok(match trace {
             Trace::Program(program) => Prepared::Program(PreparedProgram::of(Cow::Owned(program), network, options)?),
+            Trace::Folded(folded) => PreparedFolded::prepare(Cow::Owned(folded), network, options)?,
             Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::consuming(schedule, network, options)?),
         })
     }
@@ -104,15 +103,44 @@ impl<'a> Prepared<'a> {
     pub fn model(&self) -> &ModelChoice {
         match self {
             Prepared::Program(prepared) => prepared.model(),
+            Prepared::Folded(prepared) => prepared.model(),
             Prepared::Schedule(prepared) => prepared.model(),
         }
     }
 
-    /// What is replayed, unless it is a schedule.
+    /// What is replayed, unless it is a schedule; of a program with loops the part that comes first, which has all ranks.
     pub fn program(&self) -> Option<&Program> {
         match self {
             Prepared::Program(prepared) => Some(prepared.program()),
+            Prepared::Folded(prepared) => Some(prepared.first().program()),
             Prepared::Schedule(_) => None,
+        }
+    }
+
+    /// Number of collectives that are carried out by formula, each counted once however many ranks take part.
+    pub fn collectives(&self) -> u64 {
+        match self {
+            Prepared::Program(prepared) => prepared.program().collectives(),
+            Prepared::Folded(prepared) => prepared.collectives(),
+            Prepared::Schedule(_) => 0,
+        }
+    }
+
+    /// Collectives that keep their formula although messages were asked for.
+    pub fn collectives_by_formula(&self) -> u64 {
+        match self {
+            Prepared::Program(prepared) => prepared.collectives_by_formula(),
+            Prepared::Folded(prepared) => prepared.collectives_by_formula(),
+            Prepared::Schedule(_) => 0,
+        }
+    }
+
+    /// What the reader found and the replay leaves out.
+    pub fn ignored(&self) -> &[IgnoredRecords] {
+        match self {
+            Prepared::Program(prepared) => prepared.program().ignored(),
+            Prepared::Folded(prepared) => prepared.ignored(),
+            Prepared::Schedule(_) => &[],
         }
     }
 
@@ -136,6 +164,7 @@ impl<'a> Prepared<'a> {
     ) -> Result<Prediction, E> {
         match self {
             Prepared::Program(prepared) => prepared.predict(outputs, asked, export),
+            Prepared::Folded(prepared) => prepared.predict(outputs, asked, export),
             Prepared::Schedule(prepared) => prepared.predict(outputs, export),
         }
     }

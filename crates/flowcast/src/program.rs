@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::{Duplex, Network};
-use flowcast_model::sharing::model::{Model, quasi_dynamic_feedback};
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::rates::quasi_dynamic_feedback;
 use flowcast_replay::Engine;
 use flowcast_replay::contention;
 use flowcast_replay::costs::Rendezvous;
@@ -23,9 +24,9 @@ use flowcast_report::export::Replayed;
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::together::together;
 use flowcast_trace::{Program, TraceRef};
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, Rank};
 
-use crate::prepared::finite;
+use crate::error::finite;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
@@ -138,6 +139,12 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
+    /// The same where a rank computes so many times as fast.
+    #[must_use]
+    pub fn paced(self, rank: Rank, factor: f64) -> Self {
+        PreparedProgram { placement: self.placement.paced(rank, factor), ..self }
+    }
+
     /// The program that is replayed, its collectives expanded where messages were asked for.
     pub fn program(&self) -> &Program {
         &self.program
@@ -230,7 +237,7 @@ impl<'a> PreparedProgram<'a> {
         let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();
         let model = ModelChoice { is_uncontended, ..self.model.clone() };
         let view = view.map(|view| model.named_in(view));
-        Ok(Prediction { model, outcome, view, explanation, unused, notes: self.notes() })
+        Ok(Prediction { model, outcome, view, explanation, unused, notes: self.notes(), loops: None })
     }
 
     /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
@@ -258,7 +265,7 @@ impl<'a> PreparedProgram<'a> {
     }
 
     /// What the caller has to know that no option and no file says.
-    fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let processors = self.placement.processors_by_mapping();
         if processors > 1 {

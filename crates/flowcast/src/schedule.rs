@@ -20,8 +20,8 @@ use flowcast_trace::TraceRef;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Rounded};
 
+use crate::error::finite;
 use crate::options::Collectives;
-use crate::prepared::finite;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
@@ -170,7 +170,8 @@ impl<'a> PreparedSchedule<'a> {
         }
         let model = self.setting.model.clone();
         let view = view.map(|view| model.named_in(view));
-        Ok(Prediction { model, outcome, view, explanation, unused: self.setting.unused(), notes: Vec::new() })
+        let (unused, notes) = (self.setting.unused(), Vec::new());
+        Ok(Prediction { model, outcome, view, explanation, unused, notes, loops: None })
     }
 
     fn view(&self, replayed: Replayed<'_>, path: Option<CriticalPath>) -> NetworkView {

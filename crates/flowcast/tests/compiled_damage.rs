@@ -65,7 +65,7 @@ fn convert_all(program: &Program) {
 fn read(file: Vec<u8>) -> Result<Program, String> {
     match compiled::read("t", Arc::new(file)) {
         Ok(Trace::Program(program)) => Ok(program),
-        Ok(Trace::Schedule(_)) => Err("a schedule".to_owned()),
+        Ok(_) => Err("no program".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

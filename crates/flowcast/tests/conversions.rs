@@ -84,7 +84,7 @@ fn goal_schedules_come_back() {
                 rank 1 {\na: recv 8b from 0 tag 3\nb: send 9b to 0 nic 1\nb requires a\n}\n";
     let read = |text: &str| match read_text(text.to_owned()).unwrap() {
         Trace::Schedule(schedule) => schedule,
-        Trace::Program(_) => panic!("expected a schedule"),
+        _ => panic!("expected a schedule"),
     };
     let schedule = read(text);
     let mut written = Vec::new();

@@ -1,9 +1,10 @@
 //! Fitting against round trips whose parameters are known.
 
+use flowcast::fit::error::FitError;
 use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, preliminary_gap};
 use flowcast::fit::prtt::{PrttPoint, delay_for_overhead, prtt};
 use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::verdict::{FitError, FitWarning};
+use flowcast::fit::verdict::FitWarning;
 use flowcast::model::loggp::LogGp;
 use flowcast::model::network::{Network, Rule};
 use flowcast::model::stats::resampling::Resampler;

@@ -43,7 +43,8 @@ const TABLES: Keeps = Keeps { slices: false, calls: false, receipts: false, caus
 /// A halo of 16 ranks with 128,000 messages.
 fn halo(write: fn(Shape, &mut dyn Write) -> std::io::Result<()>) -> Trace {
     let (size, compute) = (Bytes(8192), Time::from_nanos(10_000.0));
-    let shape = Shape { workload: Workload::Halo, ranks: 16, iterations: 2000, size, compute, jitter: 0.2, seed: 1 };
+    let shape =
+        Shape { workload: Workload::Halo, ranks: 16, iterations: 2000, size, compute, jitter: 0.2, seed: 1, period: 0 };
     let mut text = Vec::new();
     write(shape, &mut text).unwrap();
     let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));

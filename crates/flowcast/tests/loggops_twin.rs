@@ -169,13 +169,13 @@ impl Observer for Notes {
 
 fn generated(workload: Workload, ranks: u32, iterations: u32) -> Schedule {
     let compute = Time::from_nanos(10_000.0);
-    let shape = Shape { workload, ranks, iterations, size: Bytes(8192), compute, jitter: 0.2, seed: 1 };
+    let shape = Shape { workload, ranks, iterations, size: Bytes(8192), compute, jitter: 0.2, seed: 1, period: 0 };
     let mut text = Vec::new();
     write::goal(shape, &mut text).unwrap();
     let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
     match read("generated", std::sync::Arc::new(text), &mut none, ReadOptions::default()).unwrap() {
         Trace::Schedule(schedule) => schedule,
-        Trace::Program(_) => panic!("expected a schedule"),
+        _ => panic!("expected a schedule"),
     }
 }
 

@@ -28,7 +28,7 @@ fn program_of(name: &str, bytes: Vec<u8>) -> Program {
     let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
     match read(name, Arc::new(bytes), &mut none, ReadOptions::default()).unwrap() {
         Trace::Program(program) => program,
-        Trace::Schedule(_) => panic!("{name} is not a program"),
+        _ => panic!("{name} is not a program"),
     }
 }
 

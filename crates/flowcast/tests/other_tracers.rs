@@ -28,7 +28,7 @@ fn read(files: Vec<(String, Vec<u8>)>) -> Result<Program, TraceError> {
     let parts: Vec<Part> = files.into_iter().map(|(name, bytes)| (name, Arc::new(bytes) as _)).collect();
     match read_parts("t", parts, ReadOptions::default())? {
         Trace::Program(program) => Ok(program),
-        Trace::Schedule(_) => panic!("expected a program"),
+        _ => panic!("expected a program"),
     }
 }
 

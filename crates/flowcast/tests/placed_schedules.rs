@@ -24,7 +24,7 @@ fn schedule(text: &'static str) -> Schedule {
     let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
     match read("t.goal", Arc::new(text.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
         Trace::Schedule(schedule) => schedule,
-        Trace::Program(_) => panic!("expected a schedule"),
+        _ => panic!("expected a schedule"),
     }
 }
 

@@ -174,7 +174,7 @@ fn text_and_packed_text_of_nothing_are_refused_alike() {
 fn generated(workload: Workload, ranks: u32, iterations: u32) -> Program {
     let (size, compute) = (Bytes(8192), Time::from_micros(10.0));
     let mut text = Vec::new();
-    dim(Shape { workload, ranks, iterations, size, compute, jitter: 0.5, seed: 3 }, &mut text).unwrap();
+    dim(Shape { workload, ranks, iterations, size, compute, jitter: 0.5, seed: 3, period: 0 }, &mut text).unwrap();
     as_program(read_bytes("generated.dim", text).unwrap())
 }
 

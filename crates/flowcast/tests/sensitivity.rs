@@ -134,7 +134,7 @@ fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
     let changes = flowcast::changes(&trace, &network, &independent()).unwrap();
     assert!(changes.is_sorted_by_key(|change| change.makespan) && changes.iter().all(|change| change.makespan < base));
     let best = &changes[0];
-    assert_eq!(best.field, "nic.latency");
-    let set = network.with_overrides(&[(best.field.clone(), "32.7us".into())]).unwrap();
+    assert_eq!(best.what, "nic.latency");
+    let set = network.with_overrides(&[(best.what.clone(), "32.7us".into())]).unwrap();
     assert_eq!(predict(&trace, &set, &independent()).unwrap().outcome.makespan(), best.makespan);
 }

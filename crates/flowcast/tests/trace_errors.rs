@@ -32,6 +32,7 @@ fn predict(text: impl AsRef<[u8]>) -> Result<Outcome, String> {
             let parameters = Loggops::from_network(&NUMBERS.network(1));
             loggops::run(&schedule, parameters).map_err(|error| error.to_string())
         }
+        Trace::Folded(_) => Err("loops, which no text has".to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::valgrind::one_processor;
+use super::counts::valgrind::one_processor;
 use super::{FOLDER, workloads};
 use crate::suite::Outcome;
 use crate::suite::programs::{find, output, run};

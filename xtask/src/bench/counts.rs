@@ -1,13 +1,15 @@
 //! What a workload costs for each of what it does: the difference between the commands that do it once and twice more.
 
+pub(super) mod valgrind;
+
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::FOLDER;
-use super::valgrind::{Counted, Counting, count_held_up};
 use super::workloads::{self, WORKLOADS, Workload};
+use valgrind::{Counted, Counting, count_held_up};
 
 /// Instructions, and data read and written, as valgrind counts them: for a message, or for a packet on one link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

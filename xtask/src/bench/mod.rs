@@ -9,7 +9,6 @@ mod bare;
 mod counts;
 mod held_up;
 mod kept;
-mod valgrind;
 mod workloads;
 
 use std::path::{Path, PathBuf};

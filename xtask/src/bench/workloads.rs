@@ -53,7 +53,15 @@ pub(super) const WORKLOADS: &[Workload] = &[
     replays("fair-halo", &["replay", "short.fct", "--network", "gige-tcp", "--model", "fair"]),
     Workload {
         name: "packet",
-        arguments: &["packet", "flows.pattern", "--network", "gige-lam", "--set", "sharing.congestion=cubic"],
+        arguments: &[
+            "packet",
+            "flows.pattern",
+            "--network",
+            "gige-lam",
+            "--set",
+            "sharing.congestion=cubic",
+            "--each-packet",
+        ],
         counted: "packet_hops",
         contains: None,
         is_traced: false,

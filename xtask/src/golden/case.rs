@@ -1,11 +1,13 @@
 //! One golden case, and how a found value is held against the expected one.
 
+pub(super) mod field;
+
 use std::fmt::{Debug, Display};
 
 use serde_json::Value;
 use thiserror::Error;
 
-use super::field::Field;
+use field::Field;
 
 /// Why a case failed.
 #[derive(Debug, Error)]

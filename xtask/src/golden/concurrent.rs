@@ -8,7 +8,7 @@ use flowcast::model::network::Network;
 use flowcast::units::{Bytes, Node, Time};
 
 use super::case::Mismatch;
-use super::field::Field;
+use super::case::field::Field;
 
 /// A built-in network with fields replaced.
 pub(super) fn network(name: &str, overrides: &[(&str, &str)]) -> Result<Network, Mismatch> {

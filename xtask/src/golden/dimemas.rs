@@ -5,8 +5,8 @@ use flowcast::model::network::{Network, Nic, Rule};
 use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
 
 use super::Check;
+use super::case::field::Field;
 use super::case::{Case, Mismatch, same};
-use super::field::Field;
 use super::simulation;
 
 /// Kinds and their checks.

@@ -10,9 +10,9 @@ use flowcast::model::sharing::model::Model;
 use flowcast::units::Node;
 
 use super::Check;
+use super::case::field::Field;
 use super::case::{Case, Mismatch, same};
 use super::concurrent::{flow, index_of, network, predict};
-use super::field::Field;
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[("algo1", algorithm_one)];

@@ -14,9 +14,9 @@ use flowcast::place::step_cost::{InsideNode, Mapping, StepCost};
 use flowcast::units::{Bytes, Node, Rate, Time, TimePerByte};
 
 use super::Check;
+use super::case::field::Field;
 use super::case::{Case, Mismatch, same};
 use super::concurrent::{flow, index_of, network, predict};
-use super::field::Field;
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[

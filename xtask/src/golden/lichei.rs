@@ -12,8 +12,8 @@ use flowcast::replay::loggops::Loggops;
 use flowcast::units::{Bytes, Time, TimePerByte};
 
 use super::Check;
+use super::case::field::Field;
 use super::case::{Case, Mismatch, same};
-use super::field::Field;
 use super::simulation;
 
 /// Kinds and their checks.

@@ -15,8 +15,8 @@ use flowcast::scheduler::{RailId, RailsError};
 use flowcast::units::{Bytes, Time, TimePerByte};
 
 use super::Check;
+use super::case::field::Field;
 use super::case::{Case, Mismatch, same};
-use super::field::Field;
 use super::lichei::parameters;
 
 /// Kinds and their checks.

@@ -12,7 +12,6 @@ mod case;
 mod concurrent;
 mod dimemas;
 mod ethernet;
-mod field;
 mod files;
 mod flow_cuts;
 mod lichei;
@@ -21,7 +20,6 @@ mod martinasso;
 mod replay;
 mod report;
 mod simulation;
-mod workloads;
 mod zhu;
 
 use std::fs;

@@ -2,13 +2,15 @@
 //!
 //! The traces and configurations that a row names lie beside the table (`replay/README.md` says what the columns mean).
 
+mod workloads;
+
 use std::path::Path;
 use std::str::FromStr;
 
 use super::case::Mismatch;
 use super::guarded;
 use super::report::Report;
-use super::workloads::{COLLECTIVES, WORKLOADS};
+use workloads::{COLLECTIVES, WORKLOADS};
 
 /// Checks one cell of a column against its row.
 pub(super) type ColumnCheck = fn(&Row, &str) -> Result<(), Mismatch>;

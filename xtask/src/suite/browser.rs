@@ -1,4 +1,5 @@
-//! Report pages in headless Chromium: the demo's, and those of two generated traces, of few and of many intervals.
+//! Pages in headless Chromium: the demo's report, those of two generated traces, of few and of many intervals, and pages of
+//! charts.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,13 +15,24 @@ use super::{Outcome, cargo};
 const FOLDER: &str = "target/report-page";
 const DEMO: &str = "flowcast-demo.html";
 
-/// What uses the pages: it speaks the browser's DevTools protocol.
+/// What uses the reports: it speaks the browser's DevTools protocol.
 const CHECK: &str = "xtask/src/suite/browser/check.mjs";
+/// What uses pages of charts.
+const CHARTS: &str = "xtask/src/suite/browser/charts.mjs";
 
 /// Traces by name and arguments of `flowcast generate`. Of the second the page has shares instead of intervals.
 const TRACES: [(&str, &[&str]); 2] = [
     ("few", &["halo", "--ranks", "16", "--iterations", "40", "--size", "8KiB"]),
     ("many", &["halo", "--ranks", "300", "--iterations", "60", "--size", "8KiB"]),
+];
+
+const PATTERN: &str = "examples/figure5.pattern";
+
+/// Pages of charts by name, and what writes them.
+const CHART_PAGES: [(&str, &[&str]); 3] = [
+    ("pattern.html", &["predict", "chain.pattern", "--network", "gige-mpich", "--plot"]),
+    ("sweep.html", &["sweep", "few.dim", "--network", "gige-tcp", "--grid", "nic.latency=1us..100us:8", "-o"]),
+    ("rails.html", &["rails", "compare", "--sets", "50", "--plot"]),
 ];
 
 /// Writes the pages and uses them.
@@ -48,9 +60,14 @@ fn check_pages(flowcast: &Path, browser: &Path, node: &Path) -> Result<()> {
         write_in(&folder, &flowcast, &predict, &replay)?;
         let pictures = folder.join(name);
         fs::create_dir_all(&pictures)?;
-        let files = [browser.to_owned(), folder.join(page), folder.join(replay), pictures];
-        use_page(node, &files)?;
+        use_pages(node, CHECK, &[browser.to_owned(), pictures, folder.join(page), folder.join(replay)])?;
     }
+    fs::copy(PATTERN, folder.join("chain.pattern"))?;
+    for (page, command) in CHART_PAGES {
+        write_in(&folder, &flowcast, &[command, &[page]].concat(), page)?;
+    }
+    let pages = CHART_PAGES.map(|(page, _)| folder.join(page));
+    use_pages(node, CHARTS, &[&[browser.to_owned(), folder.clone()], &pages[..]].concat())?;
     Ok(())
 }
 
@@ -71,12 +88,12 @@ fn write_in(folder: &Path, flowcast: &Path, arguments: &[&str], output: &str) ->
     Ok(())
 }
 
-fn use_page(node: &Path, files: &[PathBuf]) -> Result<()> {
+fn use_pages(node: &Path, script: &str, files: &[PathBuf]) -> Result<()> {
     let mut command = Command::new(node);
     let sandbox = is_root().then_some("--no-sandbox");
-    command.arg(CHECK).args(files).args(sandbox.map(OsStr::new));
+    command.arg(script).args(files).args(sandbox.map(OsStr::new));
     let status = run_within(Duration::from_secs(120), &mut command)?;
-    ensure!(status.success(), "{} does not hold what it should, as said above", files[1].display());
+    ensure!(status.success(), "{} does not hold what it should, as said above", files[2].display());
     Ok(())
 }
 

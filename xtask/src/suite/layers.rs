@@ -13,11 +13,12 @@ use super::programs::output;
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 14] = [
+const PURE: [&str; 15] = [
     "flowcast",
     "flowcast-calibrate",
     "flowcast-fit",
     "flowcast-flows",
+    "flowcast-graph",
     "flowcast-model",
     "flowcast-packet",
     "flowcast-place",

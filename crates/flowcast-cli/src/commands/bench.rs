@@ -1,10 +1,14 @@
 //! `flowcast bench`: how fast this machine replays.
 
+mod packet;
+mod sweep;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
+use flowcast::flows::concurrent::{carry, carry_each_packet};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
@@ -13,8 +17,7 @@ use flowcast::trace::{Program, Trace};
 use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
 use serde_json::{Value, json};
 
-use super::predict_trace::read_goal_params;
-use super::{bench_packet, bench_sweep};
+use super::predict::trace::read_goal_params;
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
 use crate::progress::Progress;
@@ -64,6 +67,9 @@ pub(crate) enum Bench {
         /// Runs
         #[arg(long, default_value_t = 11)]
         runs: u32,
+        /// Carry each packet, also where the state repeats exactly and whole periods could be passed over
+        #[arg(long)]
+        each_packet: bool,
         /// Machine-readable output
         #[arg(long, help_heading = "Output")]
         json: bool,
@@ -103,14 +109,15 @@ impl Bench {
                 };
                 replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, threads, json })
             }
-            Bench::Packet { input, network, runs, json } => {
+            Bench::Packet { input, network, runs, each_packet, json } => {
                 refuse_none(runs)?;
-                bench_packet::run(&input, &network.load()?, runs, json)
+                let carry = if each_packet { carry_each_packet } else { carry };
+                packet::run(&input, &network.load()?, carry, runs, json)
             }
             Bench::Sweep { input, network, sets, runs, json } => {
                 refuse_none(runs)?;
                 let trace = open_trace(&input)?;
-                bench_sweep::run(program_of(&trace, &input)?, &network.load()?, sets, runs, json)
+                sweep::run(program_of(&trace, &input)?, &network.load()?, sets, runs, json)
             }
         }
     }
@@ -126,7 +133,7 @@ fn refuse_none(runs: u32) -> Result<()> {
 fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
     match trace {
         Trace::Program(program) => Ok(program),
-        Trace::Schedule(_) => bail!("{}: found a GOAL schedule, expected a trace", input.display()),
+        _ => bail!("{}: found a GOAL schedule, expected a trace", input.display()),
     }
 }
 
@@ -143,6 +150,7 @@ fn replay((input, trace): (&Path, Trace), network: Option<&Network>, options: &O
     match trace {
         Trace::Schedule(schedule) => replay_schedule(input, schedule, (network, options), timing),
         Trace::Program(program) => replay_program(input, program, (network, options), timing),
+        Trace::Folded(folded) => replay_program(input, folded.unfold()?, (network, options), timing),
     }
 }
 

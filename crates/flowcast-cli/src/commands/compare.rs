@@ -1,34 +1,57 @@
-//! `flowcast compare`: two saved predictions of one program, and what became slower in which.
+//! `flowcast compare`: two saved predictions, recordings or traces of one program, and what became slower in which.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::PreparedProgram;
 use flowcast::model::stats::interval::{MeanInterval, mean_interval};
 use flowcast::model::stats::sample::median;
+use flowcast::recording::format::RECORDING;
+use flowcast::trace::Trace;
+use flowcast::trace::recorded_times::measured;
+use flowcast::trace::run_times::RunTimes;
 use flowcast::units::Time;
+use flowcast::why::compare_runs;
 use serde::{Deserialize, Serialize};
 
+use crate::answers::print_answer;
 use crate::exit::Finding;
 use crate::files::{declare, read_text};
+use crate::network_args::{load, parse_overrides};
 use crate::output::{Format, Seconds, Shown, println_out, show};
+use crate::recording::open_recording;
+use crate::replay_args::ReplayArgs;
 use crate::tables::{Most, USUAL_ROWS, cells, table};
+use crate::trace_args::open_trace;
 
-/// Compare two saved predictions of a program: what became slower, and on which ranks; exit code 1 beyond a threshold
+/// Compare two saved predictions, recordings or traces of a program: what became slower, in which calls and regions and on
+/// which ranks; exit code 1 beyond a threshold
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict lu.dim --network gige-tcp --json > before.json
   flowcast compare before.json after.json --threshold 5
-  flowcast compare before/ after/ --threshold 5 --tables markdown > comparison.md")]
+  flowcast compare before/ after/ --threshold 5 --tables markdown > comparison.md
+  flowcast compare recorded-before/ recorded-after/ --threshold 5
+  flowcast compare before.dim after.dim --network gige-tcp --threshold 5")]
 pub(crate) struct Compare {
-    /// What `flowcast predict --json` printed, or a folder with several of these, as of different seeds
+    /// What `flowcast predict --json` printed, or a folder with several of these, as of different seeds; a recording, or a
+    /// folder with recordings of several runs; with --network any trace
     before: PathBuf,
     /// The same of the program, network or mapping that is to be judged
     after: PathBuf,
+    /// Compare what is predicted for both traces on this network
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    network: Option<String>,
+    /// Replace a field of the network, such as nic.latency=5us (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network", help_heading = "Network")]
+    overrides: Vec<String>,
+    #[command(flatten)]
+    replay: ReplayArgs,
     /// Per cent by which it may take longer; beyond, the exit code is 1
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<f64>,
-    /// Ranks of which the table has a row, those that lose most first; or all
+    /// Ranks, or calls, regions and ranks, of which the table has a row, those that lose most first; or all
     #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
     show_ranks: Most,
     #[command(flatten)]
@@ -61,6 +84,9 @@ impl Compare {
         if self.threshold.is_some_and(|percent| !(percent >= 0.0 && percent.is_finite())) {
             bail!("--threshold: found a number that is not at least 0, expected a number of per cent");
         }
+        if self.network.is_some() || !holds_predictions(&self.before)? {
+            return self.compare_runs();
+        }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
         if before[0].ranks.len() != after[0].ranks.len() {
             let counts = (before[0].ranks.len(), after[0].ranks.len());
@@ -68,24 +94,74 @@ impl Compare {
         }
         let compared = Compared::of(&before, &after, self.show_ranks)?;
         show(&compared, self.format)?;
-        match self.threshold {
-            Some(percent) if compared.is_certain && compared.change > percent / 100.0 => {
-                let longer = compared.change * 100.0;
+        self.judge(compared.is_certain.then_some(compared.change))
+    }
+
+    /// Fails beyond the threshold, by a part that is certain.
+    fn judge(&self, change: Option<f64>) -> Result<()> {
+        match (self.threshold, change) {
+            (Some(percent), Some(change)) if change > percent / 100.0 => {
+                let longer = change * 100.0;
                 Err(Finding(format!("{longer:.1} % longer than before, more than the threshold of {percent} %")).into())
             }
             _ => Ok(()),
         }
     }
+
+    fn compare_runs(&self) -> Result<()> {
+        let (before, after) = (self.runs(&self.before)?, self.runs(&self.after)?);
+        let title = format!("{} to {}", self.before.display(), self.after.display());
+        let (answer, change) = compare_runs(&title, &before, &after)?;
+        print_answer(&answer, self.format, (self.show_ranks, "--show-ranks"))?;
+        self.judge(change)
+    }
+
+    /// What the runs of a recording took, or what is predicted of a trace.
+    fn runs(&self, path: &Path) -> Result<Vec<RunTimes>> {
+        if let Some(name) = &self.network {
+            let network = load(name, &parse_overrides(&self.overrides)?)?.announced();
+            let trace = open_trace(path)?;
+            let Trace::Program(program) = &trace else {
+                bail!("{}: found a GOAL schedule, expected a trace", path.display());
+            };
+            return Ok(PreparedProgram::new(program, &network, &self.replay.options()?)?.run_times(&[], 0)?);
+        }
+        let mut folders = vec![path.to_owned()];
+        if path.is_dir() && !path.join(RECORDING).exists() {
+            folders = entries(path)?;
+            folders.retain(|folder| folder.join(RECORDING).exists());
+        }
+        if folders.is_empty() || !folders[0].join(RECORDING).exists() {
+            let expected = "expected a recording, a folder with recordings, predictions, or --network NET for a trace";
+            bail!("{}: found no times of a run, {expected}", path.display());
+        }
+        folders.iter().map(|folder| Ok(measured(&open_recording(folder)?))).collect()
+    }
+}
+
+/// What lies in a folder, in the order of names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let found = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut found: Vec<PathBuf> = found.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a path is a saved prediction or a folder with some.
+fn holds_predictions(path: &Path) -> Result<bool> {
+    let is_json = |file: &Path| file.extension().is_some_and(|ending| ending == "json");
+    Ok(match path.is_dir() {
+        true => !path.join(RECORDING).exists() && entries(path)?.iter().any(|file| is_json(file)),
+        false => is_json(path),
+    })
 }
 
 /// The predictions of a file or of all files of a folder, in the order of their names; at least one.
 fn read(path: &Path) -> Result<Vec<Saved>> {
     let mut files = vec![path.to_owned()];
     if path.is_dir() {
-        let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
-        files = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        files = entries(path)?;
         files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
-        files.sort();
     }
     let one = |file: &PathBuf| {
         let expected = "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::trace::compiled;
+use flowcast::trace::fold::fold;
+use flowcast::trace::{Trace, compiled};
 use serde::Serialize;
 
 use crate::files::{Output, declare, write_whole};
-use crate::output::{Counts, Format, Grouped, Shown, println_out, show};
+use crate::output::{Counts, Format, Shown, println_out, show};
 use crate::progress::Progress;
-use crate::trace_args::{open_trace, trace_help};
+use crate::quantities::Grouped;
+use crate::trace_args::{open_folded, trace_help};
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]
@@ -31,7 +33,10 @@ impl Compile {
     /// Writes the compiled trace.
     pub(crate) fn run(self) -> Result<()> {
         declare([self.input.as_path()], [Output::new("-o", &self.output)])?;
-        let trace = open_trace(&self.input)?;
+        let trace = match open_folded(&self.input)? {
+            Trace::Program(program) => fold(program)?,
+            other => other,
+        };
         let progress = Progress::writing(&self.output);
         write_whole(&self.output, |out| Ok(compiled::write(&trace, &mut progress.counting(out))?))?;
         drop(progress);

@@ -11,8 +11,9 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
+use flowcast::model::builtin;
+use flowcast::model::network_file::field_names;
 use flowcast::model::sharing::model::Model;
-use flowcast::model::{builtin, field_names};
 
 use super::Cli;
 use crate::files::Batch;

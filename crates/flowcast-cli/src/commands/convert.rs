@@ -77,7 +77,7 @@ impl Convert {
                 return self.report(Counts::of(&schedule), &[], &losses);
             }
         };
-        print_notes(&program);
+        print_notes(program.ignored());
         let ignored = program.ignored().to_vec();
         let network = self.network()?;
         let (program, lost) = conversion.prepared(Cow::Owned(program), network.as_ref(), threads())?;

@@ -15,9 +15,10 @@ use serde_json::json;
 
 use crate::exit::EnvironmentLacks;
 use crate::files::{Output, declare, write_text};
-use crate::output::{Grouped, println_out};
+use crate::output::println_out;
 use crate::progress::Progress;
 use crate::provenance;
+use crate::quantities::Grouped;
 use crate::replay_view::print_comparison;
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.

@@ -9,19 +9,23 @@ use flowcast::trace::Trace;
 use flowcast::trace::expand::Expanded;
 use serde::Serialize;
 
+use super::explain_events::{Gradient, Slack};
 use super::explain_path::Path;
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::output::{Format, Grouped, Shown, println_out, show};
+use crate::output::{Format, Shown, println_out, show};
+use crate::quantities::Grouped;
 use crate::tables::{cells, table};
 use crate::trace_args::{open_trace, program_help, threads};
 
 subcommands! {
     /// Say what stands behind a prediction
-    #[command(after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp")]
+    #[command(after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp\n  flowcast explain gradient lu.dim --network gige-tcp --model independent\n  flowcast explain slack lu.dim --network gige-tcp --model independent")]
     Explain {
         Collectives(Collectives),
         Path(Path),
+        Gradient(Gradient),
+        Slack(Slack),
     }
 }
 

@@ -10,10 +10,11 @@ use flowcast::trace::Trace;
 use flowcast::units::{Rank, Rounded, Time};
 use flowcast::{Change, PreparedProgram, changes};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::network_args::NetworkArgs;
-use crate::output::{Format, Grouped, Seconds, Shown, println_out, show};
-use crate::quantities::rounded;
+use crate::output::{Format, Seconds, Shown, println_out, show};
+use crate::quantities::Grouped;
 use crate::replay_args::ReplayArgs;
 use crate::tables::{Most, USUAL_ROWS, cells, table};
 use crate::trace_args::{open_trace, print_notes, program_help};
@@ -49,7 +50,7 @@ impl Path {
                 self.input.display()
             );
         };
-        print_notes(program);
+        print_notes(program.ignored());
         let prepared = PreparedProgram::new(program, &network, &options)?;
         let (outcome, path) = prepared.critical_path()?;
         let makespan = outcome.makespan();
@@ -65,7 +66,8 @@ impl Path {
             collectives: path.counts.collectives,
             shares: path.shares().iter().map(ShareRow::of).collect(),
             ranks: path.ranks().into_iter().map(|(rank, time)| RankRow::of(rank, time, makespan)).collect(),
-            changes: changes.iter().map(|change| ChangeRow::of(change, makespan)).collect(),
+            changes: changes.iter().map(|change| change.document(makespan)).collect(),
+            rows: changes.iter().map(|change| row(change, makespan)).collect(),
             lines: lines(&path, &changes, prepared.model()),
             shown: self.show_ranks,
         };
@@ -86,7 +88,9 @@ struct Explained {
     collectives: u64,
     shares: Vec<ShareRow>,
     ranks: Vec<RankRow>,
-    changes: Vec<ChangeRow>,
+    changes: Vec<Value>,
+    #[serde(skip)]
+    rows: Vec<[String; 5]>,
     #[serde(skip)]
     lines: Vec<String>,
     #[serde(skip)]
@@ -107,16 +111,6 @@ struct RankRow {
     fraction: f64,
 }
 
-#[derive(Serialize)]
-struct ChangeRow {
-    field: String,
-    from: String,
-    to: String,
-    makespan_s: Seconds,
-    /// Of the predicted time; negative, as each change listed shortens it.
-    change: f64,
-}
-
 impl ShareRow {
     fn of(share: &Share) -> ShareRow {
         ShareRow { limit: share.limit.name(), time_s: Seconds(share.time), fraction: share.fraction }
@@ -129,30 +123,22 @@ impl RankRow {
     }
 }
 
-impl ChangeRow {
-    fn of(change: &Change, makespan: Time) -> ChangeRow {
-        ChangeRow {
-            field: change.field.clone(),
-            from: rounded(change.from),
-            to: rounded(change.to),
-            makespan_s: Seconds(change.makespan),
-            change: change.makespan.as_nanos() / makespan.as_nanos() - 1.0,
-        }
-    }
-}
-
 /// The answer in words, the model, and where the time goes.
 fn lines(path: &CriticalPath, changes: &[Change], model: &impl std::fmt::Display) -> Vec<String> {
     let best = changes.first().map_or("no change of a field helps".to_owned(), |best| {
         let part = 100.0 * (1.0 - best.makespan.as_nanos() / path.makespan.as_nanos());
-        let (from, to) = (rounded(best.from), rounded(best.to));
-        format!("most would help {} of {to} instead of {from}: {part:.1} % less time", best.field)
+        format!("most would help {}: {part:.1} % less time", best.sentence())
     });
     vec![
         format!("{}; {best}", path.reason()),
         model.to_string(),
         format!("predicted time: {}, of it {}", Rounded(path.makespan), path.sentence()),
     ]
+}
+
+fn row(change: &Change, makespan: Time) -> [String; 5] {
+    let Change { what, from, to, makespan: time } = change.clone();
+    [what, from, to, Rounded(time).to_string(), percent(change.difference(makespan))]
 }
 
 fn percent(fraction: f64) -> String {
@@ -181,9 +167,7 @@ impl Shown for Explained {
         }
         println_out!("{}", self.shown.shown(&ranks, self.ranks.len(), "--show-ranks"));
         let mut changes = table(&["change", ">from", ">to", ">predicted time", ">difference"]);
-        for row in &self.changes {
-            changes.add_row(cells![row.field, row.from, row.to, row.makespan_s, percent(row.change)]);
-        }
+        changes.add_rows(&self.rows);
         println_out!("{changes}");
     }
 }

@@ -1,5 +1,8 @@
 //! `flowcast fit`: from samples to a network. Round trips here, conflicts in [`super::fit_conflicts`].
 
+pub(in crate::commands) mod import;
+pub(in crate::commands) mod regions;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -11,19 +14,19 @@ use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_log
 use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::zoo::compare::CompareOptions;
 use flowcast::model::network::Network;
+use flowcast::samples_page::samples_page;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use super::fit_calls::{CallArgs, FitCalls};
 use super::fit_conflicts;
-use super::fit_import;
 use super::fit_models::{self, Models};
-use super::fit_regions::FitRegions;
 use crate::files::{Output, declare, read_text, write_text};
 use crate::network_args;
 use crate::output::{Format, println_out};
 use crate::provenance;
 use crate::tables::table;
+use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.
 const MODEL_REPLICATES: usize = 100;
@@ -41,7 +44,7 @@ const MODEL_REPLICATES: usize = 100;
                         flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
                         flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml\n  \
                         flowcast fit --calls examples/taurus-calls.csv -o taurus.toml\n  \
-                        flowcast fit --models all examples/gige-samples.csv")]
+                        flowcast fit --models all examples/gige-samples.csv --report models.html")]
 pub(crate) struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present_any = ["prtt", "regions", "calls", "import"], conflicts_with = "prtt")]
@@ -76,6 +79,9 @@ pub(crate) struct Fit {
     /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
     window: Option<Bytes>,
+    /// Write a page: of the models beside each other, or of the samples with their distributions, intervals and environment
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["regions", "calls"], help_heading = "Output")]
+    report: Option<PathBuf>,
     /// Name of the network [default: the output file's name, or "measured"]
     #[arg(long)]
     name: Option<String>,
@@ -114,6 +120,7 @@ impl Fit {
         let round_trips = self.samples.iter().chain(&self.prtt).chain(&self.import);
         let inputs = round_trips.chain(&self.regions).chain(&network);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         declare(inputs.map(PathBuf::as_path), outputs)?;
         if !self.regions.is_empty() {
             return self.fit_regions();
@@ -123,7 +130,7 @@ impl Fit {
         }
         if !self.import.is_empty() {
             let format = Format { json: self.json };
-            return fit_import::run(&self.import, self.output(), &self.network_name(), format);
+            return import::run(&self.import, self.output(), &self.network_name(), format);
         }
         let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of them");
         let place = || path.display().to_string();
@@ -133,6 +140,9 @@ impl Fit {
         }
         let samples = PrttSamples::from_csv(&text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
+        if let Some(report) = &self.report {
+            write_text(report, &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?)?;
+        }
         write(self.output(), &fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
         if self.json {
             println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
@@ -148,9 +158,9 @@ impl Fit {
         let path = self.samples.as_ref().or(self.prtt.as_ref());
         let samples = match path {
             Some(path) => PrttSamples::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?,
-            None => fit_import::imported(&self.import)?,
+            None => import::imported(&self.import)?,
         };
-        fit_models::run(&samples, options, Format { json: self.json })
+        fit_models::run(&samples, options, self.report.as_deref(), Format { json: self.json })
     }
 
     fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {

@@ -1,15 +1,19 @@
 //! `flowcast fit --models`: which model explains measured round trips best, and why.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use flowcast::fit::loggp::interval;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::zoo::Unit;
-use flowcast::fit::zoo::compare::{CompareOptions, Compared, FittedParameter, compare};
+use flowcast::fit::zoo::compare::{CompareOptions, Compared, FittedParameter, Predicted, compare};
+use flowcast::models_page::models_page;
 use flowcast::units::{Rounded, Time};
 use serde::Serialize;
 
 use super::fit_conflicts::percent;
+use crate::answers::write_page;
 use crate::output::{Format, Shown, println_out, show};
 use crate::tables::{cells, table};
 
@@ -24,9 +28,13 @@ pub(super) enum Models {
 }
 
 /// Compares the models on round trips and prints them, the best first.
-pub(super) fn run(samples: &PrttSamples, options: CompareOptions, format: Format) -> Result<()> {
+pub(super) fn run(samples: &PrttSamples, options: CompareOptions, page: Option<&Path>, format: Format) -> Result<()> {
     let compared = compare(samples, options)?;
-    show(&Report::new(&compared, options), format)
+    let report = Report::new(&compared, options);
+    if let Some(path) = page {
+        write_page(path, &models_page(&compared, &serde_json::to_string(&report)?), &serde_json::to_value(&report)?)?;
+    }
+    show(&report, format)
 }
 
 #[derive(Serialize)]
@@ -46,6 +54,8 @@ struct ModelReport {
     error_fitted: f64,
     error_left_out: f64,
     error_left_out_by_procedure: Option<f64>,
+    error_lengths_left_out: Option<f64>,
+    by_point: Vec<PointReport>,
     by_size: Vec<SizeReport>,
 }
 
@@ -62,6 +72,29 @@ struct ParameterReport {
 struct SizeReport {
     size_B: u64,
     error: f64,
+}
+
+/// A median and what the model makes of it that has not seen its size.
+#[allow(non_snake_case, reason = "the name ends in the unit")]
+#[derive(Serialize)]
+struct PointReport {
+    n: u32,
+    d_us: f64,
+    size_B: u64,
+    measured_us: f64,
+    predicted_us: f64,
+}
+
+impl PointReport {
+    fn of(found: &Predicted) -> PointReport {
+        PointReport {
+            n: found.point.messages,
+            d_us: found.point.delay.as_micros(),
+            size_B: found.point.size.0,
+            measured_us: found.measured.as_micros(),
+            predicted_us: found.predicted.as_micros(),
+        }
+    }
 }
 
 impl Report {
@@ -82,6 +115,8 @@ impl ModelReport {
             error_fitted: compared.fitted,
             error_left_out: compared.left_out,
             error_left_out_by_procedure: compared.left_out_by_procedure,
+            error_lengths_left_out: compared.lengths_left_out,
+            by_point: compared.predicted.iter().map(PointReport::of).collect(),
             by_size: by_size.map(|(size, error)| SizeReport { size_B: size.0, error: *error }).collect(),
         }
     }
@@ -109,12 +144,13 @@ impl Shown for Report {
     const SCHEMA: &'static str = "flowcast/model-comparison/1";
 
     fn print(&self) {
-        let columns = ["model", ">sizes left out", ">published fit", ">fitted", "with", "source"];
+        let columns = ["model", ">sizes left out", ">lengths left out", ">published fit", ">fitted", "with", "source"];
         let mut errors = table(&columns);
         for model in &self.models {
             let by_procedure = model.error_left_out_by_procedure.map_or("-".to_owned(), percent);
             let [left_out, fitted] = [model.error_left_out, model.error_fitted].map(percent);
-            errors.add_row(cells![model.model, left_out, by_procedure, fitted, model.choice, model.source]);
+            let lengths = model.error_lengths_left_out.map_or("-".to_owned(), percent);
+            errors.add_row(cells![model.model, left_out, lengths, by_procedure, fitted, model.choice, model.source]);
         }
         println_out!("{errors}");
         let Some(best) = self.models.first() else { return };

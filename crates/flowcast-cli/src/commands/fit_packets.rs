@@ -33,7 +33,7 @@ pub(super) struct PacketFit {
 pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
     let ready = |files: &Vec<RankFile>| {
         let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
-        print_notes(recorded.program());
+        print_notes(recorded.program().ignored());
         let expanded = recorded.expanded(&Collectives::OpenMpi, network, threads())?.unwrap_or(recorded);
         anyhow::Ok((expanded, measured(files).regions))
     };

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use flowcast::model::cluster::pattern;
 use flowcast::model::cluster::streaming::Stream;
 use flowcast::trace::generate::{Shape, Workload};
-use flowcast::trace::write;
+use flowcast::trace::{compiled, write};
 use flowcast::units::{Bytes, Rate, Time};
 
 use crate::files::{Output, declare, write_whole};
@@ -17,7 +17,7 @@ use crate::rank_files::write_list;
 /// Write a synthetic workload as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern"
+    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate halo --ranks 1024 --iterations 2500000 --period 1 --format fct -o long.fct\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern"
 )]
 pub(crate) struct Generate {
     /// Workload of a trace, or `stream`: a pattern of random flows
@@ -41,7 +41,10 @@ pub(crate) struct Generate {
     /// Start of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank)
+    /// The computations repeat themselves after so many iterations, which fct keeps as a loop; 0: never
+    #[arg(long, default_value_t = 0, value_name = "ITERATIONS", help_heading = "Program")]
+    period: u32,
+    /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled)
     #[arg(long, value_enum, default_value = "dim", help_heading = "Output")]
     format: Format,
     #[command(flatten)]
@@ -79,6 +82,7 @@ enum Format {
     Dim,
     Goal,
     Ti,
+    Fct,
 }
 
 fn workload(name: &str) -> Result<Kind, String> {
@@ -113,8 +117,8 @@ impl Generate {
             Kind::Trace(workload) => workload,
             Kind::Stream => return self.write_stream(),
         };
-        let Generate { ranks, iterations, size, compute, jitter, seed, .. } = self;
-        let shape = Shape { workload, ranks, iterations, size, compute, jitter, seed };
+        let Generate { ranks, iterations, size, compute, jitter, seed, period, .. } = self;
+        let shape = Shape { workload, ranks, iterations, size, compute, jitter, seed, period };
         match (self.format, &self.output) {
             (Format::Ti, Some(path)) => write_list(path, ranks, |rank, out| write::simgrid_rank(shape, rank, out)),
             (Format::Ti, None) => bail!("--format ti: found no file name, expected -o LIST (it writes several files)"),
@@ -145,6 +149,7 @@ impl Generate {
 fn write_text(format: Format, shape: Shape, out: &mut dyn Write) -> Result<()> {
     match format {
         Format::Goal => write::goal(shape, out)?,
+        Format::Fct => compiled::write(&shape.trace()?, out)?,
         Format::Dim | Format::Ti => write::dim(shape, out)?,
     }
     out.flush()?;

@@ -1,5 +1,8 @@
 //! `flowcast lab`: a virtual cluster on this machine.
 
+mod cable;
+mod network;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,14 +16,14 @@ use flowcast::units::{Node, Rate, Rounded};
 use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
 use serde::Serialize;
 
-use super::lab_cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
-use super::lab_network::LabNetwork;
 use crate::exit::EnvironmentLacks;
 use crate::files::read_text;
 use crate::network_args::parse_overrides;
 use crate::output::{Format, Shown, print_out, println_out, show};
 use crate::provenance;
 use crate::tables::{cells, table};
+use cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
+use network::LabNetwork;
 
 subcommands! {
     /// A virtual cluster on this machine, without root

@@ -1,5 +1,9 @@
 //! `flowcast measure`: samples from a real network.
 
+pub(in crate::commands) mod check;
+
+mod budget;
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
@@ -12,34 +16,42 @@ use flowcast::fit::samples::PrttSamples;
 use flowcast::model::stats::interval::median_interval;
 use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Rounded, Time};
+use flowcast_net::budget::BudgetPlan;
 use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::{TOKEN, Token};
 use serde::Serialize;
 
+use super::measure_clocks::MeasureClocks;
 use super::measure_conflicts::MeasureConflicts;
 use super::measure_pairs::MeasurePairs;
 use super::measure_samples::PartialSamples;
 use crate::exit::EnvironmentLacks;
 use crate::files::{Output, declare};
 use crate::launcher;
-use crate::output::{Format, Grouped, Micros, Seconds, Shown, print_out, println_out, show};
+use crate::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
 use crate::progress::Progress;
 use crate::provenance;
+use crate::quantities::Grouped;
 use crate::tables::table;
 use crate::token::{self, TokenArgs};
+use check::MeasureCheck;
 
 subcommands! {
     /// Measure a network
     #[command(
         after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv\n  \
-                        flowcast measure pairs -o pairs.csv"
+                        flowcast measure pairs -o pairs.csv\n  \
+                        flowcast measure clocks --launcher 'mpirun -np 8'\n  \
+                        flowcast measure check cluster --connect node1:7070 --token TOKEN"
     )]
     Measure {
         P2p(Box<P2p>),
         Conflicts(Box<MeasureConflicts>),
         Pairs(Box<MeasurePairs>),
+        Clocks(Box<MeasureClocks>),
+        Check(MeasureCheck),
     }
 }
 
@@ -50,6 +62,7 @@ subcommands! {
 /// samples into a network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  \
+                        flowcast measure p2p --budget 2s --precision 2% -o samples.csv\n  \
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token\n  \
                         node2$ flowcast measure p2p --connect node1:7070 --token TOKEN -o samples.csv\n  \
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
@@ -89,9 +102,16 @@ pub(crate) struct P2p {
     /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
-    /// Stop when half the 95 % interval of every median is at most this share of it
-    #[arg(long, default_value_t = 0.025, value_name = "SHARE", help_heading = "Precision")]
-    precision: f64,
+    /// Stop when half the 95 % interval of every median, or with --budget of every parameter, is at most this share of it, such as
+    /// 2% or 0.02 [default: 0.025, with --budget 1%]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Precision")]
+    precision: Option<f64>,
+    /// Choose each next round trip by what it tells about L, o, g and G, until they are known to --precision or this time is over
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay", "resume"], help_heading = "Run")]
+    budget: Option<Time>,
+    /// With --budget: most messages in both directions
+    #[arg(long, value_name = "COUNT", default_value_t = 2000, requires = "budget", help_heading = "Run")]
+    most_messages: u32,
     /// Poll instead of sleeping while waiting, as MPI libraries do; each end needs a processor of its own. Give it to
     /// both ends
     #[arg(long, help_heading = "Where")]
@@ -112,6 +132,13 @@ enum Role {
     Bystander,
 }
 
+/// `2%` or `0.02`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, of) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    share.map(|number| number / of).ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))
+}
+
 /// Whether strangers can reach the address: neither on loopback nor inside a lab.
 fn needs_token(address: SocketAddr) -> bool {
     !address.ip().is_loopback() && std::env::var_os("FLOWCAST_LAB").is_none()
@@ -120,6 +147,15 @@ fn needs_token(address: SocketAddr) -> bool {
 /// What ends show that were given no token: it keeps out who comes by mistake, and nobody else.
 const NOBODYS: Token = Token::new([0; TOKEN]);
 
+/// What is shown to the answering end at an address.
+pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
+    let token = given.given()?;
+    if token.is_none() && address.to_socket_addrs().is_ok_and(|mut all| all.all(needs_token)) {
+        bail!("found no token, expected --token TOKEN, as the listening end prints it");
+    }
+    Ok(token.unwrap_or(NOBODYS))
+}
+
 impl P2p {
     fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
@@ -127,8 +163,8 @@ impl P2p {
         match self.role()? {
             Role::Bystander => Ok(()),
             Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
-            Role::Connect(transport, peer) => self.measure(Some(transport), format!("tcp to {peer}")),
-            Role::Loopback => self.measure(None, "tcp over loopback, two threads".into()),
+            Role::Connect(transport, peer) => self.take(Some(transport), format!("tcp to {peer}")),
+            Role::Loopback => self.take(None, "tcp over loopback, two threads".into()),
         }
     }
 
@@ -148,11 +184,7 @@ impl P2p {
             return Ok(Role::Answer(door.admit(token.bytes(), self.waiting())?));
         }
         if let Some(address) = &self.connect {
-            let token = self.token.given()?;
-            if token.is_none() && address.to_socket_addrs().is_ok_and(|mut all| all.all(needs_token)) {
-                bail!("found no token, expected --token TOKEN, as the listening end prints it");
-            }
-            let token = token.unwrap_or(NOBODYS);
+            let token = token_for(address, &self.token)?;
             let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
             let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
@@ -170,6 +202,19 @@ impl P2p {
             1 => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
             _ => Ok(Role::Bystander),
         }
+    }
+
+    fn take(self, transport: Option<TcpTransport>, path: String) -> Result<()> {
+        let Some(budget) = self.budget else { return self.measure(transport, path) };
+        let plan = BudgetPlan {
+            largest: self.max_size,
+            messages: self.most_messages,
+            max_time: budget,
+            precision: self.precision.unwrap_or(BudgetPlan::default().precision),
+            seed: self.seed,
+            ..BudgetPlan::default()
+        };
+        budget::run(transport, self.waiting(), &plan, path, self.output.as_deref(), Format { json: self.json })
     }
 
     fn measure(self, transport: Option<TcpTransport>, path: String) -> Result<()> {
@@ -212,7 +257,7 @@ impl P2p {
             sizes: self.sizes.clone().unwrap_or_else(|| stepped_sizes(self.max_size, self.step)),
             delay: self.delay,
             max_time: self.max_time,
-            relative_half_width: self.precision,
+            relative_half_width: self.precision.unwrap_or(PrttPlan::default().relative_half_width),
             seed: self.seed,
             ..PrttPlan::default()
         }
@@ -295,9 +340,11 @@ fn bytes(size: Option<&Bytes>) -> String {
 }
 
 /// A failed connection is the environment's fault, a wrong plan the user's.
-fn explained(error: PrttError) -> anyhow::Error {
+pub(crate) fn explained(error: PrttError) -> anyhow::Error {
     match error {
-        PrttError::Transport(_) | PrttError::Stranger(_) => EnvironmentLacks(error.to_string()).into(),
+        PrttError::Transport(_) | PrttError::Stranger(_) | PrttError::Clock(_) => {
+            EnvironmentLacks(error.to_string()).into()
+        }
         _ => anyhow!(error),
     }
 }
@@ -313,6 +360,7 @@ fn stop_text(stop: Stop) -> &'static str {
     match stop {
         Stop::Precise => "precise",
         Stop::TimeOver => "time over",
+        Stop::BudgetSpent => "messages spent",
         Stop::Asked => "asked",
     }
 }

@@ -7,10 +7,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::fit::pairs::racks::{Groups, racks, topology};
 use flowcast::fit::pairs::samples::{Company, PairSamples};
+use flowcast::fit::pairs::steps::steps;
 use flowcast::fit::pairs::{self, PairAnalysis, PairOptions, Slow, analyse};
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::tournament::rounds;
+use flowcast::model::network::Network;
 use flowcast::report::pairs_page::{PairMap, html};
 use flowcast::units::{Bytes, Node, Rounded, Time};
 use flowcast_lab::{Lab, PatternOptions};
@@ -19,7 +22,8 @@ use serde::Serialize;
 use crate::carrying::{Means, WhereArgs};
 use crate::commands::lab::{explained, self_tested};
 use crate::exit::Finding;
-use crate::files::{Batch, Output, declare, read_text};
+use crate::files::{Batch, Output, declare, read_own_text, read_text, write_text};
+use crate::growing::{GrowingFile, partial};
 use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::repeating::{Carrying, Repeating};
@@ -55,6 +59,12 @@ pub(crate) struct MeasurePairs {
     /// By how much longer something takes at least that is called slow
     #[arg(long, value_name = "SHARE", default_value_t = PairOptions::default().least)]
     least: f64,
+    /// Write the racks that were found into this network file, as `[topology]`
+    #[arg(long, value_name = "NET.toml", help_heading = "Output")]
+    topology: Option<PathBuf>,
+    /// Go on with the rounds of FILE.csv.partial
+    #[arg(long, requires = "output", help_heading = "Run")]
+    resume: bool,
     #[command(flatten)]
     repeating: Repeating,
     /// Do not check that the lab delivers its rates
@@ -79,13 +89,17 @@ impl MeasurePairs {
         }
         let samples = match &self.again {
             Some(path) => PairSamples::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?,
-            None => self.measure()?,
+            None => {
+                let (samples, file) = self.measure()?;
+                file.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))?;
+                samples
+            }
         };
         let report = self.report_of(&samples)?;
-        let mut batch = Batch::new();
-        if let Some(path) = &self.output {
-            batch.write(path, |out| Ok(out.write_all(samples.to_csv().as_bytes())?))?;
+        if let Some(path) = &self.topology {
+            write_topology(path, report.racks.as_ref(), &samples)?;
         }
+        let mut batch = Batch::new();
         if let Some(path) = &self.report {
             let page = html("Times between all pairs", &report.maps, &report.sentences());
             batch.write(path, |out| Ok(out.write_all(page.as_bytes())?))?;
@@ -98,19 +112,19 @@ impl MeasurePairs {
         }
     }
 
-    fn measure(&self) -> Result<PairSamples> {
+    fn measure(&self) -> Result<(PairSamples, GrowingFile)> {
         let options = self.repeating.options()?;
         let mut samples = PairSamples::default();
         samples.provenance.extend(provenance::of_this_measurement());
         samples.provenance.insert("repetitions".into(), self.repeating.describe());
-        match &self.place.launcher {
+        let file = match &self.place.launcher {
             Some(words) => self.with_launcher(words, &mut samples, &options)?,
             None => self.in_lab(&mut samples, &options)?,
-        }
-        Ok(samples)
+        };
+        Ok((samples, file))
     }
 
-    fn in_lab(&self, samples: &mut PairSamples, options: &PatternOptions) -> Result<()> {
+    fn in_lab(&self, samples: &mut PairSamples, options: &PatternOptions) -> Result<GrowingFile> {
         let spec = self.place.spec()?;
         samples.provenance.insert("lab".into(), serde_json::to_string(&spec)?);
         let lab = Lab::up(&spec).map_err(explained)?;
@@ -121,7 +135,7 @@ impl MeasurePairs {
         self.carry(&mut Means::in_lab(&lab, self.place.over())?, &nodes, samples, options)
     }
 
-    fn with_launcher(&self, words: &str, samples: &mut PairSamples, options: &PatternOptions) -> Result<()> {
+    fn with_launcher(&self, words: &str, samples: &mut PairSamples, options: &PatternOptions) -> Result<GrowingFile> {
         let (mut means, hosts) = self.place.between_hosts(words)?;
         samples.provenance.insert("hosts".into(), hosts.join(" "));
         let nodes: Vec<Node> = (0..hosts.len() as u32).map(Node).collect();
@@ -134,38 +148,56 @@ impl MeasurePairs {
         nodes: &[Node],
         samples: &mut PairSamples,
         options: &PatternOptions,
-    ) -> Result<()> {
-        let largest = self.sizes.iter().max().copied();
-        let rounds = rounds(nodes);
-        let mut carrying = Carrying::of(rounds.len());
-        for (number, round) in rounds.iter().enumerate() {
+    ) -> Result<GrowingFile> {
+        let mut file = self.begin(samples)?;
+        let rounds: Vec<_> = rounds(nodes).iter().map(|round| steps(round, &self.sizes)).collect();
+        let is_missing = |steps: &Vec<(Company, Vec<Flow>)>| {
+            let mut flows = steps.iter().flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
+            flows.any(|(company, flow)| !samples.has((flow.size, company), (flow.src, flow.dst)))
+        };
+        let missing: Vec<_> = rounds.into_iter().enumerate().filter(|(_, steps)| is_missing(steps)).collect();
+        let mut carrying = Carrying::of(missing.len());
+        for (number, steps) in missing {
             let start = Instant::now();
-            let mut steps: Vec<(Company, Vec<Flow>)> = Vec::new();
-            for size in &self.sizes {
-                let back: Vec<(Node, Node)> = round.iter().map(|(one, other)| (*other, *one)).collect();
-                steps.push((Company::Alone, flows(round, *size)));
-                steps.push((Company::Alone, flows(&back, *size)));
-                if Some(*size) == largest {
-                    steps.push((Company::Both, flows(&[&round[..], &back].concat(), *size)));
-                }
-            }
             let all: Vec<Vec<Flow>> = steps.iter().map(|(_, flows)| flows.clone()).collect();
             let run = means.run(&all, options)?;
             let named = steps.iter().flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
+            let mut measured = PairSamples::default();
             for (at, (company, flow)) in named.enumerate() {
-                samples.extend((flow.size, company), (flow.src, flow.dst), run.durations_of(at));
+                measured.extend((flow.size, company), (flow.src, flow.dst), run.durations_of(at));
             }
+            file.append(&measured.rows())?;
+            samples.add(&measured);
             carrying.report(&format!("round {}", number + 1), &run, start);
         }
-        Ok(())
+        Ok(file)
+    }
+
+    /// The file of rounds that are measured; with --resume it may have some.
+    fn begin(&self, samples: &mut PairSamples) -> Result<GrowingFile> {
+        const CONTENT: &str = "the rounds of an interrupted run";
+        let path = partial(self.output.as_deref().context("found no --output, expected --output FILE.csv")?);
+        if !self.resume {
+            return GrowingFile::start(&path, CONTENT, &samples.head());
+        }
+        let (file, known) = GrowingFile::resume(&path, CONTENT, &samples.head(), |text| {
+            PairSamples::from_csv(text).with_context(|| path.display().to_string())
+        })?;
+        let differs = |key: &&str| known.provenance.get(*key) != samples.provenance.get(*key);
+        if let Some(key) = ["lab", "hosts"].into_iter().find(|key| !known.sizes().is_empty() && differs(key)) {
+            bail!("--resume: {}: found another {key} than that of this run, expected the same", path.display());
+        }
+        samples.add(&known);
+        Ok(file)
     }
 
     fn report_of(&self, samples: &PairSamples) -> Result<Report> {
         let options = PairOptions { level: self.level, least: self.least };
-        let mut report = Report { sizes: Vec::new(), slow: Vec::new(), maps: Vec::new() };
+        let racks = racks(samples, self.least)?.map(|(_, groups)| groups);
+        let mut report = Report { sizes: Vec::new(), slow: Vec::new(), racks, maps: Vec::new() };
         for size in samples.sizes() {
-            let Some(alone) = samples.medians(size, Company::Alone) else { continue };
-            let both = samples.medians(size, Company::Both);
+            let Some(alone) = samples.typical(size, Company::Alone) else { continue };
+            let both = samples.typical(size, Company::Both);
             let analysis = analyse(&alone, both.as_ref(), options)?;
             report.add(size, &analysis, alone, both);
         }
@@ -173,17 +205,35 @@ impl MeasurePairs {
     }
 }
 
-fn flows(pairs: &[(Node, Node)], size: Bytes) -> Vec<Flow> {
-    let flow = |(id, (src, dst)): (u32, &(Node, Node))| Flow { id, src: *src, dst: *dst, size, start: Time::ZERO };
-    (1..).zip(pairs).map(flow).collect()
+/// Racks as a topology, in a file whose other values stay as they are.
+fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) -> Result<()> {
+    let racks = racks.context("--topology: found no racks, expected nodes between which messages take longer")?;
+    let topology = topology(racks, samples);
+    let topology =
+        topology.context("--topology: found racks that are no blocks of equal size in the order of nodes")?;
+    let place = || path.display().to_string();
+    let mut network = Network::from_toml(&read_own_text(path)?, &[]).with_context(place)?;
+    network.topology = Some(topology);
+    network.provenance.insert("racks".into(), "flowcast measure pairs --topology".into());
+    let text = network.to_toml();
+    Network::from_toml(&text, &[]).with_context(place)?;
+    write_text(path, &text)
 }
 
 #[derive(Serialize)]
 struct Report {
     sizes: Vec<SizeReport>,
     slow: Vec<SlowReport>,
+    #[serde(serialize_with = "as_numbers")]
+    racks: Option<Groups>,
     #[serde(skip)]
     maps: Vec<PairMap>,
+}
+
+fn as_numbers<S: serde::Serializer>(racks: &Option<Groups>, serializer: S) -> Result<S::Ok, S::Error> {
+    let numbers = |group: &Vec<Node>| group.iter().map(|node| node.0).collect::<Vec<u32>>();
+    let nodes = racks.iter().flat_map(|groups| &groups.nodes).map(numbers);
+    nodes.collect::<Vec<_>>().serialize(serializer)
 }
 
 #[allow(non_snake_case, reason = "the name ends in the unit")]
@@ -258,6 +308,11 @@ impl Shown for Report {
             ]);
         }
         println_out!("{usual}");
+        if let Some(Groups { nodes, times }) = &self.racks {
+            let text = |group: &Vec<Node>| group.iter().map(Node::to_string).collect::<Vec<_>>().join(" ");
+            let racks: Vec<String> = nodes.iter().map(text).collect();
+            println_out!("Racks: {}; between them a message takes {times:.2} times as long.", racks.join(" | "));
+        }
         if self.slow.is_empty() {
             println_out!("No node and no link is slow.");
             return;

@@ -23,8 +23,6 @@ macro_rules! subcommands {
 }
 
 mod bench;
-mod bench_packet;
-mod bench_sweep;
 mod compare;
 mod compile;
 pub(crate) mod completions;
@@ -32,21 +30,19 @@ mod convert;
 mod demo;
 pub(crate) mod doctor;
 mod explain;
+mod explain_events;
 mod explain_path;
 mod explain_trace;
 mod fit;
 mod fit_calls;
 mod fit_conflicts;
-mod fit_import;
 mod fit_models;
 mod fit_packets;
-mod fit_regions;
 mod generate;
 pub(crate) mod lab;
-mod lab_cable;
-mod lab_network;
 mod mapping;
 mod measure;
+mod measure_clocks;
 mod measure_conflicts;
 mod measure_pairs;
 mod measure_samples;
@@ -54,10 +50,6 @@ mod mpi_rank;
 mod networks;
 mod place;
 mod predict;
-mod predict_applications;
-mod predict_comparison;
-mod predict_pattern;
-mod predict_trace;
 mod rails;
 mod record;
 mod sensitivity;
@@ -68,7 +60,7 @@ mod validate;
 use anyhow::Result;
 use clap::Parser;
 
-pub(crate) use predict_trace::parse_mapping;
+pub(crate) use predict::trace::parse_mapping;
 
 use crate::tables::TableForm;
 

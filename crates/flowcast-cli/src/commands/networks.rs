@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::model::network_file::upgrade::upgraded;
 use flowcast::model::origin::Origin;
 use flowcast::units::{Rate, Rounded};
+use flowcast_files::{Kept, Store};
 use serde::Serialize;
 
 use crate::files::{Output, declare, read_own_text, write_text};
@@ -18,9 +19,10 @@ use crate::output::print_out;
 use crate::output::println_out;
 use crate::tables::table;
 
-/// List the built-in networks, print one as a file, or rewrite a file in the present schema
+/// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \
+                        flowcast networks save mine.toml --name cluster\n  flowcast predict cg.rec --network cluster\n  \
                         flowcast networks upgrade mine.toml")]
 pub(crate) struct Networks {
     /// Machine-readable output
@@ -32,13 +34,26 @@ pub(crate) struct Networks {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the network file (TOML) of a built-in network
+    /// Print the network file (TOML) of a network
     Show {
-        /// Its name, or a file to check and print in full
+        /// A built-in network, one that is kept, or a file to check and print in full
         name: String,
         /// Replace a field, such as nic.latency=5us (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
+    },
+    /// Keep a network file in the user's data folder: its name then stands for it everywhere
+    Save {
+        /// The file
+        file: PathBuf,
+        /// Under this name instead of that in the file
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Remove a network that is kept
+    Remove {
+        /// Its name
+        name: String,
     },
     /// Rewrite a network file of an earlier schema in the present one; comments stay
     Upgrade {
@@ -62,15 +77,34 @@ impl Networks {
                     print_out!("{}", with_sources(&network))
                 }
             }
+            Some(Action::Save { file, name }) => save(&file, name)?,
+            Some(Action::Remove { name }) => store()?.remove(&name)?,
             Some(Action::Upgrade { file, output }) => upgrade(&file, output.as_deref().unwrap_or(&file))?,
             None => {
                 let networks: Vec<Network> =
                     builtin::NETWORKS.iter().map(|(name, _)| builtin::network(name)).collect::<Result<_, _>>()?;
-                if self.json { print_json(&networks)? } else { print_table(&networks) }
+                let kept = Store::usual().map_or(Ok(Vec::new()), |store| store.list())?;
+                if self.json { print_json(&networks, &kept)? } else { print_tables(&networks, &kept) }
             }
         }
         Ok(())
     }
+}
+
+fn store() -> Result<Store> {
+    Store::usual().context("found no home, expected $XDG_DATA_HOME or $HOME")
+}
+
+fn save(file: &Path, name: Option<String>) -> Result<()> {
+    let text = read_own_text(file)?;
+    let network = Network::from_toml(&text, &[]).with_context(|| file.display().to_string())?;
+    let name = name.unwrap_or(network.name);
+    if builtin::NETWORKS.iter().any(|(known, _)| *known == name) {
+        bail!("--name: found `{name}`, which is a built-in network, expected another name");
+    }
+    let (place, replaces) = store()?.save(&name, &text)?;
+    eprintln!("flowcast: note: {} {}", if replaces { "replaced" } else { "wrote" }, place.display());
+    Ok(())
 }
 
 fn upgrade(file: &Path, output: &Path) -> Result<()> {
@@ -86,9 +120,10 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
     write_text(output, current)
 }
 
-fn print_json(networks: &[Network]) -> Result<()> {
+fn print_json(networks: &[Network], kept: &[Kept]) -> Result<()> {
     let networks = networks.iter().map(Listed::new).collect::<Result<_>>()?;
-    println_out!("{}", serde_json::to_string(&List { schema: "flowcast/networks/2", networks })?);
+    let kept = kept.iter().map(KeptNetwork::from).collect();
+    println_out!("{}", serde_json::to_string(&List { schema: "flowcast/networks/2", networks, kept })?);
     Ok(())
 }
 
@@ -96,6 +131,31 @@ fn print_json(networks: &[Network]) -> Result<()> {
 struct List<'a> {
     schema: &'static str,
     networks: Vec<Listed<'a>>,
+    kept: Vec<KeptNetwork<'a>>,
+}
+
+/// A network of the user's, with the day and the hosts of its measurement.
+#[derive(Serialize)]
+struct KeptNetwork<'a> {
+    name: &'a str,
+    date: Option<&'a str>,
+    hosts: Option<&'a str>,
+    source: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+impl<'a> From<&'a Kept> for KeptNetwork<'a> {
+    fn from(kept: &'a Kept) -> KeptNetwork<'a> {
+        let network = kept.network.as_ref();
+        let said = |key: &str| network.ok()?.provenance.get(key).map(String::as_str);
+        KeptNetwork {
+            name: &kept.name,
+            date: said("date"),
+            hosts: said("hosts").or_else(|| said("path")).or_else(|| said("host")),
+            source: network.ok().map(|network| network.source.as_str()),
+            error: network.err().map(String::as_str),
+        }
+    }
 }
 
 /// A network's file, and in short what stands behind it.
@@ -120,7 +180,20 @@ impl Listed<'_> {
     }
 }
 
-fn print_table(networks: &[Network]) {
+fn print_tables(networks: &[Network], kept: &[Kept]) {
+    print_built_in(networks);
+    if kept.is_empty() {
+        return;
+    }
+    let mut table = table(&["kept", "date", "hosts", "source"]);
+    for kept in kept.iter().map(KeptNetwork::from) {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        table.add_row([kept.name.to_owned(), text(kept.date), text(kept.hosts), text(kept.error.or(kept.source))]);
+    }
+    println_out!("{table}");
+}
+
+fn print_built_in(networks: &[Network]) {
     let mut table = table(&["name", "year", "figures", ">latency", ">bandwidth", "source"]);
     for network in networks {
         let evidence = network.evidence();

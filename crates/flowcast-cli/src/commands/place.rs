@@ -13,8 +13,9 @@ use flowcast::units::{Rank, Rate, Time};
 use serde::Serialize;
 
 use crate::network_args::NetworkArgs;
-use crate::output::{Format, Grouped, Seconds, Shown, println_out, show};
+use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::progress::Progress;
+use crate::quantities::Grouped;
 use crate::tables::table;
 use crate::trace_args::read_pattern;
 

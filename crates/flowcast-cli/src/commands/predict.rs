@@ -1,5 +1,10 @@
 //! `flowcast predict`: a pattern of concurrent communications, or a program's trace; its content says which.
 
+pub(in crate::commands) mod applications;
+pub(in crate::commands) mod comparison;
+pub(in crate::commands) mod pattern;
+pub(in crate::commands) mod trace;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -10,13 +15,11 @@ use flowcast::model::sharing::model::Model;
 use flowcast::{Contention, IntervalOptions, PatternOptions};
 use flowcast_files::{Holding, is_pattern};
 
-use super::predict_applications;
-use super::predict_comparison;
-use super::predict_pattern::{self, PatternArgs};
-use super::predict_trace::{self, TraceArgs};
 use crate::files::{Output, declare};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
 use crate::trace_args::{first_file, read_pattern, trace_help};
+use pattern::PatternArgs;
+use trace::TraceArgs;
 
 /// Predict how long communications, or a program's communication, take
 #[derive(Debug, Args)]
@@ -26,6 +29,8 @@ use crate::trace_args::{first_file, read_pattern, trace_help};
   flowcast predict cg.S.4.dim --network 'mine/*.toml' --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim mg.S.4.dim --network cluster.cfg --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
+  flowcast predict cg.S.4.dim --network gige-tcp --model independent --noise exponential:5us --seed 7
+  flowcast predict cg.S.4.dim --network gige-tcp --model independent --scenarios what-if.toml
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
   flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --explain
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
@@ -41,7 +46,7 @@ pub(crate) struct Predict {
     /// Replace a field of every network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     overrides: Vec<String>,
-    /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N)
+    /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N), and of --noise
     #[arg(long, value_name = "N", help_heading = "Network")]
     seed: Option<u64>,
     /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
@@ -72,6 +77,10 @@ pub(crate) struct Predict {
 pub(super) struct Asked {
     /// The fields of the network that were set on the command line.
     pub fields: Vec<String>,
+    /// These fields with their values.
+    pub overrides: Vec<(String, String)>,
+    /// Start of the random numbers.
+    pub seed: u64,
     /// The models, in the order given.
     pub models: Vec<Contention>,
     /// Whether to say what communication cost.
@@ -112,11 +121,17 @@ impl Predict {
         let asked = Asked {
             models: self.models()?,
             fields: overrides.iter().map(|(key, _)| key.clone()).collect(),
+            overrides: overrides.clone(),
+            seed: self.seed.unwrap_or(1),
             explain: self.explain,
             json: self.json,
             level: self.level,
             judged: self.judged.clone(),
         };
+        if let Some(file) = &self.trace.scenarios {
+            let [input] = &self.inputs[..] else { bail!("--scenarios: found several inputs, expected one trace") };
+            return trace::run_scenarios(input, file, &self.network, &asked, &self.trace);
+        }
         let networks: Vec<Network> =
             load_all(&self.network, &overrides)?.into_iter().map(LoadedNetwork::announced).collect();
         if let [_, _, ..] = self.inputs[..] {
@@ -124,7 +139,10 @@ impl Predict {
             if self.pattern.is_given() {
                 bail!("found several inputs, expected one pattern for --plot, --strict and --seeds");
             }
-            return predict_applications::run(&self.inputs, network, &asked, &self.trace);
+            if self.trace.noise.is_some() {
+                bail!("--noise: found several traces, expected one");
+            }
+            return applications::run(&self.inputs, network, &asked, &self.trace);
         }
         let input = &self.inputs[0];
         if is_pattern(&first_file(input)?)? == Holding::Pattern {
@@ -135,9 +153,9 @@ impl Predict {
         }
         let combinations = networks.len().max(1) * asked.models.len().max(1) * self.trace.mapping.len().max(1);
         if combinations > 1 {
-            return predict_comparison::of_trace(input, &networks, &asked, &self.trace);
+            return comparison::of_trace(input, &networks, &asked, &self.trace);
         }
-        predict_trace::run(input, networks.first(), &asked, &self.trace)
+        trace::run(input, networks.first(), &asked, &self.trace)
     }
 
     /// Refuses files to write that are among those to read, or cannot be written.
@@ -177,13 +195,13 @@ impl Predict {
         }
         let options = |model| PatternOptions { model, is_strict: self.pattern.strict, seeds: self.pattern.seeds };
         match (networks, &models[..]) {
-            ([network], [model]) => predict_pattern::run(&steps, network, (&self.pattern, &options(*model)), asked),
+            ([network], [model]) => pattern::run(&steps, network, (&self.pattern, &options(*model)), asked),
             _ if self.pattern.plot.is_some() || asked.explain => {
                 bail!("--plot, --explain: found several networks or models, expected one")
             }
             _ => {
                 let options: Vec<PatternOptions> = models.into_iter().map(options).collect();
-                predict_comparison::of_pattern(&steps, networks, &options, asked)
+                comparison::of_pattern(&steps, networks, &options, asked)
             }
         }
     }

@@ -7,16 +7,19 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::recording::decode::RankFile;
 use flowcast::recording::format;
 use flowcast::recording::summary::{self, Calls, Summary};
-use flowcast::units::{Bytes, Time};
+use flowcast::recording::time_axis::{Clocks, TimeAxis};
+use flowcast::units::{Bytes, Rank, Time};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Finding;
 use crate::files::write_text;
-use crate::output::{Format, Grouped, Seconds, Shown, println_out, show};
+use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::provenance;
+use crate::quantities::Grouped;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use crate::tables::{cells, table};
 
@@ -47,6 +50,10 @@ pub(crate) struct Record {
     /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
+    /// Read rank 0's clock at every rank when the program begins and when it ends, so that times of several hosts stand on
+    /// one axis (some hundred messages for each rank)
+    #[arg(long)]
+    clocks: bool,
     /// The library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so", help_heading = "Where")]
     recorder: Option<PathBuf>,
@@ -72,6 +79,7 @@ impl Record {
             buffer: self.buffer,
             budget: self.budget,
             idle_sleep: self.idle_sleep,
+            clocks: self.clocks,
         };
         let status = loading.run(&self.command, |program| Ok(Command::new(program)))?;
         if !folder.join(format::RECORDING).exists() {
@@ -102,7 +110,9 @@ impl Record {
         let mut sum = Summary::default();
         let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
-        show(&Recorded::new(folder, chosen.count(), &sum), self.format)?;
+        let axis = TimeAxis::of(&files);
+        let begins: Vec<RankBegin> = chosen.clone().map(|file| RankBegin::new(file, &axis)).collect();
+        show(&Recorded::new(folder, begins, &sum, axis.clocks), self.format)?;
         Ok(files.iter().filter(|file| !file.ended && !file.stopped).count())
     }
 }
@@ -128,6 +138,8 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
 struct Recorded {
     trace: String,
     ranks: usize,
+    clocks: Known,
+    begins: Vec<RankBegin>,
     ended: u32,
     stopped: u32,
     calls: u64,
@@ -136,6 +148,43 @@ struct Recorded {
     thread_cpu_s: Seconds,
     file_bytes: u64,
     functions: Vec<Function>,
+}
+
+/// Whether times of different hosts can be compared.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase", tag = "state")]
+enum Known {
+    Unknown,
+    Shared,
+    Synchronised { known_to_s: Seconds },
+    Apart { ranks: usize },
+}
+
+impl From<Clocks> for Known {
+    fn from(clocks: Clocks) -> Known {
+        match clocks {
+            Clocks::Unknown => Known::Unknown,
+            Clocks::Shared => Known::Shared,
+            Clocks::Synchronised(known_to) => Known::Synchronised { known_to_s: Seconds(known_to) },
+            Clocks::Apart(ranks) => Known::Apart { ranks },
+        }
+    }
+}
+
+/// Where a rank begins on the time axis of all.
+#[derive(Serialize)]
+struct RankBegin {
+    rank: u32,
+    host: String,
+    begin_s: Option<Seconds>,
+}
+
+impl RankBegin {
+    fn new(file: &RankFile, axis: &TimeAxis) -> RankBegin {
+        let rank = file.header.rank;
+        let host = file.header.fields.get("host").cloned().unwrap_or_default();
+        RankBegin { rank, host, begin_s: axis.at(Rank(rank), Time::ZERO).map(Seconds) }
+    }
 }
 
 /// All calls of one MPI function.
@@ -149,7 +198,7 @@ struct Function {
 }
 
 impl Recorded {
-    fn new(folder: &Path, ranks: usize, sum: &Summary) -> Recorded {
+    fn new(folder: &Path, begins: Vec<RankBegin>, sum: &Summary, clocks: Clocks) -> Recorded {
         let function = |(name, calls): (&String, &Calls)| Function {
             name: name.clone(),
             calls: calls.calls,
@@ -159,7 +208,9 @@ impl Recorded {
         };
         Recorded {
             trace: folder.display().to_string(),
-            ranks,
+            ranks: begins.len(),
+            clocks: clocks.into(),
+            begins,
             ended: sum.ended,
             stopped: sum.stopped,
             calls: sum.calls(),
@@ -194,6 +245,13 @@ impl Shown for Recorded {
             self.compute_s,
             self.thread_cpu_s
         );
+        match &self.clocks {
+            Known::Unknown | Known::Shared => {}
+            Known::Synchronised { known_to_s } => println_out!("clocks of the hosts are known to {known_to_s}"),
+            Known::Apart { ranks } => println_out!(
+                "{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"
+            ),
+        }
         if self.not_modelled > 0 {
             println_out!("{} calls have no model and are left out of a replay", self.not_modelled);
         }

@@ -13,10 +13,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use flowcast_model::csv::{self, CsvError};
-use flowcast_model::stats::sample::median_in_place;
 use flowcast_units::{Bytes, Node, Time};
 
-use super::PairTimes;
+use super::{PairTimes, typical};
 use crate::samples::{header, micros, provenance, whole_from_zero};
 
 /// The schema that this version reads and writes.
@@ -64,6 +63,18 @@ impl PairSamples {
         self.times.entry((size, company)).or_default().entry(pair).or_default().extend(times);
     }
 
+    /// Whether messages from one node to another were measured so.
+    pub fn has(&self, kind: (Bytes, Company), pair: (Node, Node)) -> bool {
+        self.times.get(&kind).is_some_and(|pairs| pairs.contains_key(&pair))
+    }
+
+    /// Adds all times of other samples; what stands behind them is left out.
+    pub fn add(&mut self, other: &PairSamples) {
+        for (kind, pairs) in &other.times {
+            pairs.iter().for_each(|(pair, times)| self.extend(*kind, *pair, times.iter().copied()));
+        }
+    }
+
     /// Sizes, ascending, each once.
     pub fn sizes(&self) -> Vec<Bytes> {
         let mut sizes: Vec<Bytes> = self.times.keys().map(|(size, _)| *size).collect();
@@ -71,14 +82,10 @@ impl PairSamples {
         sizes
     }
 
-    /// Median times of a size; none if it was not measured so.
-    pub fn medians(&self, size: Bytes, company: Company) -> Option<PairTimes> {
-        let middle = |times: &[Time]| {
-            let mut nanos: Vec<f64> = times.iter().map(|time| time.as_nanos()).collect();
-            Time::from_nanos(median_in_place(&mut nanos))
-        };
+    /// The time that stands for the repetitions of each pair ([`typical`]); none if it was not measured so.
+    pub fn typical(&self, size: Bytes, company: Company) -> Option<PairTimes> {
         let pairs = self.times.get(&(size, company))?;
-        Some(pairs.iter().map(|(pair, times)| (*pair, middle(times))).collect())
+        Some(pairs.iter().map(|(pair, times)| (*pair, typical(&mut times.clone()))).collect())
     }
 
     /// Reads a file.
@@ -109,7 +116,17 @@ impl PairSamples {
 
     /// The file's text.
     pub fn to_csv(&self) -> String {
-        let mut text = header(SCHEMA, &self.provenance, &COLUMNS.join(","));
+        self.head() + &self.rows()
+    }
+
+    /// What stands before the rows of a file.
+    pub fn head(&self) -> String {
+        header(SCHEMA, &self.provenance, &COLUMNS.join(","))
+    }
+
+    /// The rows alone, as they are added to a file.
+    pub fn rows(&self) -> String {
+        let mut text = String::new();
         for ((size, company), pairs) in &self.times {
             for ((from, to), times) in pairs {
                 for time in times {
@@ -132,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_reads_back_and_gives_medians() {
+    fn a_file_reads_back_and_gives_typical_times() {
         let mut samples = PairSamples::default();
         samples.provenance.insert("host".into(), "a".into());
         let times = [3.0, 1.0, 2.5].map(Time::from_micros);
@@ -140,8 +157,8 @@ mod tests {
         samples.extend((Bytes(8), Company::Both), (Node(1), Node(0)), [times[0]]);
         let read = PairSamples::from_csv(&samples.to_csv()).unwrap();
         assert_eq!(read, samples);
-        assert_eq!(read.medians(Bytes(8), Company::Alone).unwrap()[&(Node(0), Node(1))], times[2]);
-        assert_eq!((read.sizes(), read.medians(Bytes(9), Company::Alone)), (vec![Bytes(8)], None));
+        assert_eq!(read.typical(Bytes(8), Company::Alone).unwrap()[&(Node(0), Node(1))], times[1]);
+        assert_eq!((read.sizes(), read.typical(Bytes(9), Company::Alone)), (vec![Bytes(8)], None));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! Every fifth size is left out in turn with all its round trips (every size where there are fewer than ten), the model is
 //! fitted to the others, its choice of sizes included, and predicts those. The best model has the smallest mean of the
-//! absolute relative errors. Intervals are bootstrap percentiles: samples are drawn again within each point.
+//! absolute relative errors. Where bursts of several lengths were measured, each length is left out in turn as well. Intervals are bootstrap percentiles: samples are drawn again within each point.
+
+use std::collections::BTreeMap;
 
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
 use flowcast_model::stats::sample::mean;
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, Time};
 
 use super::fit::{Fitted, fit_model, parameters_of};
 use super::{MODELS, Medians, Model, Parameter, ZooError};
@@ -47,8 +49,23 @@ pub struct Compared {
     pub left_out: f64,
     /// The same by the published procedure, where the model has one that these samples allow.
     pub left_out_by_procedure: Option<f64>,
+    /// Mean absolute relative error on lengths of bursts that were left out; none where there are fewer than two.
+    pub lengths_left_out: Option<f64>,
+    /// Each point with its median and what is predicted where its size was left out.
+    pub predicted: Vec<Predicted>,
     /// By size, ascending: the mean of the signed relative errors of its round trips where the size was left out.
     pub by_size: Vec<(Bytes, f64)>,
+}
+
+/// A median and what a model makes of it that has not seen its size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Predicted {
+    /// What was sent.
+    pub point: PrttPoint,
+    /// The median.
+    pub measured: Time,
+    /// By the model.
+    pub predicted: Time,
 }
 
 /// A parameter as it was fitted.
@@ -94,19 +111,27 @@ impl Comparison<'_> {
     fn of(&self, model: &Model) -> Result<Compared, ZooError> {
         let fitted = fit_model(model, self.medians);
         let all: Vec<usize> = (0..self.medians.points.len()).collect();
-        let left_out = self.left_out(|medians| Some(fit_model(model, medians))).expect("every model can be fitted");
+        let by_size = self.size_folds();
+        let ours = |medians: Medians<'_>| Some(fit_model(model, medians));
+        let left_out = self.left_out(&by_size, ours).expect("every model can be fitted");
         let by_procedure = model.procedure.and_then(|procedure| {
-            self.left_out(|medians| {
+            self.left_out(&by_size, |medians| {
                 let (instance, parameters) = procedure(medians)?;
                 Some(Fitted { instance, parameters })
             })
         });
+        let by_length = self.length_folds();
+        let lengths = if by_length.len() > 1 { self.left_out(&by_length, ours) } else { None };
+        let places: Vec<usize> = by_length.concat();
+        let lengths = lengths.map(|errors| places.iter().map(|at| errors[*at]).collect::<Vec<f64>>());
         Ok(Compared {
             model: model.name,
             source: model.source,
             fitted: mean_absolute(&self.errors(&fitted, &all))?,
             left_out: mean_absolute(&left_out)?,
             left_out_by_procedure: by_procedure.map(|errors| mean_absolute(&errors)).transpose()?,
+            lengths_left_out: lengths.map(|errors| mean_absolute(&errors)).transpose()?,
+            predicted: self.predicted(&left_out),
             by_size: self.by_size(&left_out)?,
             parameters: self.with_intervals(&fitted)?,
             choice: fitted.instance.choice,
@@ -119,23 +144,48 @@ impl Comparison<'_> {
         points.iter().map(error).collect()
     }
 
-    /// Of each point, the error of a fit without its size; none where a fit could not be made.
-    fn left_out(&self, fit: impl Fn(Medians<'_>) -> Option<Fitted>) -> Option<Vec<f64>> {
-        let folds = if self.sizes.len() < MANY_SIZES { self.sizes.len() } else { FOLDS };
+    /// Of each point of a fold, the error of a fit without its fold, and 0 of the others; none where a fit could not be made.
+    fn left_out(&self, folds: &[Vec<usize>], fit: impl Fn(Medians<'_>) -> Option<Fitted>) -> Option<Vec<f64>> {
         let mut errors = vec![0.0; self.medians.points.len()];
-        for fold in 0..folds {
-            let is_left_out = |at: &usize| self.fold(self.medians.points[*at], folds) == fold;
-            let (left_out, kept): (Vec<usize>, Vec<usize>) = (0..errors.len()).partition(is_left_out);
+        for left_out in folds {
+            let kept: Vec<usize> = (0..errors.len()).filter(|at| !left_out.contains(at)).collect();
             let points: Vec<PrttPoint> = kept.iter().map(|at| self.medians.points[*at]).collect();
             let times: Vec<f64> = kept.iter().map(|at| self.medians.times[*at]).collect();
             let fitted = fit(Medians { points: &points, times: &times })?;
-            left_out.iter().zip(self.errors(&fitted, &left_out)).for_each(|(at, error)| errors[*at] = error);
+            left_out.iter().zip(self.errors(&fitted, left_out)).for_each(|(at, error)| errors[*at] = error);
         }
         Some(errors)
     }
 
-    fn fold(&self, point: PrttPoint, folds: usize) -> usize {
-        self.sizes.partition_point(|size| *size < point.size) % folds
+    /// The places of the points of every fifth size, or of every single one where there are few.
+    fn size_folds(&self) -> Vec<Vec<usize>> {
+        let folds = if self.sizes.len() < MANY_SIZES { self.sizes.len() } else { FOLDS };
+        let fold = |point: &PrttPoint| self.sizes.partition_point(|size| *size < point.size) % folds;
+        let places = |own: usize| {
+            let of_fold = self.medians.points.iter().enumerate().filter(move |(_, point)| fold(point) == own);
+            of_fold.map(|(at, _)| at).collect()
+        };
+        (0..folds).map(places).collect()
+    }
+
+    /// The places of the bursts without delays, by length.
+    fn length_folds(&self) -> Vec<Vec<usize>> {
+        let mut folds: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (at, point) in self.medians.points.iter().enumerate() {
+            if point.messages > 1 && point.delay == Time::ZERO {
+                folds.entry(point.messages).or_default().push(at);
+            }
+        }
+        folds.into_values().collect()
+    }
+
+    fn predicted(&self, errors: &[f64]) -> Vec<Predicted> {
+        let of = |((point, time), error): ((&PrttPoint, &f64), &f64)| Predicted {
+            point: *point,
+            measured: Time::from_nanos(*time),
+            predicted: Time::from_nanos(time * (1.0 + error)),
+        };
+        self.medians.points.iter().zip(self.medians.times).zip(errors).map(of).collect()
     }
 
     fn by_size(&self, errors: &[f64]) -> Result<Vec<(Bytes, f64)>, ZooError> {
@@ -170,7 +220,7 @@ mod tests {
     use crate::prtt::prtt;
     use flowcast_model::loggp::LogGp;
     use flowcast_model::stats::resampling::normal_score;
-    use flowcast_units::{Time, TimePerByte};
+    use flowcast_units::TimePerByte;
 
     const OPTIONS: CompareOptions = CompareOptions { replicates: 20, level: 0.9, seed: 1 };
 
@@ -210,7 +260,23 @@ mod tests {
             assert!(found.interval.0 <= truth && truth <= found.interval.1, "{found:?}");
         }
         let hockney = compared.iter().find(|compared| compared.model == "hockney").unwrap();
-        assert!(hockney.left_out > 0.1 && hockney.by_size.len() == 8);
+        assert!(hockney.left_out > 0.1 && hockney.by_size.len() == 8 && hockney.predicted.len() == 24);
+        // Bursts of one length.
+        assert_eq!(hockney.lengths_left_out, None);
+    }
+
+    #[test]
+    fn a_length_of_bursts_that_was_left_out_is_predicted_by_the_model_that_made_them() {
+        let mut samples = samples();
+        let points: Vec<(PrttPoint, Time)> = samples.points().map(|(point, times)| (point, times[0])).collect();
+        for (point, time) in points.iter().filter(|(point, _)| point.messages == 16 && point.delay == Time::ZERO) {
+            let (_, once) = points.iter().find(|(own, _)| *own == PrttPoint::round_trip(point.size)).unwrap();
+            let longer = *once + (*time - *once) * (63.0 / 15.0);
+            samples.push(PrttPoint::new(64, Time::ZERO, point.size), longer);
+        }
+        let compared = compare(&samples, OPTIONS).unwrap();
+        let error = |name: &str| compared.iter().find(|own| own.model == name).unwrap().lengths_left_out.unwrap();
+        assert!(error("loggp") < 0.03 && error("hockney") > 0.1, "{} {}", error("loggp"), error("hockney"));
     }
 
     #[test]

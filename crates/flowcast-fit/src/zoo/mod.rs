@@ -15,6 +15,7 @@
 //! | C3 | `s + h + qt`, q packets | `s + qt` | [`c3`] |
 //! | Postal | `(λ + q - 1)u`, q packets | `qu` | [`postal`] |
 //! | LogP | `2o + L + (q-1)g`, q packets | `max(o + d, g) + (q-1)g` | [`logp`] |
+//! | LoPC | `L + (q+1)o`, q packets | `qo + d` | [`lopc`] |
 //! | PLogP | `L + g(s)` | `max(o_s(s) + d, g(s))` | [`plogp`] |
 //! | LogGP | `2o + L + (s-1)G` | `max(o + d, g + (s-1)G)` | [`loggp`] |
 //! | LogGPS | the same, and from S on `2(2o + L)` | the same, and from S on `2(2o + L)` | [`loggps`] |
@@ -31,6 +32,7 @@ pub mod lmo;
 pub mod loggp;
 pub mod loggps;
 pub mod logp;
+pub mod lopc;
 pub mod plogp;
 pub mod postal;
 
@@ -207,12 +209,13 @@ pub struct Model {
 }
 
 /// All models, the simplest first.
-pub const MODELS: [Model; 9] = [
+pub const MODELS: [Model; 10] = [
     hockney::MODEL,
     bsp::MODEL,
     c3::MODEL,
     postal::MODEL,
     logp::MODEL,
+    lopc::MODEL,
     loggp::MODEL,
     loggps::MODEL,
     lmo::MODEL,

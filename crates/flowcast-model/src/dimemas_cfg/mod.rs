@@ -8,11 +8,9 @@
 //!
 //! Files that a `.cfg` names are asked of the caller, because this library opens none.
 
-mod collectives;
 mod error;
 mod fields;
 mod machine;
-mod named_files;
 mod records;
 mod tuning;
 mod wide_area;
@@ -150,7 +148,7 @@ impl Parts {
             title: "Dimemas configuration".to_owned(),
             sharing: Sharing { limits: true, ..Sharing::default() },
             machine,
-            collectives: collectives::table(environment.model, tuned.rows),
+            collectives: tuning::collectives::table(environment.model, tuned.rows),
             file_system: self.file_system,
             ..Network::new(name, Rule::Dimemas, Nic::new(latency, environment.bandwidth))
         };

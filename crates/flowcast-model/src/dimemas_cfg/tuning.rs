@@ -1,12 +1,13 @@
 //! The files that a `.cfg` names, and the records on computation and input/output.
 
+pub(super) mod collectives;
+mod named_files;
+
 use std::collections::BTreeMap;
 
 use super::Open;
-use super::collectives;
 use super::error::{DimemasConfigError, Place};
 use super::fields::Fields;
-use super::named_files;
 use super::records::Record;
 use crate::collective::Row;
 use crate::file_system::FileSystem;

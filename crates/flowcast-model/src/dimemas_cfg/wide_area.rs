@@ -1,10 +1,10 @@
 //! Records about more than one machine and about accelerators.
 
-use super::collectives;
 use super::error::{DimemasConfigError, Place};
 use super::fields::Fields;
 use super::records::Record;
 use super::tuning::Tuned;
+use super::tuning::collectives;
 use crate::collective::Repeats;
 use crate::machine::wide_area::{Comparison, Connection, Joined, SizeCondition, Traffic, WideArea};
 use flowcast_units::{Bytes, Rate};

@@ -8,12 +8,9 @@ mod coverage;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use toml_edit::DocumentMut;
 
-use crate::network::{Network, NetworkError};
-use crate::network_file::{refused, upgrade};
-use crate::sharing::LIMITS;
-use crate::sharing::model::Model;
+use crate::error::{NetworkError, refused};
+use crate::sharing::model::{LIMITS, Model};
 use crate::stats::sample::quantile;
 use crate::stats::{StatsError, check};
 
@@ -154,14 +151,12 @@ fn tidy(error: f64) -> f64 {
 #[derive(Debug, Clone, Copy)]
 pub struct Ledger<'a>(&'a [Accuracy]);
 
-impl Network {
-    /// How well models predicted what was measured on this network.
-    pub fn ledger(&self) -> Ledger<'_> {
-        Ledger(&self.accuracy)
-    }
-}
-
 impl<'a> Ledger<'a> {
+    /// Of these entries.
+    pub fn new(entries: &'a [Accuracy]) -> Ledger<'a> {
+        Ledger(entries)
+    }
+
     /// The entry of the most accurate model: of those that were judged on the same things the one with the smallest mean
     /// absolute error, the first of equals. Of several kinds of things the one counts that no parameter was fitted to, then
     /// the one most like `wanted`, then the one on which most models were compared. None where nothing was judged.
@@ -216,22 +211,6 @@ pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsErr
     known.add(new.errors)
 }
 
-/// The text of a network file with another ledger; comments elsewhere stay.
-///
-/// # Errors
-/// A text that is no network file.
-pub fn written_into(text: &str, entries: &[Accuracy]) -> Result<String, NetworkError> {
-    #[derive(Serialize)]
-    struct Section<'a> {
-        accuracy: &'a [Accuracy],
-    }
-    let text = upgrade::upgraded(text)?.unwrap_or_else(|| text.to_owned());
-    let mut document: DocumentMut = text.parse().map_err(Box::new)?;
-    document.remove("accuracy");
-    let section = toml::to_string(&Section { accuracy: entries }).expect("a ledger has only texts, numbers and tables");
-    Ok(format!("{}\n{section}", document.to_string().trim_end()))
-}
-
 /// How little what was judged says of what is wanted.
 fn distance(wanted: Judged, judged: Option<Judged>) -> usize {
     use Judged::{Flows, Patterns, Programs, Regions};
@@ -277,6 +256,8 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Network;
+    use crate::network_file::with_ledger;
 
     fn entry(model: &str, judged: Judged, validated_on: &str, error: f64) -> Accuracy {
         let errors = BTreeMap::from([("a".to_owned(), vec![error, -error])]);
@@ -351,7 +332,7 @@ mod tests {
         let mut entries = Network::from_toml(text, &[]).unwrap().accuracy;
         record(&mut entries, entry("fair", Judged::Flows, "x", 0.1)).unwrap();
         record(&mut entries, entry("fair", Judged::Flows, "x", 0.2)).unwrap();
-        let written = written_into(text, &entries).unwrap();
+        let written = with_ledger(text, &entries).unwrap();
         assert!(written.contains("# mine\n") && written.contains("latency = \"1us\" # as measured\n"), "{written}");
         let read = Network::from_toml(&written, &[]).unwrap();
         assert_eq!((read.accuracy.len(), read.accuracy[1].mean, &*read.provenance["host"]), (2, Some(0.2), "a"));

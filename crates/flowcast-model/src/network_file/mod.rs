@@ -25,28 +25,32 @@
 //!   `nic.wire_rate`, so that X is what every model takes, each in its own kind; `--set nic.latency` does the same to the
 //!   latency of packets.
 
-pub(crate) mod overrides;
+pub mod field_names;
+mod intervals;
+mod overrides;
+mod sharing;
+mod topology;
 pub mod upgrade;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use toml_edit::DocumentMut;
 
 use crate::collective::Collectives;
-use crate::field_names;
+use crate::error::{NetworkError, field_error, refused};
 use crate::file_system::FileSystem;
 use crate::ledger;
+use crate::ledger::Accuracy;
+use crate::link_rate::{LinkRate, LoneFlow};
 use crate::machine::Machine;
-use crate::network::{
-    Accuracy, Bus, Duplex, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, OverheadPiece, Overheads,
-    PointToPoint,
-};
+use crate::network::{Bus, Duplex, Network, Nic, OverheadPiece, Overheads, PointToPoint};
 use crate::origin::Origin;
-use crate::parameter_interval;
-use crate::sharing::SharingFile;
-use crate::topology::{Topology, TopologyFile};
+use crate::parameter_interval::Interval;
+use crate::topology::Topology;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+use sharing::SharingFile;
+use topology::TopologyFile;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "flowcast/network/2";
@@ -123,6 +127,37 @@ pub(crate) struct BusFile {
     pub wire_rate: Option<Rate>,
 }
 
+impl Network {
+    /// Reads a network file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
+    ///
+    /// # Errors
+    /// Malformed TOML, an unknown field, a value without its unit, or fields that exclude each other.
+    pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
+        if overrides.is_empty() {
+            return read(text)?.try_into();
+        }
+        overrides::apply(read_table(text)?, overrides)
+    }
+
+    /// The same network with fields replaced.
+    ///
+    /// # Errors
+    /// As [`Network::from_toml`].
+    pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
+        if overrides.is_empty() { Ok(self.clone()) } else { overrides::apply(self.to_table(), overrides) }
+    }
+
+    /// The text of a network file; [`Network::from_toml`] reads it back.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&NetworkFile::from(self)).expect("a network has only tables, texts and numbers")
+    }
+
+    /// The content of a network file as a table, in which overrides set fields.
+    pub fn to_table(&self) -> toml::Table {
+        table_of(&NetworkFile::from(self))
+    }
+}
+
 /// Reads the text of a file of this schema or an earlier one.
 pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
     match upgrade::upgraded(text)? {
@@ -139,6 +174,22 @@ pub(crate) fn read_table(text: &str) -> Result<toml::Table, NetworkError> {
 
 pub(crate) fn table_of(file: &NetworkFile) -> toml::Table {
     toml::Table::try_from(file).expect("a network has only tables, texts and numbers")
+}
+
+/// The text of a network file with another ledger; comments elsewhere stay.
+///
+/// # Errors
+/// A text that is no network file.
+pub fn with_ledger(text: &str, entries: &[Accuracy]) -> Result<String, NetworkError> {
+    #[derive(Serialize)]
+    struct Section<'a> {
+        accuracy: &'a [Accuracy],
+    }
+    let text = upgrade::upgraded(text)?.unwrap_or_else(|| text.to_owned());
+    let mut document: DocumentMut = text.parse().map_err(Box::new)?;
+    document.remove("accuracy");
+    let section = toml::to_string(&Section { accuracy: entries }).expect("a ledger has only texts, numbers and tables");
+    Ok(format!("{}\n{section}", document.to_string().trim_end()))
 }
 
 /// The line of a text in which an error stands, without its value.
@@ -160,20 +211,12 @@ fn in_original(error: toml::de::Error, upgraded: &str, original: &str) -> Networ
     }
 }
 
-pub(crate) fn field_error(field: &str, problem: String) -> NetworkError {
-    NetworkError::Field { field: field.to_owned(), problem }
-}
-
-pub(crate) fn refused(field: impl fmt::Display, found: impl fmt::Display, expected: &str) -> NetworkError {
-    field_error(&field.to_string(), format!("found {found}, expected {expected}"))
-}
-
 impl TryFrom<NetworkFile> for Network {
     type Error = NetworkError;
 
     fn try_from(file: NetworkFile) -> Result<Network, NetworkError> {
         if file.schema != SCHEMA {
-            return Err(NetworkError::Schema(file.schema));
+            return Err(NetworkError::Schema { found: file.schema, newest: SCHEMA });
         }
         let table = table_of(&file);
         refuse_impossible_numbers("", &table)?;
@@ -182,7 +225,7 @@ impl TryFrom<NetworkFile> for Network {
         }
         check_overheads("overheads.send", &file.overheads.send)?;
         check_overheads("overheads.receive", &file.overheads.receive)?;
-        parameter_interval::check(&table, &file.intervals)?;
+        intervals::check(&table, &file.intervals)?;
         file.origins.keys().try_for_each(|field| check_name("origins", field))?;
         file.accuracy.iter().enumerate().try_for_each(|(place, entry)| ledger::check_entry(place, entry))?;
         let topology = file.topology.map(Topology::try_from).transpose();

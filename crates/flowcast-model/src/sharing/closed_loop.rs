@@ -12,10 +12,13 @@
 //! With kappa > 0 the conditions leave open which of several saturated links on a path holds the queue, and the rates of
 //! others depend on it. Data wait at the first of them, and that solution is taken.
 
+pub(super) mod queues;
+mod relaxation;
+
 use super::active_flows::{ActiveFlows, Reach};
 use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
-use super::relaxation::{Patience, Relaxation, Restless};
 use super::{Changes, RateModel, SharingError};
+use relaxation::{Patience, Relaxation, Restless};
 
 /// Parameters of the loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,7 +113,9 @@ impl RateModel for ClosedLoop {
     ) -> Result<(), SharingError> {
         if *self.is_large.get_or_insert(fabric.paths.len() > LARGE) {
             let kept = self.kept.get_or_insert_with(|| Relaxation::new(fabric, self.feedback));
-            let updated = kept.update(fabric, active_flows, self.patience, changes);
+            let updated = kept
+                .update(fabric, active_flows, self.patience, changes)
+                .or_else(|_| kept.update_with_care(fabric, active_flows, self.patience, changes));
             return updated.map_err(|restless| unsettled(active_flows.count(), restless));
         }
         for group in active_flows.reached(fabric, self.reach()) {

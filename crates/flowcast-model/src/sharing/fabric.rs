@@ -10,17 +10,19 @@
 //! opposite. Acknowledgements cross the same shared links as their data, so that they take the same part of each flow
 //! there, and the goodput of a flow alone accounts for it: fluid models charge shared links with data only.
 
+mod capacities;
 mod paths;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::SharingError;
-use super::model::{backbone_share, bus_share};
+use super::error::SharingError;
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::{Rack, Racks};
 use crate::cluster::tree::{Cable, MOST_LEVELS, Tree};
 use crate::network::{Duplex, Network};
+pub use capacities::backbone_share;
+use capacities::bus_share;
 use flowcast_units::Node;
 use paths::{Buses, Climbing, Numbering, Ports, nodes_of, numbered};
 
@@ -278,7 +280,7 @@ impl Fabric {
         let capacity = |rate: Option<flowcast_units::Rate>| match rate {
             None => Ok(AllocatedFraction::WHOLE),
             Some(rate) if nic > 0.0 => Ok(AllocatedFraction(rate.as_bytes_per_second() / nic)),
-            Some(_) => Err(super::model::infinite_interface()),
+            Some(_) => Err(capacities::infinite_interface()),
         };
         let capacities = rates.into_iter().map(capacity).collect::<Result<_, _>>()?;
         Fabric::in_tree(flows, &tree, capacities, duplex)

@@ -5,13 +5,15 @@
 //! take elsewhere is subtracted; and again. A link's level never falls while others are fixed, so a heap with levels
 //! that may be out of date gives the next link.
 
+mod advertised;
+
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::active_flows::ActiveFlows;
-use super::advertised::Advertised;
 use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 use super::{Changes, RateModel, SharingError};
+use advertised::Advertised;
 
 /// Max-min fairness over all links. Water-filling for flows that are given at once, advertised rates for flows that come
 /// and go.

@@ -1,8 +1,8 @@
 //! What the packet level has to know of the transport: the section `[sharing.packet]`.
 
-use serde::{Deserialize, Serialize};
-
-use super::{PacketParameters, SharingError};
+use super::error::SharingError;
+use super::parameters::PacketParameters;
+pub use super::parameters::{Congestion, Connections};
 use flowcast_units::{Bytes, Time};
 
 /// Payload of a full packet where the largest IP packet has 1500 bytes.
@@ -12,32 +12,6 @@ pub const SEGMENT: u64 = 1448;
 pub const FRAME_OVERHEAD: u64 = 90;
 
 const MOST_WARM_UPS: u32 = 1000;
-
-/// How a sender finds its window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Congestion {
-    /// Slow start up to `sharing.packet.window`, which nothing makes smaller.
-    #[default]
-    Fixed,
-    /// Reno: slow start and congestion avoidance as in RFC 5681.
-    Reno,
-    /// RFC 9438 with HyStart (Ha and Rhee 2011).
-    Cubic,
-    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
-    Bbr,
-}
-
-/// Which messages go over one connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Connections {
-    /// Each has its own, new one.
-    #[default]
-    Each,
-    /// Those from one node to another, one after the other.
-    Pair,
-}
 
 /// A run of so many packets takes minutes.
 const MOST_PACKETS: u64 = 500_000_000;

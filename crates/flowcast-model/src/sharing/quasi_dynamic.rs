@@ -18,8 +18,8 @@
 
 use super::active_flows::ActiveFlows;
 use super::closed_loop::Feedback;
+use super::closed_loop::queues::Queues;
 use super::fabric::{Fabric, LinkId, Path};
-use super::queues::Queues;
 
 /// Turns in which the links of a change are filled.
 const TURNS: u32 = 2;

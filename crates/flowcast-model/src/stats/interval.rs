@@ -35,10 +35,15 @@ pub fn mean_interval(values: &[f64], level: f64) -> Result<MeanInterval, StatsEr
     check("interval of the mean", values, 2)?;
     check_level(level)?;
     let count = values.len() as f64;
-    let student = StudentsT::new(0.0, 1.0, count - 1.0).expect("at least one degree of freedom");
     let standard_deviation = standard_deviation(values)?;
-    let half_width = student.inverse_cdf(f64::midpoint(1.0, level)) * standard_deviation / count.sqrt();
+    let half_width = student_score(level, count - 1.0) * standard_deviation / count.sqrt();
     Ok(MeanInterval { mean: mean(values)?, standard_deviation, half_width })
+}
+
+/// How many standard errors to each side hold the share `level` of Student's t with so many degrees of freedom, above 0.
+pub fn student_score(level: f64, freedom: f64) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are above 0");
+    student.inverse_cdf(f64::midpoint(1.0, level))
 }
 
 /// How likely Student's t with so many degrees of freedom, above 0, is above `score`.

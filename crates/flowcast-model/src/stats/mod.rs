@@ -13,6 +13,7 @@ pub mod regression;
 pub mod relative_line;
 pub mod resampling;
 pub mod sample;
+pub mod still;
 
 use thiserror::Error;
 

@@ -36,6 +36,11 @@ impl Resampler {
         (0..most).map(|_| self.0.random_range(0..most) as usize).collect()
     }
 
+    /// A number from 0 to below 1, each as likely.
+    pub fn share(&mut self) -> f64 {
+        self.0.random()
+    }
+
     /// Puts `items` into a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         items.shuffle(&mut self.0);

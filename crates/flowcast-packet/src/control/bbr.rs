@@ -38,7 +38,7 @@ enum State {
 }
 
 /// State of one connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bbr {
     /// Payload of a packet.
     segment: u32,

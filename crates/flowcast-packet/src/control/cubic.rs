@@ -4,6 +4,7 @@
 //! As in Linux the first epoch, when no loss has shown `W_max` yet, grows by at least a packet for every 20.
 
 use super::super::picos::Picos;
+use super::super::shift::Shift;
 use super::hystart::Hystart;
 use super::{Heard, Repair, Window};
 
@@ -17,7 +18,7 @@ const FIRST_EPOCH: f64 = 20.0;
 const RECOMPUTE: Picos = Picos::from_micros(31_250);
 
 /// State of one connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cubic {
     /// `W_max`, 0 before the first loss.
     plateau: f64,
@@ -26,7 +27,7 @@ pub(crate) struct Cubic {
     hystart: Hystart,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Epoch {
     begun: Picos,
     /// `K`.
@@ -100,6 +101,13 @@ impl Cubic {
         self.plateau = if packets < self.plateau { packets * (1.0 + BETA) / 2.0 } else { packets };
         self.epoch = None;
         ((packets * BETA) as u32).max(2)
+    }
+
+    /// The same, so much later: outside slow start nothing that asks for a time leaves the state as it was.
+    pub(super) fn shift(&mut self, window: &Window, by: Shift) {
+        if window.is_in_slow_start() {
+            self.hystart.shift(by);
+        }
     }
 
     /// Time without anything to send does not count.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// A maximum over a window of rounds.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct LargestOf {
     /// Round and value, values falling: only these can still become the largest.
     samples: VecDeque<(u32, f64)>,

@@ -11,6 +11,7 @@
 //! that is longer than any round trip without queues. This is why cubic stays below windows that reno fills.
 
 use super::super::picos::Picos;
+use super::super::shift::Shift;
 use super::{Heard, Window};
 
 const LEAST_WINDOW: u32 = 16;
@@ -22,7 +23,7 @@ const LEAST_RISE: Picos = Picos::from_millis(4);
 const MOST_RISE: Picos = Picos::from_millis(16);
 
 /// One round of slow start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Hystart {
     /// Payload of a packet.
     segment: u32,
@@ -41,6 +42,12 @@ impl Hystart {
 
     pub(super) fn segment(&self) -> u32 {
         self.segment
+    }
+
+    /// The same, so much later.
+    pub(super) fn shift(&mut self, by: Shift) {
+        (self.begun, self.last_answer) = (self.begun + by.time, self.last_answer + by.time);
+        self.end += by.packets;
     }
 
     /// Whether slow start is over; `least` is the connection's least round trip.

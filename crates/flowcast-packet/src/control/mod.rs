@@ -9,7 +9,8 @@ mod filter;
 mod hystart;
 
 use super::picos::Picos;
-use super::sender::Transmission;
+use super::shift::Shift;
+use super::transmission::Transmission;
 use bbr::Bbr;
 pub(super) use bbr::burst;
 use cubic::Cubic;
@@ -91,7 +92,7 @@ pub(super) enum Repair {
 }
 
 /// The congestion control of one connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Control {
     Fixed,
     Reno,
@@ -155,6 +156,18 @@ impl Control {
     pub(super) fn idle(&mut self, pause: Picos) {
         if let Control::Cubic(cubic) = self {
             cubic.idle(pause);
+        }
+    }
+
+    /// Whether it may be in a steady state.
+    pub(super) fn is_steady(&self) -> bool {
+        !matches!(self, Control::Bbr(_))
+    }
+
+    /// The same, so much later.
+    pub(super) fn shift(&mut self, window: &Window, by: Shift) {
+        if let Control::Cubic(cubic) = self {
+            cubic.shift(window, by);
         }
     }
 

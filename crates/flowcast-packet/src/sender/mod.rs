@@ -16,6 +16,7 @@
 //! - A window grows only while it is what limits the sender (RFC 7661, as Linux does it).
 
 mod repair;
+mod steady;
 mod timers;
 
 use std::collections::VecDeque;
@@ -25,27 +26,10 @@ use super::order::{Arrival, Order};
 use super::pace::Pace;
 use super::picos::Picos;
 use super::round_trip::RoundTrip;
-
-/// One sending of one packet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Transmission {
-    /// Number of the packet among those of its sender.
-    pub packet: u32,
-    /// Packets delivered when it was sent.
-    pub delivered: u32,
-    /// When it was sent.
-    pub sent: Picos,
-    /// When the packet was sent whose delivery was the latest at that time.
-    pub first_sent: Picos,
-    /// When that delivery was heard of.
-    pub delivered_at: Picos,
-    /// Whether the window was not full when it was sent, for lack of data.
-    pub is_starved: bool,
-    is_lost: bool,
-}
+use super::transmission::Transmission;
 
 /// What a sender may use.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
     /// Payload of a packet.
     pub segment: u32,
@@ -61,7 +45,7 @@ pub(super) struct Limits {
 }
 
 /// The sending end.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sender {
     limits: Limits,
     control: Control,
@@ -100,7 +84,7 @@ pub(super) struct Sender {
 }
 
 /// Proportional rate reduction (RFC 6937).
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Reduction {
     before: u32,
     delivered: u32,
@@ -108,7 +92,7 @@ struct Reduction {
 }
 
 /// How much of the window was used lately.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Usage {
     is_limited: bool,
     most: u32,
@@ -117,7 +101,7 @@ struct Usage {
 }
 
 /// What the ACK that is being processed has acknowledged so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Hearing {
     packets: u32,
     newest: Option<Transmission>,

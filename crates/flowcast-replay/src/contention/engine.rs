@@ -1,5 +1,10 @@
 //! The loop over the events, and the turns of the ranks.
 
+mod accesses;
+mod collective;
+mod scheduling;
+mod shared;
+
 use super::super::SimulateError;
 use super::super::costs::Costs;
 use super::super::deadlock_report::{DeadlockReport, Stand};
@@ -8,8 +13,6 @@ use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
 use super::super::routes::{Route, RouteNumbers};
 use super::super::transit::Transit;
-use super::accesses::Accesses;
-use super::collective::CollectiveStates;
 use super::events::{Event, Kind, Pending};
 use super::links::Links;
 use super::messages::{Messages, Purpose};
@@ -17,14 +20,16 @@ use super::perturbation::Perturbation;
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
 use super::route_costs::{Delay, RouteCosts, route_costs};
-use super::scheduling::{Scheduling, Slice, priorities};
-use super::shared::InTransit;
 use super::slots::Slots;
 use crate::prefetch::MANY_RANKS;
 use crate::walk::Replay;
+use accesses::Accesses;
+use collective::CollectiveStates;
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::Program;
 use flowcast_units::{Rank, Time};
+use scheduling::{Scheduling, Slice, priorities};
+use shared::InTransit;
 
 /// What becomes of the processor after a turn.
 enum TurnEnd {

@@ -10,10 +10,8 @@
 //! Where nothing is limited the result is that of the walk in [`crate::walk`], which needs no events. Messages that also share
 //! the network by a model depart into a [`Transit`](crate::transit) once they have their links and their bus (`shared`).
 
-mod accesses;
 mod buses;
 mod calls;
-mod collective;
 mod engine;
 mod events;
 mod links;
@@ -24,8 +22,6 @@ mod pool;
 mod processors;
 mod ranks;
 mod route_costs;
-mod scheduling;
-mod shared;
 mod slots;
 
 use super::SimulateError;

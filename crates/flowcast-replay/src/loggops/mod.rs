@@ -19,6 +19,7 @@ pub mod costs;
 pub mod explain;
 mod host;
 mod layout;
+pub mod message;
 pub mod plain;
 mod prepared;
 pub mod queues;

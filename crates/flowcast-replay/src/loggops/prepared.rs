@@ -5,7 +5,7 @@
 //! how many others it waits for), dependents that are neighbours are not listed, and channels are numbered in the order
 //! in which their receiver asks.
 
-use super::sends::Message;
+use super::message::Message;
 use flowcast_trace::key_map::KeyMap;
 use flowcast_trace::schedule::{Graph, Operation, Schedule};
 use flowcast_units::{Bytes, Rank};

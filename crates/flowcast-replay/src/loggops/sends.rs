@@ -1,8 +1,9 @@
 //! The messages of a schedule. Observers know a message by the number of its send among all operations.
 
+use super::message::Message;
 use super::prepared::{Kind, Prepared};
 use flowcast_trace::schedule::{Operation, Schedule};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::Rank;
 
 /// The messages of a schedule, as its observers have to know them.
 pub struct Sends<'a> {
@@ -19,17 +20,6 @@ pub struct Sends<'a> {
 enum Source<'a> {
     Graphs(&'a Schedule),
     Prepared(&'a Prepared),
-}
-
-/// Where a message goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
-    /// The rank that receives it.
-    pub to: Rank,
-    /// Size of the message's data.
-    pub size: Bytes,
-    /// Tag; -1 if it has none.
-    pub tag: i32,
 }
 
 impl<'a> Sends<'a> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::family::Obstacle;
+use super::obstacle::Obstacle;
 use crate::costs::{ClassCost, Costs, PathCosts};
 use crate::placement::Placement;
 use crate::routes::route;

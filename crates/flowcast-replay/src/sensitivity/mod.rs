@@ -10,7 +10,9 @@
 mod curve;
 mod family;
 mod linear_costs;
+mod obstacle;
 mod slopes;
 
 pub use curve::{Curve, Piece, Tangent, trace_curve};
-pub use family::{Family, Obstacle};
+pub use family::Family;
+pub use obstacle::Obstacle;

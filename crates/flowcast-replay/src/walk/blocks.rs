@@ -50,9 +50,10 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
 /// Follows the ranks of a block to the end.
 fn follow(walk: &Walk<'_, 1>, block: Range<u32>, border: &mut Border<'_>) -> Option<Vec<RankOutcome>> {
     let observer = &mut Unobserved;
+    let states = walk.beginning(&block);
     let ranks = match walk.route_of.is_empty() {
-        true => Engine::<1, _, _, false, false>::new(walk, block, observer, border).walk(),
-        false => Engine::<1, _, _, false, true>::new(walk, block, observer, border).walk(),
+        true => Engine::<1, _, _, false, false>::new(walk, block, observer, border).walk(states),
+        false => Engine::<1, _, _, false, true>::new(walk, block, observer, border).walk(states),
     };
     let ranks = ranks.ok().filter(|ranks| ranks.iter().all(|state| state.done))?;
     Some(ranks.iter().map(RankState::outcome).collect())

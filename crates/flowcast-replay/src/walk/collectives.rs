@@ -1,9 +1,8 @@
 //! What a rank does at a collective: who has come to which, and when it is done. Who is last, and so whose bytes decide, may
 //! differ between networks.
 
-use super::lanes::{CollectiveCosts, Times, later, plus};
+use super::lanes::{CollectiveCosts, LaneCosts, Times, later, plus};
 use super::{Engine, RankState, Step};
-use crate::costs::Costs;
 use crate::observer::{Gathered, Observer};
 use crate::routes::route;
 use crate::slab::Slab;
@@ -72,7 +71,7 @@ pub(super) struct Collectives<'a, const W: usize> {
 
 impl<'a, const W: usize> Collectives<'a, W> {
     /// None has begun.
-    pub(super) fn new(program: &'a Program, costs: &'a [&'a Costs; W]) -> Self {
+    pub(super) fn new(program: &'a Program, costs: &'a LaneCosts<'a, W>) -> Self {
         let progress = Progress { entered: 0, left: 0, number: NOBODY, waiting: NOBODY };
         Collectives {
             program,
@@ -256,7 +255,7 @@ where
             let costs = self.costs.networks[lane];
             let route = route(costs.network(), self.placement, nodes, (0, made.send));
             let (bytes, flight) = costs.to_root(route, rank, made.send);
-            came[lane] + (bytes + flight)
+            came[lane] + self.costs.grid.round(bytes + flight)
         })
     }
 

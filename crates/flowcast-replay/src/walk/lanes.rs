@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::grid::Grid;
 use crate::costs::{Costs, PathCosts};
 use flowcast_trace::program::CollectiveCall;
 use flowcast_units::{Rank, Time};
@@ -50,6 +51,8 @@ pub(crate) struct LaneCosts<'a, const W: usize> {
     class_of_slot: &'a [u32],
     /// By lane; the lanes behind the last network repeat it.
     pub networks: [&'a Costs; W],
+    /// What all times are multiples of.
+    pub(super) grid: Grid,
 }
 
 impl<'a, const W: usize> LaneCosts<'a, W> {
@@ -72,6 +75,18 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
                 .find(|classes| !classes.is_empty())
                 .unwrap_or_default(),
             networks,
+            grid: Grid::NONE,
+        }
+    }
+
+    /// The same costs, each as the nearest multiple of a grid's tick.
+    pub(super) fn on(self, grid: Grid) -> LaneCosts<'a, W> {
+        let speeds = |rank| std::array::from_fn(|lane| self.networks[lane].speeds[rank]);
+        LaneCosts {
+            speeds: Some((0..self.networks[0].speeds.len()).map(speeds).collect()),
+            paths: self.paths.into_iter().map(|path| path.on(grid)).collect(),
+            grid,
+            ..self
         }
     }
 
@@ -102,6 +117,14 @@ impl<const W: usize> LanePath<W> {
         }
     }
 
+    fn on(mut self, grid: Grid) -> LanePath<W> {
+        let round = |times: &mut Times<W>| times.iter_mut().for_each(|time| *time = grid.round(*time));
+        [&mut self.send_overhead, &mut self.recv_before, &mut self.recv_after].into_iter().for_each(round);
+        self.classes.iter_mut().flat_map(|class| [&mut class.delay, &mut class.busy, &mut class.held]).for_each(round);
+        self.overheads.iter_mut().flatten().for_each(round);
+        self
+    }
+
     fn overheads<'a>(path: &impl Fn(usize) -> &'a PathCosts) -> Vec<[Times<W>; 2]> {
         if (0..W).all(|lane| path(lane).overheads.is_empty()) {
             return Vec::new();
@@ -125,14 +148,16 @@ impl<const W: usize> LanePath<W> {
 /// of the rank that counts.
 pub(super) struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
+    grid: Grid,
     durations: HashMap<(u32, usize), Times<W>>,
     startups: HashMap<(u32, usize), Startup<W>>,
 }
 
 impl<'a, const W: usize> CollectiveCosts<'a, W> {
     /// None is known yet.
-    pub(super) fn new(networks: &'a [&'a Costs; W]) -> Self {
-        CollectiveCosts { networks, durations: HashMap::new(), startups: HashMap::new() }
+    pub(super) fn new(costs: &'a LaneCosts<'a, W>) -> Self {
+        let LaneCosts { networks, grid, .. } = costs;
+        CollectiveCosts { networks, grid: *grid, durations: HashMap::new(), startups: HashMap::new() }
     }
 
     /// What ranks of one group have in common.
@@ -143,7 +168,8 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     /// What the operation takes after all have come if this rank's call, number `index`, decides.
     pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: Rank) -> &Times<W> {
         let networks = self.networks;
-        let of = |lane: usize| networks[lane].collective(call.op, call.communicator, rank, (call.send, call.recv));
+        let sizes = (call.send, call.recv);
+        let of = |lane: usize| self.grid.round(networks[lane].collective(call.op, call.communicator, rank, sizes));
         let key = (index, self.group(rank));
         self.durations.entry(key).or_insert_with(|| std::array::from_fn(of))
     }
@@ -154,7 +180,11 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         let key = (communicator, self.group(rank));
         self.startups.entry(key).or_insert_with(|| {
             let of_wait: Times<W> = std::array::from_fn(|lane| networks[lane].collective_startup(communicator, rank));
-            Startup { of_call: of_wait.map(Time::whole_nanos), of_wait }
+            let of_call = of_wait.map(Time::whole_nanos);
+            Startup {
+                of_call: of_call.map(|time| self.grid.round(time)),
+                of_wait: of_wait.map(|time| self.grid.round(time)),
+            }
         })
     }
 }

@@ -46,6 +46,11 @@ impl<'a, const W: usize> RankState<'a, W> {
         }
     }
 
+    /// The same where the rank begins at `time` and its interface is free at `free`.
+    pub(super) fn from(self, time: Time, free: Time) -> RankState<'a, W> {
+        RankState { time: [time; W], interface_free: [free; W], ..self }
+    }
+
     /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
     #[inline(always)]
     pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (Time, Time, Time) {

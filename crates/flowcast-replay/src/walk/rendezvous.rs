@@ -202,6 +202,7 @@ where
         if state.time[0] > call {
             self.observer.held(rank, slot, call, state.time[0]);
         }
+        self.observer.released(rank, slot);
         state.polled = state.time[0];
         Step::GoOn
     }

@@ -77,6 +77,22 @@ impl<'a> Replay<'a> {
         self.observed(&mut Unobserved)
     }
 
+    /// What is replayed.
+    pub fn program(&self) -> &'a Program {
+        self.program
+    }
+
+    /// Where the ranks run.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The number of a message's route.
+    #[inline]
+    pub fn route_number(&self, slot: u32) -> usize {
+        self.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))
+    }
+
     /// The costs in use.
     pub fn costs(&self) -> &Costs {
         &self.costs
@@ -105,7 +121,7 @@ impl<'a> Replay<'a> {
         Ok(Outcome::of(self.program, ranks.iter().map(RankState::outcome)))
     }
 
-    fn walk<'b>(&'b self, costs: &'b LaneCosts<'b, 1>) -> Walk<'b, 1> {
+    pub(super) fn walk<'b>(&'b self, costs: &'b LaneCosts<'b, 1>) -> Walk<'b, 1> {
         let Replay { program, placement, route_of, .. } = self;
         Walk { program, placement, costs, route_of, awaited: &[] }
     }

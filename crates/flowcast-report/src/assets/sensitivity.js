@@ -1,6 +1,6 @@
 // A predicted time over a parameter: straight lines between the ends of the pieces.
 
-const curve = JSON.parse(document.getElementById("curve").textContent);
+const curve = data;
 
 function scaled(value, unit) {
   if (unit === "") return String(Number(value.toPrecision(4)));
@@ -16,18 +16,24 @@ function drawPicture() {
     points.push([from, makespan_s_at_from], [to, makespan_s_at_from + slope * (to - from)]);
   }
   const x = points.map(([at]) => at);
+  const fixedAt = (at) => {
+    const piece = curve.fixed_order.find(({ from, to }) => from <= at && at <= to);
+    return piece ? piece.makespan_s_at_from + piece.slope * (at - piece.from) : null;
+  };
+  const fixed = curve.fixed_order ? [x.map(fixedAt)] : [];
   const element = document.getElementById("picture");
   element.replaceChildren();
   const seconds = (_, value) => (value === null ? "–" : showY(value));
   const series = [{ label: curve.parameter, value: (_, at) => (at === null ? "–" : showX(at)) }];
   series.push({ label: "predicted time", stroke: "#0b57a4", width: 1.8, points: { show: curve.pieces.length < 40 }, value: seconds });
   series.push({ label: "on the network as it is", stroke: "#b45309", width: 1.2, dash: [6, 5], points: { show: false }, value: seconds });
+  if (curve.fixed_order) series.push({ label: "if events kept their order", stroke: "#3f7d20", width: 1.2, dash: [2, 3], points: { show: false }, value: seconds });
   namedChart(element, `predicted time over ${curve.parameter}`, {
     height: 380,
     scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(high, 1e-12) * 1.05] } },
     axes: [chartAxis({ space: 90, values: (_, splits) => splits.map(showX) }), chartAxis({ size: 84, values: (_, splits) => splits.map(showY) })],
     series,
-  }, [x, points.map(([, time]) => time), x.map(() => curve.base_makespan_s)]);
+  }, [x, points.map(([, time]) => time), x.map(() => curve.base_makespan_s), ...fixed]);
 }
 
 drawPicture();

@@ -3,30 +3,22 @@
 const lines = document.getElementById("rows").textContent.replaceAll("&lt;", "<").trim().split("\n");
 const columns = lines[1].split(",");
 const rows = lines.slice(2).map((line) => line.split(",").map((cell) => (cell === "" || isNaN(cell) ? cell : Number(cell))));
-const results = JSON.parse(document.getElementById("results").textContent).map((one) => ({ ...one, column: columns.indexOf(one.column), show: (value) => shows[one.show](value) }));
+const results = data.map((one) => ({ ...one, column: columns.indexOf(one.column), show: (value) => shows[one.show](value) }));
 const place = results[0].column;
 const [low, high] = [columns.indexOf("low_s"), columns.indexOf("high_s")];
 const fields = columns.slice(1, place).map((name, index) => ({ name, column: index + 1, values: [...new Set(rows.map((row) => row[index + 1]))] }));
 const colours = ["#0b57a4", "#b45309", "#0f766e", "#7e22ce", "#be123c", "#4d7c0f", "#0369a1", "#a16207", "#334155", "#c026d3", "#15803d", "#9f1239"];
 
-function scaled(value, steps) {
-  if (value === 0) return `0 ${steps.at(-1)[1]}`;
-  const [size, unit] = steps.find(([size]) => Math.abs(value) >= size) ?? steps.at(-1);
-  return `${Number((value / size).toPrecision(4))} ${unit}`;
-}
 const shows = {
   seconds,
   share: (share) => `${(share * 100).toFixed(1)} %`,
-  megabits: (rate) => scaled(rate, [[1e3, "Gbit/s"], [1, "Mbit/s"], [1e-3, "kbit/s"]]),
+  megabits: (rate) => inUnits(rate, [[1e3, "Gbit/s"], [1, "Mbit/s"], [1e-3, "kbit/s"]]),
   ratio: (ratio) => ratio.toFixed(3),
 };
-function seconds(value) {
-  return scaled(value, [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]);
-}
 function shown(field, value) {
   if (typeof value !== "number") return value;
-  if (field.name.endsWith("_bytes_per_s")) return scaled(value, [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
-  if (field.name.endsWith("_bytes")) return scaled(value, [[2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
+  if (field.name.endsWith("_bytes_per_s")) return inUnits(value, [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
+  if (field.name.endsWith("_bytes")) return inUnits(value, [[2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
   return field.name.endsWith("_s") ? seconds(value) : String(value);
 }
 

@@ -11,7 +11,7 @@ pub(crate) use traffic::Traffic;
 
 use super::export::Replayed;
 use super::export::paraver::mpi_name;
-use flowcast_replay::call_tallies::{CallKind, CallTally};
+use flowcast_replay::journal::call_tallies::{CallKind, CallTally};
 use flowcast_replay::outcome::{Outcome, RankOutcome};
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
 use flowcast_units::{Node, Rank, Time};

@@ -154,8 +154,12 @@ mod tests {
             prop_assert_eq!(print_one(|text| text.signed(signed)), signed.to_string());
             let decimals = [any, seconds, seconds / 1e9, nanos as f64 / 1e9, nanos as f64, small as f64 * 1e18];
             for number in decimals.into_iter().filter(|number| number.is_finite()) {
-                prop_assert_eq!(print_one(|text| text.decimal(number)), number.to_string());
-                prop_assert_eq!(print_one(|text| text.decimal(-number)), (-number).to_string());
+                for number in [number, -number] {
+                    let (own, usual) = (print_one(|text| text.decimal(number)), number.to_string());
+                    // Of two texts that are as short and as near, either may be taken: 1447655783922576.25 has two.
+                    let is_other = own.len() == usual.len() && own.parse() == Ok(number);
+                    prop_assert!(own == usual || is_other, "{own}, not {usual}");
+                }
             }
         }
     }

@@ -1,13 +1,14 @@
 //! A program's validation as one HTML page that loads nothing from anywhere.
 
 use super::app::{AppValidation, Fared, Quantity, Row};
-use super::page::{head, key, percent, provenance, signed, table};
+use super::page::{key, page, percent, provenance, signed, table};
 use super::plot;
-use crate::html::escape;
+use crate::escape::escape;
 use flowcast_model::stats::StatsError;
 use flowcast_units::{Rounded, Time};
+use serde_json::json;
 
-/// More bars than this cannot be told apart.
+/// More points than this cannot be told apart.
 const MOST_GROUPS: usize = 40;
 
 /// The page.
@@ -17,12 +18,11 @@ const MOST_GROUPS: usize = 40;
 pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
     let (rows, fared) = (validation.rows()?, validation.fared()?);
     let (runs, ranks) = (validation.runs.len(), validation.worked.len());
-    let mut out = head(&validation.title);
-    out += &format!(
+    let mut out = format!(
         "<p>{runs} runs, {ranks} ranks. Errors are (predicted - measured) / measured; intervals are 95 %.</p>\n"
     );
     out += &predictors(validation, &fared);
-    out += &chart(validation, &rows);
+    out += "<div id=\"points\"></div>\n";
     for (quantity, heading) in [
         (Quantity::Total, "The whole run"),
         (Quantity::Region, "Regions, on the rank that was longest in each"),
@@ -35,7 +35,7 @@ pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
         }
     }
     out += &provenance(&validation.provenance);
-    Ok(out + "</html>\n")
+    Ok(page(&validation.title, &out, &json!({"points": errors(validation, &rows)})))
 }
 
 fn predictors(validation: &AppValidation, fared: &[Fared]) -> String {
@@ -52,12 +52,11 @@ fn predictors(validation: &AppValidation, fared: &[Fared]) -> String {
     table(&head, validation.predictors.iter().zip(fared).enumerate().map(row))
 }
 
-fn chart(validation: &AppValidation, rows: &[Row]) -> String {
+fn errors(validation: &AppValidation, rows: &[Row]) -> Vec<plot::Points> {
     let shown = rows.iter().filter(|row| matches!(row.quantity, Quantity::Total | Quantity::Region));
     let groups: Vec<(String, Vec<f64>)> =
         shown.filter_map(|row| Some((row.name.clone(), row.errors.clone()?))).collect();
-    let parts = groups.chunks(MOST_GROUPS);
-    parts.map(|part| plot::error_bars("Errors", part, &validation.predictors)).collect()
+    groups.chunks(MOST_GROUPS).map(|part| plot::errors(part, &validation.predictors)).collect()
 }
 
 fn quantities(predictors: &[String], rows: &[&Row]) -> String {
@@ -87,7 +86,7 @@ mod tests {
     fn the_page_shows_each_row_and_prediction_and_escapes_names() {
         let page = app_html(&validation()).unwrap();
         assert!(page.contains("mpirun &lt;x&gt;") && !page.contains("mpirun <x>"));
-        for text in ["limits/formula", "+10.0 %", "-20.0 % (solve)", "<svg", "Bcast", "2.100 s"] {
+        for text in ["limits/formula", "+10.0 %", "-20.0 % (solve)", "\"isShare\":true", "Bcast", "2.100 s"] {
             assert!(page.contains(text), "{text}");
         }
         assert_eq!(page, app_html(&validation()).unwrap());

@@ -369,7 +369,7 @@ mod tests {
             "17.5 %",
             "50.0 % (b, flow 1)",
             "50.0 % of 12",
-            "<svg",
+            "\"name\":\"measured\"",
             "host",
             "\"label\":\"exact: errors of ",
         ] {

@@ -2,41 +2,42 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use super::{ConfigurationErrors, FlowError, ModelErrors, Validation, plot};
 use crate::charts;
-use crate::html::escape;
+use crate::escape::escape;
 
 /// Drawings of more patterns than this slow browsers down; the histograms show all of them.
 const MOST_DRAWINGS: usize = 24;
 
+const SCRIPT: &str = include_str!("../assets/validation.js");
 const STYLE: &str = "body{margin:24px auto;max-width:1040px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
 table{border-collapse:collapse;margin:12px 0}th,td{padding:3px 12px;text-align:right;border-bottom:1px solid #ddd}\
-th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}.key{display:inline-block;width:10px;\
+th:first-child,td:first-child{text-align:left}.scroll{overflow-x:auto}.key{display:inline-block;width:10px;\
 height:10px;border-radius:5px;margin-right:6px}.text{display:block;text-align:left;white-space:pre-wrap}";
 
 /// The whole HTML page of a validation, with the errors of its models.
 pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
     let patterns = validation.cases.len();
-    [
-        head(&validation.title),
+    let body = [
         format!("<p>{patterns} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>\n"),
         models(validation, errors),
         configurations(validation, errors),
-        drawings(validation, errors),
+        "<h2>Errors of all flows</h2>\n<div id=\"histograms\"></div>\n".to_owned(),
+        "<h2>Durations</h2>\n<p>Bars: groups of measured durations. Black points: the medians of all measured.</p>\n"
+            .to_owned(),
+        "<div id=\"points\"></div>\n".to_owned(),
+        not_drawn(validation),
         provenance(&validation.provenance),
-        "</html>\n".to_owned(),
-    ]
-    .concat()
+    ];
+    page(&validation.title, &body.concat(), &drawings(validation, errors))
 }
 
-/// The page down to its heading.
-pub(super) fn head(title: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
-         <h1>{title}</h1>\n"
-    )
+/// A page whose drawings are `histograms` and `points`.
+pub(super) fn page(title: &str, body: &str, drawings: &Value) -> String {
+    charts::page(title, STYLE, body, (&drawings.to_string(), SCRIPT))
 }
 
 /// A table; cells are HTML.
@@ -44,7 +45,7 @@ pub(super) fn table<S: AsRef<str>>(head: &[S], rows: impl IntoIterator<Item = Ve
     let head: String = head.iter().map(|cell| format!("<th>{}</th>", cell.as_ref())).collect();
     let row = |cells: Vec<String>| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
     let rows: String = rows.into_iter().map(|cells| format!("<tr>{}</tr>\n", row(cells))).collect();
-    format!("<table><tr>{head}</tr>\n{rows}</table>\n")
+    format!("<div class=\"scroll\"><table><tr>{head}</tr>\n{rows}</table></div>\n")
 }
 
 /// A name behind a spot of the colour in which drawings show it.
@@ -97,37 +98,24 @@ fn configurations(validation: &Validation, errors: &[ModelErrors]) -> String {
     heading.to_owned() + &table(&head, first.by_configuration.iter().enumerate().map(row))
 }
 
-fn drawings(validation: &Validation, errors: &[ModelErrors]) -> String {
+fn drawings(validation: &Validation, errors: &[ModelErrors]) -> Value {
     let widest = errors.iter().flat_map(|errors| [errors.signed_range.0.abs(), errors.signed_range.1.abs()]);
     let half_range = ((widest.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
-    let mut out = "<h2>Errors of all flows</h2>\n".to_owned();
-    out += &histograms(validation, errors, half_range);
-    out += "<h2>Durations</h2>\n<p>Black: groups of measured durations with their median. Circles: predictions.</p>\n";
-    let cases = validation.cases.iter().take(MOST_DRAWINGS);
-    out.extend(cases.map(|case| plot::durations(case, &validation.models)));
-    if let Some(more @ 1..) = validation.cases.len().checked_sub(MOST_DRAWINGS) {
-        out += &format!("<p>{more} more patterns are in the JSON file.</p>\n");
-    }
-    out
-}
-
-/// The places of the histograms, and the script that draws them there.
-fn histograms(validation: &Validation, errors: &[ModelErrors], half_range: f64) -> String {
-    let one = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
+    let histogram = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
         let label = format!("{name}: errors of {} flows", errors.signed.len());
         plot::histogram(label, errors, half_range, plot::colour(model))
     };
-    let all: Vec<_> = validation.models.iter().zip(errors).enumerate().map(one).collect();
-    let data = serde_json::to_string(&all).expect("histograms have only texts and numbers").replace('<', "\\u003c");
-    let places = "<h3></h3><div></div>\n".repeat(all.len());
-    format!(
-        "<style>{}</style>\n<div id=\"errors\">\n{places}</div>\n<script>{}\nconst histograms = {data};\n\
-         histograms.forEach((histogram, k) => {{\n\
-         const [title, place] = [...document.getElementById(\"errors\").children].slice(2 * k, 2 * k + 2);\n\
-         title.textContent = histogram.label;\ndrawBars(place, histogram);\n}});\n</script>\n",
-        charts::style(),
-        charts::script(),
-    )
+    let histograms: Vec<_> = validation.models.iter().zip(errors).enumerate().map(histogram).collect();
+    let cases = validation.cases.iter().take(MOST_DRAWINGS);
+    let points: Vec<_> = cases.map(|case| plot::durations(case, &validation.models)).collect();
+    json!({"histograms": histograms, "points": points})
+}
+
+fn not_drawn(validation: &Validation) -> String {
+    match validation.cases.len().checked_sub(MOST_DRAWINGS) {
+        Some(more @ 1..) => format!("<p>{more} more patterns are in the JSON file.</p>\n"),
+        _ => String::new(),
+    }
 }
 
 pub(super) fn provenance(provenance: &BTreeMap<String, String>) -> String {

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{Case, ModelErrors, seconds};
-use crate::html::escape;
+use crate::escape::escape;
 use flowcast_model::stats::grouping::{GroupingRule, interval_clusters};
-use flowcast_units::{Rounded, Time};
+use flowcast_model::stats::sample::median;
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 340.0;
@@ -20,53 +20,74 @@ const BOTTOM: f64 = 40.0;
 const MOST_NAMES: usize = 16;
 /// Told apart by people who do not see all colours (Okabe and Ito).
 const COLOURS: [&str; 9] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#000000", "#b8a500"];
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b", "#b8a500"];
 
 /// The colour of a model.
 pub(super) fn colour(model: usize) -> &'static str {
     COLOURS[model % COLOURS.len()]
 }
 
-/// Black: the groups of measured durations, from the smallest to the largest, with their median. Coloured: predictions.
-pub(super) fn durations(case: &Case, models: &[String]) -> String {
-    let measured = case.measured.iter().flatten();
-    let longest = measured.chain(case.predicted.iter().flatten()).copied().fold(Time::ZERO, Time::max).as_seconds();
-    let column = (WIDTH - LEFT - RIGHT) / case.flows.len().max(1) as f64;
-    let y = |value: f64| HEIGHT - BOTTOM - value / longest.max(f64::MIN_POSITIVE) * (HEIGHT - TOP - BOTTOM);
-    let mut out = opened(&case.name);
-    for tick in 0..=4 {
-        let value = longest * f64::from(tick) / 4.0;
-        let label = if tick == 0 { "0".into() } else { Rounded(Time::from_seconds(value)).to_string() };
-        draw_level(&mut out, y(value), &label);
+/// Points above names, as `drawPoints` of [`charts`](crate::charts) takes them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Points {
+    label: String,
+    /// What the names are of.
+    what: &'static str,
+    names: Vec<String>,
+    /// Whether values are signed shares rather than seconds.
+    is_share: bool,
+    series: Vec<Series>,
+    /// Bars behind the points, each a place with its lowest and highest value.
+    ranges: Vec<(usize, f64, f64)>,
+}
+
+#[derive(Serialize)]
+struct Series {
+    name: String,
+    colour: &'static str,
+    values: Vec<f64>,
+}
+
+/// Bars: the groups of measured durations, from the smallest to the largest. Points: their median and the predictions.
+pub(super) fn durations(case: &Case, models: &[String]) -> Points {
+    let measured: Vec<Vec<f64>> = case.measured.iter().map(|times| seconds(times)).collect();
+    let groups = |times: &Vec<f64>| interval_clusters(times, GroupingRule::default()).unwrap_or_default();
+    let of_flow = |(place, times): (usize, &Vec<f64>)| {
+        groups(times).into_iter().map(move |group| (place, group.min, group.max)).collect::<Vec<_>>()
+    };
+    let medians = measured.iter().map(|times| median(times).unwrap_or_default()).collect();
+    let mut series = vec![Series { name: "measured".into(), colour: "#000", values: medians }];
+    series.extend(models.iter().zip(&case.predicted).enumerate().map(|(model, (name, predicted))| Series {
+        name: name.clone(),
+        colour: colour(model),
+        values: seconds(predicted),
+    }));
+    Points {
+        label: case.name.clone(),
+        what: "flow",
+        names: case.flows.iter().map(|flow| flow.id.to_string()).collect(),
+        is_share: false,
+        series,
+        ranges: measured.iter().enumerate().flat_map(of_flow).collect(),
     }
-    for (index, flow) in case.flows.iter().enumerate() {
-        let x = LEFT + column * (index as f64 + 0.5);
-        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>", HEIGHT - 22.0, flow.id);
-        let clusters = interval_clusters(&seconds(&case.measured[index]), GroupingRule::default()).unwrap_or_default();
-        for cluster in clusters {
-            let (low, middle, high) = (y(cluster.min), y(cluster.median), y(cluster.max));
-            let _ = writeln!(
-                out,
-                "<path d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {middle:.1}h8\" stroke=\"#000\" stroke-width=\"2\"/>",
-                x - 4.0
-            );
-        }
-        for (model, predicted) in case.predicted.iter().enumerate() {
-            let value = predicted[index].as_seconds();
-            let _ = writeln!(
-                out,
-                "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"><title>{}: \
-                 flow {}, {}</title></circle>",
-                y(value),
-                colour(model),
-                escape(&models[model]),
-                flow.id,
-                Rounded(predicted[index])
-            );
-        }
+}
+
+/// Signed errors: a place for each program or region, a point there for each model.
+pub(super) fn errors(groups: &[(String, Vec<f64>)], models: &[String]) -> Points {
+    let of_model = |(model, name): (usize, &String)| Series {
+        name: name.clone(),
+        colour: colour(model),
+        values: groups.iter().map(|(_, errors)| errors[model]).collect(),
+    };
+    Points {
+        label: "Errors".into(),
+        what: "of",
+        names: groups.iter().map(|(name, _)| name.clone()).collect(),
+        is_share: true,
+        series: models.iter().enumerate().map(of_model).collect(),
+        ranges: Vec::new(),
     }
-    let _ = writeln!(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">flow</text>", WIDTH / 2.0, HEIGHT - 5.0);
-    out + "</svg>\n"
 }
 
 /// A histogram, as `drawBars` of [`charts`](crate::charts) takes it.

@@ -128,8 +128,7 @@ impl<'a> Check<'a> {
             self.instruction(stream, op, &mut begun)?;
             at = next;
         }
-        let behind = self.program.streams.get(stream.index() + 1).map_or(self.program.slots, |next| next.first_slot);
-        if begun.received != behind - self.program.first_slot(stream) {
+        if begun.received != self.program.posts(stream) {
             return Err("found another number of receives in a stream than in the tables".into());
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! The compiled form of a trace (`.fct`): what a reader makes, as bytes that a memory map can serve.
 //!
 //! Little endian throughout. Header of 32 bytes: magic `FLOWCAST`, version, checksum (CRC-32) of everything behind the
-//! header, length of the tables, kind (1 program, 2 schedule), four bytes of zero. Then the tables as JSON (names,
+//! header, length of the tables, kind (1 program, 2 schedule, 3 program with loops), four bytes of zero. Then the tables as JSON (names,
 //! classes, communicators: small against the rest), padded to eight bytes. Then, for a program, the streams of all
-//! ranks as 32-bit words; for a schedule, the operations of all ranks.
+//! ranks as 32-bit words; for a schedule, the operations of all ranks; for a program with loops, the streams of each of its
+//! parts, once. Programs with loops are version 2, all else is version 1.
 
 mod check;
+mod folded;
 mod program;
 mod schedule;
 
@@ -22,15 +24,19 @@ use super::{Trace, TraceError};
 pub const MAGIC: &[u8; 8] = b"FLOWCAST";
 
 const VERSION: u32 = 1;
+/// That of programs with loops, which readers of the first version refuse.
+const FOLDED_VERSION: u32 = 2;
 const HEADER_BYTES: usize = 32;
 const PROGRAM: u32 = 1;
 const SCHEDULE: u32 = 2;
+const FOLDED: u32 = 3;
 const OTHER_CHECKSUM: &str = "found another checksum than the file's own: it is cut off or damaged";
 
 /// The compiled format: the parts to write one behind the other.
 pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
     let mut parts = match trace {
         Trace::Program(program) => program::parts(program),
+        Trace::Folded(folded) => folded::parts(folded),
         Trace::Schedule(schedule) => {
             std::iter::once(schedule::tables(schedule)).chain(schedule.graphs.iter().map(schedule::part)).collect()
         }
@@ -61,16 +67,21 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
 fn header(trace: &Trace, tables: usize, checksum: crc32fast::Hasher) -> Vec<u8> {
     let kind = match trace {
         Trace::Program(_) => PROGRAM,
+        Trace::Folded(_) => FOLDED,
         Trace::Schedule(_) => SCHEDULE,
     };
     let mut header = Vec::with_capacity(HEADER_BYTES);
     header.extend_from_slice(MAGIC);
-    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&version_of(kind).to_le_bytes());
     header.extend_from_slice(&checksum.finalize().to_le_bytes());
     header.extend_from_slice(&(tables as u64).to_le_bytes());
     header.extend_from_slice(&kind.to_le_bytes());
     header.resize(HEADER_BYTES, 0);
     header
+}
+
+const fn version_of(kind: u32) -> u32 {
+    if kind == FOLDED { FOLDED_VERSION } else { VERSION }
 }
 
 /// Tables as they stand in the file.
@@ -103,10 +114,11 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
         return Err("found a part of a header, expected 32 bytes of it".into());
     }
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
-    if word(8) != VERSION {
-        let found = word(8);
+    let (version, kind) = (word(8), word(24));
+    if version != version_of(kind) {
         return Err(Damage(format!(
-            "found version {found} of the compiled form, expected {VERSION}: compile the trace again"
+            "found version {version} of the compiled form, expected {}: compile the trace again",
+            version_of(kind)
         )));
     }
     if crc32fast::hash(&file[HEADER_BYTES..]) != word(12) {
@@ -116,10 +128,20 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
     let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_BYTES));
     let end =
         end.filter(|end| *end <= file.len() && end.is_multiple_of(8)).ok_or("found tables longer than the file")?;
-    match word(24) {
-        PROGRAM => Ok(Trace::Program(program::read(bytes, decode_tables(&file[HEADER_BYTES..end])?, end)?)),
-        SCHEDULE => Ok(Trace::Schedule(schedule::read(&mut &file[end..], decode_tables(&file[HEADER_BYTES..end])?)?)),
-        kind => Err(Damage(format!("found a trace of kind {kind}, expected {PROGRAM} or {SCHEDULE}"))),
+    let tables = &file[HEADER_BYTES..end];
+    match kind {
+        PROGRAM => whole(bytes, program::read(bytes, decode_tables(tables)?, end)?).map(Trace::Program),
+        FOLDED => whole(bytes, folded::read(bytes, decode_tables(tables)?, end)?).map(Trace::Folded),
+        SCHEDULE => Ok(Trace::Schedule(schedule::read(&mut &file[end..], decode_tables(tables)?)?)),
+        kind => Err(Damage(format!("found a trace of kind {kind}, expected {PROGRAM}, {SCHEDULE} or {FOLDED}"))),
+    }
+}
+
+/// What was read up to the end of the file.
+fn whole<T>(bytes: &SharedBytes, (read, end): (T, usize)) -> Result<T, Damage> {
+    match end == (**bytes).as_ref().len() {
+        true => Ok(read),
+        false => Err("found bytes behind the last stream".into()),
     }
 }
 

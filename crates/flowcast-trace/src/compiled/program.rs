@@ -51,14 +51,16 @@ const SCHEMA: &str = "flowcast/compiled-trace/1";
 
 /// Tables, then the streams.
 pub(super) fn parts(program: &Program) -> Vec<Vec<u8>> {
-    let mut parts = vec![encode_tables(&tables_of(program))];
-    for rank in 0..program.streams() as u32 {
-        parts.push(program.words(Rank(rank)).iter().flat_map(|word| word.to_le_bytes()).collect());
-    }
-    parts
+    std::iter::once(encode_tables(&tables_of(program))).chain(streams(program)).collect()
 }
 
-fn tables_of(program: &Program) -> Tables {
+/// The streams of all ranks.
+pub(super) fn streams(program: &Program) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let ranks = (0..program.streams() as u32).map(Rank);
+    ranks.map(|rank| program.words(rank).iter().flat_map(|word| word.to_le_bytes()).collect())
+}
+
+pub(super) fn tables_of(program: &Program) -> Tables {
     let class = |class: &MessageClass| {
         let SendMode { synchronous, non_blocking } = class.mode;
         (class.size.0, class.tag, class.communicator, synchronous, non_blocking)
@@ -67,10 +69,8 @@ fn tables_of(program: &Program) -> Tables {
         let root = call.root.map(|root| root.0);
         (call.op as u8, call.communicator, call.mode as u8, call.is_root, root, call.send.0, call.recv.0)
     };
-    let ranks = (0..program.streams() as u32).map(Rank).map(|rank| {
-        let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
-        (program.words(rank).len() as u64, after - program.first_slot(rank))
-    });
+    let ranks = (0..program.streams() as u32).map(Rank);
+    let ranks = ranks.map(|rank| (program.words(rank).len() as u64, program.posts(rank)));
     let instances = program.instances.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32));
     Tables {
         schema: SCHEMA.to_owned(),
@@ -91,8 +91,8 @@ fn tables_of(program: &Program) -> Tables {
     }
 }
 
-/// Reads a program whose streams begin at `start`.
-pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, Damage> {
+/// Reads a program whose streams begin at `start`; and where they end.
+pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<(Program, usize), Damage> {
     let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
         return Err("found a collective call of unknown kind".into());
     };
@@ -156,11 +156,8 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         program.slots = program.slots.checked_add(posts).ok_or("found more than 2^32 messages")?;
         at = end;
     }
-    if at != file.len() {
-        return Err("found bytes behind the last stream".into());
-    }
     let Totals { bytes, self_messages } = check(&program)?;
-    Ok(Program { bytes, self_messages, ..program })
+    Ok((Program { bytes, self_messages, ..program }, at))
 }
 
 fn read_call(call: CallRow) -> Option<CollectiveCall> {

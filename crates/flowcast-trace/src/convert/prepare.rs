@@ -1,7 +1,7 @@
 //! What some formats need done to a program before it is written.
 
 use super::Losses;
-use crate::opcodes::{self, Op, Record};
+use crate::opcodes::{self, Op};
 use crate::program::{CollectiveMode, Program, Stream, StreamWords};
 use flowcast_units::Rank;
 
@@ -33,13 +33,7 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)>
 
 fn without_waits(old: &[u32]) -> Vec<u32> {
     let mut new = Vec::with_capacity(old.len());
-    let mut at = 0;
-    while let Some((op, next)) = opcodes::decode(old, at) {
-        let record = if opcodes::continues(old, at) { Record::Continues } else { Record::Begins };
-        let op = if matches!(op, Op::WaitCollective(_)) { Op::Nothing } else { op };
-        opcodes::push(&mut new, op, record);
-        at = next;
-    }
+    opcodes::rewrite(old, &mut new, |op| if matches!(op, Op::WaitCollective(_)) { Op::Nothing } else { op });
     new
 }
 

@@ -16,13 +16,14 @@ use flowcast_flows::concurrent;
 use flowcast_model::cluster::pattern::Pattern;
 use flowcast_model::ledger::Judged;
 use flowcast_model::network::Network;
-use flowcast_model::sharing::model::{Model, transient_windows};
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::rates::transient_windows;
 use flowcast_replay::Engine;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::sweep::{self, WhatIf};
 use flowcast_units::Time;
 
-use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedProgram, PreparedSchedule};
+use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedFolded, PreparedProgram, PreparedSchedule};
 use evidence::{DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time, matters, may_vary};
 
 /// Patterns of more flows than this take the fewer draws.
@@ -87,6 +88,7 @@ impl Prepared<'_> {
     pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
         match self {
             Prepared::Program(program) => program.interval(outcome, options),
+            Prepared::Folded(folded) => folded.interval(outcome, options),
             Prepared::Schedule(schedule) => schedule.interval(outcome, options),
         }
     }
@@ -98,11 +100,19 @@ impl PreparedProgram<'_> {
     /// # Errors
     /// As [`Prepared::interval`].
     pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
-        let drawn = self.drawn_makespans(outcome, options)?;
+        self.margin(&self.drawn_makespans(outcome, options)?, outcome, options)
+    }
+
+    fn margin(
+        &self,
+        drawn: &Drawn,
+        outcome: &Outcome,
+        options: &IntervalOptions<'_>,
+    ) -> Result<Option<Interval>, Error> {
         let model = format!("{}/{}", self.model().name(), self.collectives);
-        let errors = ModelErrors::of(self.network, &model, Judged::Programs, options.judged);
+        let errors = &ModelErrors::of(self.network, &model, Judged::Programs, options.judged);
         let makespan = outcome.makespan();
-        Ok(Evidence { drawn: &drawn, errors: &errors }.interval(makespan, makespan, options.level)?)
+        Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
     }
 
     fn drawn_makespans(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Drawn, Error> {
@@ -124,6 +134,22 @@ impl PreparedProgram<'_> {
         let what_ifs: Vec<WhatIf> = networks.into_iter().map(what_if).collect();
         let outcomes = sweep::run(self.program(), &what_ifs)?;
         Ok(Drawn::some(outcomes.iter().map(|outcome| outcome.makespan()).collect(), what_ifs.len()))
+    }
+}
+
+impl PreparedFolded<'_> {
+    /// As [`Prepared::interval`].
+    ///
+    /// # Errors
+    /// As [`Prepared::interval`].
+    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+        let (first, model) = (self.first(), self.model().contention.model());
+        if !may_vary(first.network, model) {
+            return first.margin(&Drawn::default(), outcome, options);
+        }
+        let draws = options.draws.unwrap_or(DRAWS_TOGETHER);
+        let networks = first.network.drawn(|field| matters(field, model), draws, options.seed)?;
+        first.margin(&Drawn::each(&networks, |network| self.outcome_on(network))?, outcome, options)
     }
 }
 

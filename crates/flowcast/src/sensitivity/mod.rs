@@ -9,6 +9,8 @@
 mod exact;
 mod parameter;
 mod sampled;
+mod selected;
+mod words;
 
 use flowcast_model::network::Network;
 use flowcast_replay::sensitivity::{Curve, Obstacle, Piece};
@@ -34,6 +36,9 @@ pub struct Sensitivity {
     pub curve: Curve,
     /// Why the curve is not exact; none if it is.
     pub inexact: Option<Inexact>,
+    /// What the curve would be if events kept the order that they have on the network as it is; where the order depends on
+    /// the field.
+    pub fixed_order: Option<Curve>,
 }
 
 /// Why a curve is made of predictions at some values only.
@@ -42,6 +47,9 @@ pub enum Inexact {
     /// What messages do to each other depends on the order of events.
     #[error("under model {0} the order of events may depend on it (--model independent: exact)")]
     Model(&'static str),
+    /// Events keep the order and the waiting times of the replay on the network as it is.
+    #[error("under model {0} messages wait for one another as on the network as it is (--model independent: exact)")]
+    FixedOrder(&'static str),
     /// Ranks of a schedule are served in the order of time.
     #[error("the replay of a schedule depends on the order of events")]
     Schedule,
@@ -72,17 +80,26 @@ pub fn sensitivity(
     (parameter, most_walks): (Parameter, usize),
     options: &Options,
 ) -> Result<Sensitivity, Error> {
+    let trace = &*trace.unfolded()?;
+    if let Some(selector) = parameter.selector().cloned() {
+        return selected::sensitivity(trace, network, (parameter, &selector, most_walks), options);
+    }
     let base = predict(trace, network, options)?;
     let at = |at: f64| Ok(predict(trace, &parameter.network(network, at)?, options)?.outcome.makespan());
     let found = match trace {
-        Trace::Schedule(_) => Err(Inexact::Schedule),
         Trace::Program(_) if parameter.is_whole(network) => Err(Inexact::WholeNumbers),
         Trace::Program(program) => exact::curve(program, network, (&parameter, most_walks), options)?,
+        _ => Err(Inexact::Schedule),
     };
     let (curve, inexact) = match found {
         Ok(curve) if curve.error > Time::ZERO => (curve, Some(Inexact::Error(most_walks))),
         Ok(curve) => (curve, None),
         Err(reason) => (sampled::curve(&parameter, reason == Inexact::WholeNumbers, at)?, Some(reason)),
+    };
+    let depends_on_order = matches!(inexact, Some(Inexact::Model(_)));
+    let fixed_order = match depends_on_order {
+        true => selected::fixed_order(trace, network, (&parameter, most_walks), options)?,
+        false => None,
     };
     let value = network.quantity(parameter.field()).map(|value| parameter.of(value));
     Ok(Sensitivity {
@@ -92,6 +109,7 @@ pub fn sensitivity(
         parameter,
         curve,
         inexact,
+        fixed_order,
     })
 }
 
@@ -116,6 +134,19 @@ impl Sensitivity {
     pub fn base_piece(&self) -> Option<&Piece> {
         let base = self.base?;
         self.curve.pieces.iter().rev().find(|piece| (piece.from..=piece.to).contains(&base))
+    }
+
+    /// Where the time changes by more than a hundredth within the smallest step of a sampled curve: the order of events
+    /// changes there, and the line between the two values says nothing.
+    pub fn jumps(&self) -> impl Iterator<Item = &Piece> {
+        let (from, to) = self.parameter.range();
+        let step = (to - from) * sampled::SMALLEST;
+        let is_jump = move |piece: &&Piece| {
+            let change = (piece.at(piece.to) - piece.makespan).as_nanos().abs();
+            piece.to - piece.from <= step * 1.01 && change > 0.01 * self.base_makespan.as_nanos()
+        };
+        let is_sampled = matches!(self.inexact, Some(Inexact::Model(_) | Inexact::Schedule));
+        self.curve.pieces.iter().filter(move |piece| is_sampled && is_jump(piece))
     }
 
     /// Where a larger value of the parameter makes the program faster, which no cost alone can do: the order of events

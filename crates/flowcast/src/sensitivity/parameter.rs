@@ -1,5 +1,6 @@
 //! The field that is varied, in the unit in which times grow with it linearly.
 
+use flowcast_graph::selector::Selector;
 use flowcast_model::network::{Network, NetworkError};
 use flowcast_model::quantity::Quantity;
 use flowcast_units::TimePerByte;
@@ -11,6 +12,8 @@ use crate::Error;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
     field: String,
+    /// Costs that no field of the network is.
+    selector: Option<Selector>,
     kind: Quantity,
     is_inverse: bool,
     from: f64,
@@ -18,10 +21,10 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// A field, as `--set` names it, from one value to a larger one; both of the kind that the field takes.
+    /// A field, as `--set` names it, or a [`Selector`], from one value to a larger one; both of the kind that the field takes.
     ///
     /// # Errors
-    /// [`Error::Option`] for values of different kinds, an empty range, or a rate or speed that begins at 0.
+    /// [`Error::Option`] for a selector that is none, values of different kinds, an empty range, or a rate or speed that begins at 0.
     pub fn new(field: &str, from: Quantity, to: Quantity) -> Result<Parameter, Error> {
         let wrong = |found: String, expected| Error::Option { option: "--range", found, expected };
         if from.kind() != to.kind() {
@@ -36,7 +39,16 @@ impl Parameter {
         if is_inverse && from.number() <= 0.0 {
             return Err(wrong(format!("{from}..{to}"), "FROM above 0, where 0 stands for infinitely fast"));
         }
-        let mut parameter = Parameter { field: field.to_owned(), kind: from, is_inverse, from: 0.0, to: 0.0 };
+        let selector = Selector::is_meant(field).then(|| Selector::parse(field)).transpose()?;
+        if let Some(selector) = selector.as_ref().filter(|selector| selector.number(from).is_none()) {
+            let found = format!("{} of {selector}", from.kind());
+            return Err(wrong(
+                found,
+                "times of latency, overhead and gap; rates of bandwidth; factors of compute and collective",
+            ));
+        }
+        let field = selector.as_ref().map_or(field.to_owned(), Selector::to_string);
+        let mut parameter = Parameter { field, selector, kind: from, is_inverse, from: 0.0, to: 0.0 };
         let ends = [parameter.of(from), parameter.of(to)];
         (parameter.from, parameter.to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         Ok(parameter)
@@ -45,6 +57,11 @@ impl Parameter {
     /// The field, as `--set` names it.
     pub fn field(&self) -> &str {
         &self.field
+    }
+
+    /// The costs that are meant, if they are no field of the network.
+    pub fn selector(&self) -> Option<&Selector> {
+        self.selector.as_ref()
     }
 
     /// The smallest and the largest value.

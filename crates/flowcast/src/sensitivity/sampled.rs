@@ -12,6 +12,9 @@ const STEPS: usize = 16;
 /// How often a step is halved at most.
 const HALVINGS: usize = 3;
 
+/// The shortest step, as a part of the range.
+pub(super) const SMALLEST: f64 = 1.0 / (STEPS << HALVINGS) as f64;
+
 /// A step is halved where the makespan in its middle is off the line between its ends by more than this part.
 const BEND: f64 = 1e-3;
 

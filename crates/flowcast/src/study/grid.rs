@@ -1,7 +1,7 @@
 //! What a study varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
 
 use flowcast_model::network::{Network, NetworkError};
-use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+use flowcast_model::quantity::Quantity;
 use thiserror::Error;
 
 /// More combinations than this are a slip of the pen.
@@ -79,17 +79,6 @@ struct Value {
     set: String,
 }
 
-/// What kind of quantity a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Time,
-    Rate,
-    TimePerByte,
-    Bytes,
-    Number,
-    Text,
-}
-
 impl Axis {
     /// `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
     fn parse(text: &str) -> Result<Axis, GridError> {
@@ -98,12 +87,12 @@ impl Axis {
             return Err(GridError::of("", format!("`{text}`"), expected));
         };
         let key = full_name(key.trim());
-        let (kind, found) = match values.split_once("..") {
+        let (suffix, found) = match values.split_once("..") {
             Some((from, rest)) => range(from, rest),
             None => list(values),
         }
         .map_err(|(found, expected)| GridError::of(text, found, expected))?;
-        let column = format!("{key}{}", kind.suffix());
+        let column = format!("{key}{suffix}");
         Ok(Axis { text: format!("{key}={}", values.trim()), key, column, varies: Varies::Field, values: found })
     }
 
@@ -139,21 +128,22 @@ impl Axis {
     }
 }
 
-fn list(values: &str) -> Result<(Kind, Vec<Value>), Fault> {
+/// The suffix of the column's name, and the values.
+type Values = (&'static str, Vec<Value>);
+
+fn list(values: &str) -> Result<Values, Fault> {
     let texts: Vec<&str> = values.split(',').map(str::trim).collect();
     if texts.iter().any(|text| text.is_empty() || text.contains('"')) {
         return Err(fault("an empty or quoted value", "values separated by commas, such as 1us,5us"));
     }
-    let read: Vec<(Kind, f64)> = texts.iter().map(|text| quantity(text)).collect();
-    let kind = read[0].0;
-    if kind == Kind::Text || read.iter().any(|(other, _)| *other != kind) {
-        let same = |text: &&str| Value { shown: (*text).to_owned(), set: (*text).to_owned() };
-        return Ok((Kind::Text, texts.iter().map(same).collect()));
-    }
-    Ok((kind, read.iter().map(|(_, value)| kind.value(*value)).collect()))
+    let read: Option<Vec<Quantity>> = texts.iter().map(|text| quantity(text)).collect();
+    Ok(match read.filter(|read| read.iter().all(|one| one.kind() == read[0].kind())) {
+        Some(read) => (suffix(read[0]), read.iter().map(|one| value(*one, one.number())).collect()),
+        None => ("", texts.iter().map(|text| Value { shown: (*text).to_owned(), set: (*text).to_owned() }).collect()),
+    })
 }
 
-fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>), Fault> {
+fn range(from: &str, rest: &str) -> Result<Values, Fault> {
     let expected = "FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
     let parts: Vec<&str> = rest.split(':').map(str::trim).collect();
     let (to, count, log) = match parts[..] {
@@ -161,11 +151,12 @@ fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>), Fault> {
         [to, count, "log"] => (to, count, true),
         _ => return Err(fault(format!("`{from}..{rest}`"), expected)),
     };
-    let ((kind, from), (other, to)) = (quantity(from.trim()), quantity(to));
-    if kind == Kind::Text || kind != other {
+    let ends = quantity(from).zip(quantity(to)).filter(|(from, to)| from.kind() == to.kind());
+    let Some((kind, to)) = ends else {
         let expected = "two quantities of the same kind, each with its unit, such as 1us..100us:20";
         return Err(fault(format!("`{rest}`"), expected));
-    }
+    };
+    let (from, to) = (kind.number(), to.number());
     let count = match count.parse::<usize>() {
         Ok(count) if (2..=MOST_SETS).contains(&count) => count,
         _ => return Err(fault(format!("the count `{count}`"), format!("a whole number from 2 to {MOST_SETS}"))),
@@ -182,7 +173,7 @@ fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>), Fault> {
         part if log => six_digits(from * (to / from).powf(part)),
         part => six_digits(from + (to - from) * part),
     };
-    Ok((kind, (0..count).map(|index| kind.value(point(index))).collect()))
+    Ok((suffix(kind), (0..count).map(|index| value(kind, point(index))).collect()))
 }
 
 fn fault(found: impl Into<String>, expected: impl Into<String>) -> Fault {
@@ -194,45 +185,31 @@ fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().expect("a number that was written as one")
 }
 
-/// Times and times per byte in nanoseconds, rates in bytes per second.
-fn quantity(text: &str) -> (Kind, f64) {
-    if let Ok(time) = Time::parse(text) {
-        (Kind::Time, time.as_nanos())
-    } else if let Ok(rate) = Rate::parse(text) {
-        (Kind::Rate, rate.as_bytes_per_second())
-    } else if let Ok(per_byte) = TimePerByte::parse(text) {
-        (Kind::TimePerByte, per_byte.as_nanos())
-    } else if let Ok(Bytes(bytes)) = Bytes::parse(text) {
-        (Kind::Bytes, bytes as f64)
-    } else {
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => (Kind::Number, number),
-            _ => (Kind::Text, 0.0),
-        }
+fn quantity(text: &str) -> Option<Quantity> {
+    Quantity::parse(text).filter(|quantity| quantity.number().is_finite())
+}
+
+/// What the name of a column ends in.
+fn suffix(kind: Quantity) -> &'static str {
+    match kind {
+        Quantity::Time(_) => "_s",
+        Quantity::Rate(_) => "_bytes_per_s",
+        Quantity::TimePerByte(_) => "_s_per_byte",
+        Quantity::Size(_) => "_bytes",
+        Quantity::Number(_) => "",
     }
 }
 
-impl Kind {
-    fn suffix(self) -> &'static str {
-        match self {
-            Kind::Time => "_s",
-            Kind::Rate => "_bytes_per_s",
-            Kind::TimePerByte => "_s_per_byte",
-            Kind::Bytes => "_bytes",
-            Kind::Number | Kind::Text => "",
-        }
-    }
-
-    fn value(self, value: f64) -> Value {
-        let (shown, unit) = match self {
-            Kind::Time => (value / 1e9, "s"),
-            Kind::Rate => (value, "B/s"),
-            Kind::TimePerByte => (value / 1e9, "s/B"),
-            Kind::Bytes => (value.round(), "B"),
-            Kind::Number | Kind::Text => (value, ""),
-        };
-        Value { shown: shown.to_string(), set: format!("{shown}{unit}") }
-    }
+/// A number as [`Quantity::number`] counts it, in base units.
+fn value(kind: Quantity, number: f64) -> Value {
+    let (shown, unit) = match kind {
+        Quantity::Time(_) => (number / 1e9, "s"),
+        Quantity::Rate(_) => (number, "B/s"),
+        Quantity::TimePerByte(_) => (number / 1e9, "s/B"),
+        Quantity::Size(_) => (number.round(), "B"),
+        Quantity::Number(_) => (number, ""),
+    };
+    Value { shown: shown.to_string(), set: format!("{shown}{unit}") }
 }
 
 /// All combinations: the last field changes from one set to the next.

@@ -81,6 +81,7 @@ impl Study {
         options: Vec<Options>,
         names: Names<'_>,
     ) -> Result<Study, StudyError> {
+        let trace = &*trace.unfolded().map_err(Error::from)?;
         let Trace::Program(program) = trace else { return Err(StudyError::Schedule(trace.name().to_owned())) };
         let mut description = describe(trace, &networks, &grid, names);
         let (network, first) = (&networks[0], &options[0]);

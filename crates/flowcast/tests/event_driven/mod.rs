@@ -16,10 +16,19 @@ use crate::random_programs::{Mode, Numbers, Record, Records};
 /// # Panics
 /// If the ranks wait for each other.
 pub(crate) fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
+    end_times_where(records, numbers, &|_, _, _| None)
+}
+
+/// When each rank ends, where messages have latencies of their own by sender, receiver and size.
+///
+/// # Panics
+/// If the ranks wait for each other.
+pub(crate) fn end_times_where(records: &Records, numbers: &Numbers, latency_of: &LatencyOf<'_>) -> Vec<f64> {
     let ranks = records.ranks.len();
     let mut world = World {
         records,
         numbers,
+        latency_of,
         events: BinaryHeap::new(),
         created: 0,
         ranks: vec![RankState::default(); ranks],
@@ -35,6 +44,9 @@ pub(crate) fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
     assert!(world.ranks.iter().all(|rank| rank.end.is_some()), "ranks wait for each other");
     world.ranks.iter().map(|rank| rank.end.unwrap()).collect()
 }
+
+/// The latency of a message by sender, receiver and bytes, where it is not the network's.
+pub(crate) type LatencyOf<'f> = dyn Fn(usize, usize, u64) -> Option<f64> + 'f;
 
 /// Never NaN, so it has an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,6 +142,7 @@ struct Cost {
 struct World<'a> {
     records: &'a Records,
     numbers: &'a Numbers,
+    latency_of: &'a LatencyOf<'a>,
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     created: u64,
     ranks: Vec<RankState>,
@@ -323,6 +336,7 @@ impl World<'_> {
         let Numbers { rule, latency, overhead, gap, inside_latency, .. } = *self.numbers;
         let inside = self.shares_node(from, to);
         let (latency, overhead, gap) = if inside { (inside_latency, 0.0, 0.0) } else { (latency, overhead, gap) };
+        let latency = (self.latency_of)(from, to, bytes).unwrap_or(latency);
         let per_byte = self.per_byte(from, to);
         let transfer = bytes as f64 * per_byte;
         let none = Cost { sender: 0.0, receiver_before: 0.0, receiver_after: 0.0, delay: 0.0, busy: 0.0, held: 0.0 };

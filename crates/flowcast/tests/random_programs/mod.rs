@@ -134,6 +134,14 @@ pub(crate) fn any_records() -> impl Strategy<Value = Records> {
         .prop_map(|(ranks, first, second, events)| Layout::new(ranks, [first, second]).records(&events))
 }
 
+/// Several programs of the same ranks and communicators.
+pub(crate) fn any_alike() -> impl Strategy<Value = Vec<Records>> {
+    let events = proptest::collection::vec(proptest::collection::vec(any_event(), 0..12), 1..4);
+    (1usize..8, 1u32..128, 1u32..128, events).prop_map(|(ranks, first, second, all)| {
+        all.iter().map(|events| Layout::new(ranks, [first, second]).records(events)).collect()
+    })
+}
+
 /// Puts events at places of the global order.
 struct Layout {
     comms: Vec<Vec<usize>>,
@@ -328,7 +336,7 @@ pub(crate) fn read_text(text: impl Into<String>) -> Result<Trace, TraceError> {
 pub(crate) fn as_program(trace: Trace) -> Program {
     match trace {
         Trace::Program(program) => program,
-        Trace::Schedule(_) => panic!("expected a program"),
+        _ => panic!("expected a program"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `flowcast doctor`: checks of this machine for what disturbs a measurement or a recording, with advice.
 
+mod clock;
 mod machine;
 mod network;
 mod program;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::exit::Finding;
 use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
+use crate::token::TokenArgs;
 use machine::Machine;
 
 /// Check this machine before a measurement or a recording
@@ -20,8 +22,14 @@ use machine::Machine;
 #[command(after_help = "Examples:
   flowcast doctor
   flowcast doctor -- mpirun -np 8 ./cg.S.x
+  flowcast doctor --peer node1:7070 --token TOKEN    # node1$ flowcast measure p2p --listen 0.0.0.0:7070
   flowcast doctor --json")]
 pub(crate) struct Doctor {
+    /// Compare this machine's clock with that of the machine where `flowcast measure p2p --listen` answers
+    #[arg(long, value_name = "ADDR", help_heading = "Where")]
+    peer: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
     #[command(flatten)]
     format: Format,
     /// The command that is to be measured or recorded: its launcher and its program are looked at, nothing is run
@@ -80,6 +88,8 @@ impl Doctor {
         let mut checks = program::checks(&machine, &self.command);
         checks.push(network::interfaces(&machine));
         checks.extend(machine::checks(&machine, program::extent(&machine, &self.command)));
+        checks.push(clock::resolution());
+        checks.extend(self.peer.iter().map(|peer| clock::of_peer(peer, &self.token)).collect::<Result<Vec<_>>>()?);
         let checked = Checked { checks };
         show(&checked, self.format)?;
         match checked.checks.iter().filter(|check| check.verdict == Verdict::Bad).count() {

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
 use flowcast::model::network::{Interval, Network};
-use flowcast::scheduler::advise::{Advice, KnownRail, Question, SizeAdvice};
+use flowcast::scheduler::advise::{KnownRail, Question, SizeAdvice};
 use flowcast::units::{Bytes, Time, TimePerByte};
 use serde::Serialize;
 
@@ -179,9 +179,4 @@ fn known_rail(network: &Network) -> KnownRail {
         ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));
     let gap_per_byte = TimePerByte::from_nanos(nanos("nic.gap_per_byte"));
     KnownRail { cost: loggp(network), error: LogGp { latency, overhead, gap, gap_per_byte } }
-}
-
-/// For the settings: a size that divides small from large messages.
-pub(super) fn threshold(advice: &Advice) -> Option<Bytes> {
-    advice.split_from.or(advice.together_from)
 }

@@ -1,5 +1,7 @@
 //! `flowcast rails bench`: the many-messages test over real rails.
 
+mod point;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -15,7 +17,6 @@ use flowcast_rails::link::RailPath;
 use serde::Serialize;
 
 use super::bench_plot;
-use super::bench_point::PointRun;
 use super::bench_results::{Plan, Point, Results};
 use super::chosen::{Chosen, SplitArgs, Subject, subjects};
 use super::count::{self, CountArgs};
@@ -28,6 +29,7 @@ use crate::output::{Format, Micros, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::tables::table;
 use crate::token::TokenArgs;
+use point::PointRun;
 
 /// Ours first, then the thesis' from the best to the worst.
 const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-overlap,latency,overlap,fixed-point,vft,\

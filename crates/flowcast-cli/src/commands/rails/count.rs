@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::live::LiveRail;
 use super::serve::unexpected;
 use crate::exit::Finding;
-use crate::output::{Format, Grouped, Shown, println_out, show};
+use crate::output::{Format, Shown, println_out, show};
 use crate::provenance;
+use crate::quantities::Grouped;
 
 /// The counting test.
 #[derive(Debug, Args)]

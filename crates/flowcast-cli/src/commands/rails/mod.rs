@@ -3,7 +3,6 @@
 mod advise;
 mod bench;
 mod bench_plot;
-mod bench_point;
 mod bench_results;
 mod chosen;
 mod compare;

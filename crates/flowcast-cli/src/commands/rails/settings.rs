@@ -7,8 +7,6 @@ use flowcast::model::loggp::LogGp;
 use flowcast::scheduler::advise::Advice;
 use flowcast::units::Bytes;
 
-use super::advise::threshold;
-
 /// What to set in one library.
 pub(super) struct Settings {
     /// The library.
@@ -33,6 +31,11 @@ pub(super) fn nearest(interfaces: &[String], costs: &[LogGp], advice: &Advice) -
         ucx(&order, interfaces, costs, from),
         libfabric(&order, interfaces, from),
     ]
+}
+
+/// For the settings: a size that divides small from large messages.
+fn threshold(advice: &Advice) -> Option<Bytes> {
+    advice.split_from.or(advice.together_from)
 }
 
 fn open_mpi(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Bytes>) -> Settings {

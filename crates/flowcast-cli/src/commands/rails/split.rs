@@ -10,7 +10,8 @@ use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use super::inputs::SHOW_MESSAGES;
-use crate::output::{Format, Grouped, Micros, Shown, println_out, show};
+use crate::output::{Format, Micros, Shown, println_out, show};
+use crate::quantities::Grouped;
 use crate::tables::{Most, cells, table};
 
 /// Divides each message at its arrival and prints its pieces.

@@ -19,7 +19,7 @@ use flowcast::{Contention, Options, no_margin};
 
 use self::output::Output;
 use super::predict::probability;
-use super::predict_trace::parse_mapping;
+use super::predict::trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::files::{self, declare, read_own_text, read_text, write_whole};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
@@ -156,10 +156,10 @@ impl Sweep {
             all.push(options);
         }
         let trace = open_trace(input)?;
-        match &trace {
-            Trace::Program(program) => print_notes(program),
-            Trace::Schedule(_) => return Err(StudyError::Schedule(input.display().to_string()).into()),
+        if let Trace::Schedule(_) = &trace {
+            return Err(StudyError::Schedule(input.display().to_string()).into());
         }
+        print_notes(&trace.ignored());
         let file_name = input.file_name().map(|name| name.to_string_lossy());
         let names = Names { trace: file_name.as_deref(), mappings: &self.mapping };
         let study = Study::new(&trace, networks, grid, all, names)?;

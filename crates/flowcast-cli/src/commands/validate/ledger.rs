@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::ledger::{Accuracy, Judged, record, written_into};
+use flowcast::model::ledger::{Accuracy, Judged, record};
 use flowcast::model::network::Network;
-use flowcast::model::sharing::model::{Model, transient_windows};
+use flowcast::model::network_file::with_ledger;
+use flowcast::model::sharing::model::Model;
+use flowcast::model::sharing::rates::transient_windows;
 use flowcast::report::validation::Validation;
 use flowcast::report::validation::app::{AppValidation, Quantity, Row};
 
@@ -36,7 +38,7 @@ impl LedgerArgs {
         for entry in entries {
             record(&mut known.accuracy, entry)?;
         }
-        rewrite_text(path, &written_into(&text, &known.accuracy).with_context(place)?)
+        rewrite_text(path, &with_ledger(&text, &known.accuracy).with_context(place)?)
     }
 
     /// Checks that there will be a place to write to, before anything is measured.

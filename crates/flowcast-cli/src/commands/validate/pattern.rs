@@ -16,10 +16,11 @@ use super::ledger::{self, LedgerArgs};
 use super::patterns::{Draw, Ends, Named, Set};
 use super::results;
 use super::tolerance::{Tolerance, judge};
+use crate::answers::write_page;
 use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::network_args;
-use crate::output::{show, write_page};
+use crate::output::show;
 use crate::provenance;
 use crate::repeating::{Carrying, Going, Over, Repeating};
 
@@ -124,7 +125,7 @@ impl ValidatePattern {
         };
         let errors = validation.errors()?;
         let document = results::Document::new(&validation, &errors, &finished)?;
-        write_page(&self.output, &html(&validation, &errors), &document)?;
+        write_page(&self.output, &html(&validation, &errors), &crate::output::document(&document)?)?;
         show(&document, self.going.format)?;
         self.ledger.keep(&given, ledger::of_patterns(&validation, &network, header.over())?)?;
         judge(&tolerances, |tolerance| {

@@ -13,7 +13,7 @@ use flowcast::units::{Bytes, Node};
 use flowcast_lab::LabSpec;
 
 use crate::commands::mapping::on_equal_nodes;
-use crate::commands::predict_trace::parse_mapping;
+use crate::commands::predict::trace::parse_mapping;
 use crate::files::read_bytes;
 
 /// The set that was asked for.

@@ -37,15 +37,15 @@ pub enum NodeOf {
 /// Ranks that wait for orders, one for each node.
 #[derive(Debug)]
 pub struct Hosts {
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     origin: Instant,
 }
 
 #[derive(Debug)]
-struct Link {
+pub(super) struct Link {
     rank: u32,
     host: String,
-    address: String,
+    pub address: String,
     orders: TcpStream,
     replies: BufReader<TcpStream>,
 }
@@ -196,7 +196,7 @@ impl Link {
         }
     }
 
-    fn notify(&mut self, order: &Order) -> io::Result<()> {
+    pub(super) fn notify(&mut self, order: &Order) -> io::Result<()> {
         self.orders.write_all(format!("{order}\n").as_bytes())
     }
 
@@ -210,14 +210,14 @@ impl Link {
             .ok_or_else(|| io::Error::other(format!("found `{}`, expected a rank's answer", line.trim())))
     }
 
-    fn answer_or_failure(&mut self) -> io::Result<Reply> {
+    pub(super) fn answer_or_failure(&mut self) -> io::Result<Reply> {
         match self.answer()? {
             failed @ Reply::Failed(_) => Err(self.unexpected(&failed)),
             other => Ok(other),
         }
     }
 
-    fn unexpected(&self, reply: &Reply) -> io::Error {
+    pub(super) fn unexpected(&self, reply: &Reply) -> io::Error {
         io::Error::other(format!("rank {} on {}: {reply}", self.rank, self.host))
     }
 
@@ -247,6 +247,7 @@ fn refused(source: io::Error) -> LabError {
 mod tests {
     use super::super::rank::{Introduction, serve};
     use super::*;
+    use flowcast_net::clocks::{ClockPlan, Learned};
     use flowcast_net::tcp::introduce;
     use flowcast_units::Bytes;
 
@@ -254,11 +255,16 @@ mod tests {
 
     /// Ranks as threads, which meet the driver over loopback.
     fn with_ranks(ranks: u32, nodes: NodeOf, then: impl FnOnce(Hosts)) {
+        with_ranks_by((ranks, |rank| rank % 2 == 1), nodes, then);
+    }
+
+    /// The same; who is reached by an address and not by a name is said by `has_via`.
+    fn with_ranks_by((ranks, has_via): (u32, fn(u32) -> bool), nodes: NodeOf, then: impl FnOnce(Hosts)) {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = door.local_addr().unwrap();
         thread::scope(|scope| {
             for rank in 0..ranks {
-                let via = (rank % 2 == 1).then_some(address.ip());
+                let via = has_via(rank).then_some(address.ip());
                 let own = Introduction { rank, size: ranks, host: format!("here{}", rank / 2), via, token: SECRET };
                 scope.spawn(move || serve(&TcpStream::connect(address).unwrap(), &own).unwrap());
             }
@@ -284,6 +290,21 @@ mod tests {
                 for (carried, flow) in carried.iter().zip(steps.iter().flatten()) {
                     assert!(carried.start >= flow.start && carried.end > carried.start, "{carried:?}");
                 }
+            }
+        });
+    }
+
+    #[test]
+    fn ranks_of_one_machine_have_one_clock_but_for_when_they_began() {
+        with_ranks_by((3, |_| true), NodeOf::Rank, |mut hosts| {
+            let plan = ClockPlan { bursts: 4, exchanges: 20, span: Time::from_micros(50_000.0) };
+            let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
+            assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
+            for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
+                // They began within the time in which they gathered.
+                assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");
+                let bound = learned.asymmetry + deviation.known_to + learned.deviation * 8.0;
+                assert!(deviation.at_once.as_nanos().abs() <= bound.as_nanos() + 1e5, "{deviation:?} {bound}");
             }
         });
     }

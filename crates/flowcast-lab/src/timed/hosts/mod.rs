@@ -7,6 +7,9 @@
 //! < clock                                   > clock 52340123          nanoseconds since the rank began
 //! < open send 0 node9:40777 4000000 0 take 1 2000000 0                > opened
 //! < carry 71340123 0 1                      > carried send 0 1200 take 1 340012345
+//! < guide 0 0 0                             > guided                  tells one rank the time
+//! < learn node0:40321 20 50 1000000000      > learned ...             asks there, in 20 bursts of 50 within a second
+//! < look node0:40321 200                    > looked ...
 //! ```
 //!
 //! `open` names the flows of the pattern that leave or enter the rank: number, peer, bytes, start in nanoseconds. Each
@@ -15,6 +18,7 @@
 //! much a clock is ahead of the driver's is found before each repetition: of twelve exchanges that with the shortest
 //! round trip counts, and its middle is the moment at which the other clock was read.
 
+mod clocks;
 mod driver;
 mod orders;
 mod rank;

@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowcast_net::tcp::{Entrance, TOKEN, introduce};
+use flowcast_net::clocks::{ClockError, Clocked, guide, learn, look};
+use flowcast_net::tcp::{Entrance, TOKEN, TcpTransport, Waiting, introduce};
+use flowcast_units::ClockLine;
 
 use super::orders::{Leg, Order, Reply};
 use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};
@@ -81,6 +83,9 @@ impl Rank<'_> {
             Order::Clock => Ok(Reply::Clock(self.origin.elapsed())),
             Order::Open(legs) => self.open(&legs).map(|()| Reply::Opened),
             Order::Carry(zero, flows) => self.carry(self.origin + zero, &flows),
+            Order::Guide(line) => self.guide(&line).map(|()| Reply::Guided),
+            Order::Learn(address, plan) => self.ask(&address, |clock| learn(clock, &plan)).map(Reply::Learned),
+            Order::Look(address, exchanges) => self.ask(&address, |clock| look(clock, exchanges)).map(Reply::Looked),
         }
     }
 
@@ -105,17 +110,53 @@ impl Rank<'_> {
         Ok(())
     }
 
+    /// Tells the next who connects the time.
+    fn guide(&self, line: &ClockLine) -> io::Result<()> {
+        let mut entrance = Entrance::new(&self.door, self.token)?;
+        let until = Instant::now() + PATIENCE;
+        let stream = loop {
+            match entrance.entered().into_iter().next() {
+                Some(stream) => break stream,
+                None if Instant::now() > until => return Err(missing(1)),
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        guide(&mut self.clocked(stream)?, line).map_err(io::Error::other)
+    }
+
+    /// Asks another rank for the time.
+    fn ask<T>(
+        &self,
+        address: &str,
+        how: impl FnOnce(&mut Clocked<TcpTransport>) -> Result<T, ClockError>,
+    ) -> io::Result<T> {
+        how(&mut self.clocked(self.reach(address)?)?).map_err(io::Error::other)
+    }
+
+    /// A connection with this rank's clock. Both ends sleep while they wait: an end that polls is quicker than one that has to be
+    /// woken, which is asymmetry, and on a busy host it takes the processor from the other.
+    fn clocked(&self, stream: TcpStream) -> io::Result<Clocked<TcpTransport>> {
+        stream.set_nonblocking(false)?;
+        let transport = TcpTransport::over(stream, Waiting::Sleep).map_err(io::Error::other)?;
+        Ok(Clocked::new(transport, self.origin, ClockLine::default()))
+    }
+
     fn connect(&self, leg: &Leg) -> io::Result<TcpStream> {
-        let to = leg.to.as_deref().unwrap_or_default();
+        let mut stream = self.reach(leg.to.as_deref().unwrap_or_default())?;
+        stream.write_all(&leg.flow.to_le_bytes())?;
+        Ok(stream)
+    }
+
+    /// Another rank's door.
+    fn reach(&self, to: &str) -> io::Result<TcpStream> {
         // A machine need not know its own name.
         let to = match to.rsplit_once(':') {
             Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
             _ => to.to_owned(),
         };
         let failed = |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
-        let mut stream = TcpStream::connect(&to).map_err(failed)?;
+        let stream = TcpStream::connect(&to).map_err(failed)?;
         introduce(&stream, &self.token)?;
-        stream.write_all(&leg.flow.to_le_bytes())?;
         Ok(stream)
     }
 
@@ -159,10 +200,13 @@ fn accept<'a>((door, token): (&TcpListener, [u8; TOKEN]), legs: &[&'a Leg]) -> i
             come.extend(missing.remove(&u32::from_le_bytes(flow)).map(|leg| (leg, stream)));
         }
         if Instant::now() > until {
-            let problem = format!("{} connections did not come", missing.len());
-            return Err(io::Error::new(io::ErrorKind::TimedOut, problem));
+            return Err(self::missing(missing.len()));
         }
         thread::sleep(Duration::from_millis(1));
     }
     Ok(come)
+}
+
+fn missing(connections: usize) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("{connections} connections did not come"))
 }

@@ -185,7 +185,7 @@ impl Plan<'_> {
     /// One run; the recording stays in the folder.
     fn run(&self, place: &Place, recorder: &Path, folder: &Path) -> Result<RunTimes> {
         let idle_sleep = self.idle_sleep;
-        let loading = Loading { recorder, folder, buffer: Bytes(1 << 20), budget: None, idle_sleep };
+        let loading = Loading { recorder, folder, buffer: Bytes(1 << 20), budget: None, idle_sleep, clocks: false };
         let status = loading.run(self.command, |program| {
             let mut command = place.command(program)?;
             // The standard output is the report's.

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Measures all that docs/evidence/performance.md says, in one go, and writes the page.
+
+    python3 benches/performance.py [--rounds N] [--command target/release/flowcast] [-o docs/evidence/performance.md]
+
+Every row is measured once in each round, so that what else the machine does meets all rows alike; a row is the median of
+its rounds with the least and the greatest. SimGrid is measured where `smpirun` is installed, and else named as skipped.
+"""
+
+import argparse, datetime, json, os, pathlib, platform, resource, shutil, statistics, subprocess, sys, tempfile
+import textwrap, time
+
+LOGGOPS = "2000,500,700,1,65536"
+# Iterations of about a million messages, or of 100,000 where a second would not do.
+ITERATIONS = {
+    "halo": {64: 3907, 1024: 245, 16384: 16},
+    "chain": {64: 15625, 1024: 977, 16384: 62},
+    "dissemination": {64: 2605, 1024: 98, 16384: 5},
+    "alltoall": {64: 248, 1024: 1},
+}
+LINKS = """schema = "flowcast/network/2"
+name = "links"
+[point_to_point]
+rule = "dimemas"
+[nic]
+latency = "4us"
+bandwidth = "100MB/s"
+[[machine.nodes]]
+count = {ranks}
+in_links = 1
+out_links = 1
+"""
+FLOWS = {
+    "16 flows between pairs of nodes of their own": [(2 * i, 2 * i + 1) for i in range(16)],
+    "16 flows into one node": [(i, 0) for i in range(1, 17)],
+    "30 flows in a chain": [(i, i + 1) for i in range(30)],
+    "16 flows in a ring": [(i, (i + 1) % 16) for i in range(16)],
+    "30 flows, each of six nodes to each other": [(i, j) for i in range(6) for j in range(6) if i != j],
+}
+
+
+class Bench:
+    """Files in a folder of their own, and the rows to be measured."""
+
+    def __init__(self, command, folder):
+        self.command, self.folder, self.questions = command, folder, []
+
+    def make(self, *arguments):
+        subprocess.run([self.command, *map(str, arguments)], check=True, cwd=self.folder, stdout=subprocess.DEVNULL)
+
+    def program(self, kind, ranks, form, iterations=None):
+        """The name, without ending, of a generated program, which is there as text and compiled."""
+        name = f"{kind}{ranks}-{form}-{iterations or 'all'}"
+        if not (self.folder / f"{name}.fct").exists():
+            count = iterations or ITERATIONS[kind][ranks]
+            self.make("generate", kind, "--ranks", ranks, "--iterations", count, "--format", form, "-o", f"{name}.{form}")
+            self.make("compile", f"{name}.{form}", "-o", f"{name}.fct")
+        return name
+
+    def question(self, title, text, head, rows):
+        self.questions.append((title, text, head, rows))
+
+    def rate(self, *arguments, per="messages_per_s"):
+        def measure():
+            out = subprocess.run([self.command, "bench", *map(str, arguments), "--runs", "1", "--json"],
+                                 check=True, cwd=self.folder, capture_output=True, text=True).stdout
+            return json.loads(out)[per] / 1e6
+        return measure
+
+    def seconds(self, *command):
+        """Processor time, the kernel's included."""
+        def measure():
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([str(part) for part in command], check=True, cwd=self.folder, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return measure
+
+    def memory(self, *arguments):
+        """GiB that are resident at most."""
+        def measure():
+            child = subprocess.Popen([self.command, *map(str, arguments)], cwd=self.folder,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            if child.returncode:
+                sys.exit(f"{arguments}: exit code {child.returncode}")
+            return usage.ru_maxrss / 2**20
+        return measure
+
+
+def replays(bench):
+    def sizes(kinds, ranks, cell):
+        return [(kind, [cell(kind, count) if count in ITERATIONS[kind] else None for count in ranks]) for kind in kinds]
+
+    free = lambda kind, ranks: bench.rate("replay", bench.program(kind, ranks, "dim") + ".fct", "--network", "gige-tcp")
+    bench.question("How fast is a program whose messages do not disturb each other?",
+                   "`flowcast bench replay PROGRAM.fct --network gige-tcp`: million messages a second, simulation alone.",
+                   ["", "64 ranks", "1,024 ranks"], sizes(["halo", "chain", "alltoall"], [64, 1024], free))
+    text = lambda kind, ranks: bench.rate("replay", bench.program(kind, ranks, "dim") + ".dim", "--network", "gige-tcp",
+                                          "--with-load")
+    bench.question("And from the text of its trace?", "The same of `PROGRAM.dim` with `--with-load`.",
+                   ["", "64 ranks", "1,024 ranks"], sizes(["halo", "chain", "alltoall"], [64, 1024], text))
+
+    def limits(kind, ranks):
+        file = bench.folder / f"links{ranks}.toml"
+        file.write_text(LINKS.format(ranks=ranks))
+        return bench.rate("replay", bench.program(kind, ranks, "dim") + ".fct", "--network", file)
+    kinds, ranks = ["chain", "halo", "dissemination"], [64, 1024, 16384]
+    bench.question("With one in and one out link a node, by Dimemas' rules?",
+                   "`--network` with rule `dimemas` and a node with `in_links = 1` and `out_links = 1` for each rank.",
+                   ["", "64 ranks", "1,024 ranks", "16,384 ranks"], sizes(kinds, ranks, limits))
+    goal = lambda kind, ranks: bench.rate("replay", bench.program(kind, ranks, "goal") + ".fct", "--goal-params", LOGGOPS)
+    bench.question("A GOAL schedule under LogGOPS?", f"`flowcast bench replay SCHEDULE.fct --goal-params {LOGGOPS}`.",
+                   ["", "64 ranks", "1,024 ranks", "16,384 ranks"], sizes(kinds, ranks, goal))
+    shared = lambda model, count, iterations: bench.rate(
+        "replay", bench.program("halo", count, "dim", iterations) + ".fct", "--network", "gige-tcp", "--model", model)
+    bench.question("A program whose messages share the network?",
+                   "Halos of 51,200 messages on 64 ranks and 49,152 on 1,024, `--network gige-tcp --model MODEL`.",
+                   ["", "64 ranks", "1,024 ranks"],
+                   [(model, [shared(model, 64, 200), shared(model, 1024, 12)]) for model in ("fair", "closed-loop")])
+
+
+def patterns(bench):
+    rows = []
+    for name, ends in FLOWS.items():
+        file = name.split(",")[0].replace(" ", "-") + f"{len(rows)}.pattern"
+        sizes = [400 + place * 7919 % 1200 for place in range(len(ends))]
+        lines = [f"{src} -> {dst} {size}MB\n" for (src, dst), size in zip(ends, sizes)]
+        (bench.folder / file).write_text("".join(lines))
+        packet = ["packet", file, "--network", "gige-lam"]
+        rows.append((name, [bench.rate(*packet, "--each-packet", per="packet_hops_per_s"),
+                            bench.rate(*packet, per="packet_hops_per_s")]))
+    bench.question("Long flows packet by packet?",
+                   "`flowcast bench packet PATTERN --network gige-lam`, flows of 400 to 1,600 MB: million packet-hops a "
+                   "second, each packet carried (`--each-packet`) and whole periods of steady states passed over.",
+                   ["", "each packet", "periods passed over"], rows)
+    network = ["--network", "gige-tcp", "--set", "nic.bandwidth=125MB/s", "--set", "nic.latency=0us", "--json"]
+    bench.make("generate", "stream", "--ranks", 1024, "--flows", 10000, "--load", 0.3, "-o", "stream.pattern")
+    bench.question("A stream of 10,000 flows among 1,024 nodes?",
+                   "Seconds of processor time of `flowcast predict stream.pattern --json`, load 0.3.", ["", "seconds"],
+                   [(model, [bench.seconds(bench.command, "predict", "stream.pattern", "--model", model, *network)])
+                    for model in ("fair", "closed-loop")])
+
+
+def outputs(bench):
+    halo = bench.program("halo", 64, "dim")
+    predict = ["predict", f"{halo}.fct", "--network", "gige-tcp", "--model", "independent"]
+    files = {"no file": [], "`--messages` as CSV": ["--messages", "m.csv"], "`--paraver`": ["--paraver", "p.prv"],
+             "`--report`": ["--report", "r.html"]}
+    bench.question("A million messages with a file of them?",
+                   "`flowcast predict halo.fct --network gige-tcp --model independent`: processor time, the kernel's "
+                   "included, and the most memory that is resident.", ["", "seconds", "GiB"],
+                   [(name, [bench.seconds(bench.command, *predict, *more), bench.memory(*predict, *more)])
+                    for name, more in files.items()])
+
+
+def peers(bench):
+    if not shutil.which("smpirun"):
+        return ["SimGrid (no `smpirun`)"]
+    halo = bench.program("halo", 64, "dim", 200)
+    bench.make("convert", f"{halo}.dim", "--to", "ti", "-o", "halo-ti")
+    (bench.folder / "hosts").write_text("".join(f"node-{rank}.simgrid.org\n" for rank in range(64)))
+    (bench.folder / "platform.xml").write_text(
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        '<cluster id="c" prefix="node-" suffix=".simgrid.org" radical="0-63" speed="1Gf" bw="125MBps" lat="30us"/></platform>')
+    theirs = ["smpirun", "-np", "64", "-hostfile", "hosts", "-platform", "platform.xml", "-replay", "halo-ti/trace.txt",
+              "--log=replay.thresh:critical"]
+    ours = [bench.command, "predict", f"{halo}.dim", "--network", "gige-tcp", "--model", "fair"]
+    bench.question("Beside SimGrid?", "Seconds of processor time for a halo of 51,200 messages on 64 ranks, from the text.",
+                   ["", "seconds"], [("SimGrid `smpirun -replay`", [bench.seconds(*theirs)]),
+                                     ("Flowcast, `fair`", [bench.seconds(*ours)])])
+    return []
+
+
+def measured(bench, rounds):
+    """By question, row and column the values of all rounds; rounds go over everything."""
+    values = {}
+    for turn in range(rounds):
+        for question, (title, _, _, rows) in enumerate(bench.questions):
+            print(f"round {turn + 1} of {rounds}: {title}", file=sys.stderr)
+            for row, (_, cells) in enumerate(rows):
+                for column, measure in enumerate(cells):
+                    if measure:
+                        values.setdefault((question, row, column), []).append(measure())
+    return values
+
+
+def digits(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def page(bench, values, skipped, setting):
+    lines = ["# Performance", "", wrapped(setting), ""]
+    for question, (title, text, head, rows) in enumerate(bench.questions):
+        lines += [f"## {title}", "", wrapped(text), "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+        for row, (name, cells) in enumerate(rows):
+            def cell(column):
+                all_rounds = values.get((question, row, column))
+                if not all_rounds:
+                    return "-"
+                middle, least, most = statistics.median(all_rounds), min(all_rounds), max(all_rounds)
+                return f"{digits(middle)} ({digits(least)} to {digits(most)})"
+            lines.append(f"| {name} | {' | '.join(cell(column) for column in range(len(cells)))} |")
+        lines.append("")
+    if skipped:
+        lines += [f"Skipped: {', '.join(skipped)}.", ""]
+    lines += [wrapped("What a message costs in instructions, whatever the machine does: [counts](counts.md). The packet model "
+                      "in detail: [its speed](packet-speed.md).")]
+    return "\n".join(lines) + "\n"
+
+
+def wrapped(text):
+    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
+
+
+def processor():
+    names = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    return f"{os.cpu_count()} cores of {names[0] if names else platform.machine()}"
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--command", default="target/release/flowcast")
+    arguments.add_argument("-o", "--output", type=pathlib.Path)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(str(pathlib.Path(given.command).resolve()), pathlib.Path(folder))
+        for add in (replays, patterns, outputs):
+            add(bench)
+        skipped = peers(bench)
+        begin, loads = time.time(), [os.getloadavg()[0]]
+        values = measured(bench, given.rounds)
+        loads.append(os.getloadavg()[0])
+    version = subprocess.run([given.command, "--version"], capture_output=True, text=True).stdout.strip()
+    setting = (f"`python3 benches/performance.py --rounds {given.rounds} -o docs/evidence/performance.md` wrote this page on "
+               f"{datetime.date.today()}, in {(time.time() - begin) / 60:.0f} min.\n{version}, release build, on {processor()}, "
+               f"{platform.system()} {platform.release().split('-')[0]}.\nA cell is the median of {given.rounds} rounds over "
+               f"all rows, with the least and the greatest. Other work went on: the load was\n{loads[0]:.1f} at the beginning "
+               f"and {loads[1]:.1f} at the end, which divides speeds by about the load over the cores.")
+    text = page(bench, values, skipped, setting)
+    given.output.write_text(text) if given.output else print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+//! This machine's clock, and another one's beside it.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use flowcast::units::{Rounded, Time};
+use flowcast_net::clocks::{ClockError, ClockPlan, Learned, greet_clock, learn, wall_clock};
+use flowcast_net::tcp::{TcpTransport, Waiting};
+use flowcast_net::transport::Transport;
+
+use super::Check;
+use crate::commands::measure::{explained, token_for};
+use crate::token::TokenArgs;
+
+/// Daemons correct a clock by no more than 500 ppm; quartz drifts by less than 100.
+const MOST_DRIFT: f64 = 5e-4;
+/// Wall clocks that differ by more make logs of two machines useless.
+const MOST_APART: f64 = 1.0;
+
+/// The least step of the clock that is seen, and what a look at it costs.
+pub(super) fn resolution() -> Check {
+    const LOOKS: u32 = 10_000;
+    let begin = Instant::now();
+    let (mut last, mut least) = (begin, u128::MAX);
+    for _ in 0..LOOKS {
+        let now = Instant::now();
+        let step = (now - last).as_nanos();
+        least = if step > 0 { least.min(step) } else { least };
+        last = now;
+    }
+    let look = Time::from_nanos((last - begin).as_nanos() as f64 / f64::from(LOOKS));
+    let found = format!("steps of {least} ns seen, {} for a look", Rounded(look));
+    if least <= 1000 {
+        return Check::good("clock resolution", found);
+    }
+    Check::bad("clock resolution", found, "times of single messages are too short for this clock: see the clock source")
+}
+
+/// The clock of the machine where `flowcast measure p2p --listen` answers.
+pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
+    let token = token_for(address, token)?;
+    let mut transport = TcpTransport::introduced(address, token.bytes(), Waiting::Sleep)
+        .map_err(|error| explained(ClockError::from(error).into()))?;
+    let mut ask = || -> Result<Learned, ClockError> {
+        greet_clock(&mut transport)?;
+        learn(&mut transport, &ClockPlan::default())
+    };
+    let learned = ask().map_err(|error| explained(error.into()))?;
+    Ok(beside(&learned, (learned.line.offset - wall_clock(transport.now()).offset).as_seconds()))
+}
+
+/// Wall clocks are compared up to whole days.
+fn beside(learned: &Learned, ahead: f64) -> Check {
+    const NAME: &str = "clock of the peer";
+    const DAY: f64 = 86_400.0;
+    let ahead = (ahead + DAY / 2.0).rem_euclid(DAY) - DAY / 2.0;
+    let found = format!(
+        "{} {}, known to {}; gains {:.3} ppm, known to {:.3}",
+        Rounded(Time::from_seconds(ahead.abs())),
+        if ahead < 0.0 { "behind" } else { "ahead" },
+        Rounded(learned.asymmetry + learned.deviation),
+        learned.line.drift * 1e6,
+        learned.drift_deviation * 1e6
+    );
+    if learned.line.drift.abs() > MOST_DRIFT || ahead.abs() > MOST_APART {
+        let advice = "the clocks are apart, or one is being set: let a daemon such as chrony keep both";
+        return Check::bad(NAME, found, advice);
+    }
+    Check::good(NAME, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn clocks_that_are_apart_or_run_away_are_a_problem() {
+        let drifting = |drift: f64| {
+            let mut learned = Learned::itself();
+            learned.line.drift = drift;
+            learned
+        };
+        let verdict = |drift: f64, ahead: f64| beside(&drifting(drift), ahead).verdict;
+        assert_eq!(verdict(5e-5, -0.01), Verdict::Good);
+        // One has passed midnight.
+        assert_eq!(verdict(0.0, 86_399.99), Verdict::Good);
+        assert_eq!(verdict(0.0, 2.0), Verdict::Bad);
+        assert_eq!(verdict(-6e-4, 0.0), Verdict::Bad);
+        assert!(beside(&drifting(1e-6), -0.25).found.starts_with("250.0 ms behind"));
+    }
+}

@@ -1,0 +1,88 @@
+//! `flowcast explain gradient`, `explain slack`: what the events of one replay say.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use flowcast::model::network::Network;
+use flowcast::trace::Trace;
+use flowcast::why::{Answer, gradient, slack};
+use flowcast::{Error, Options};
+
+use crate::answers::give_answer;
+use crate::files::{Output, declare};
+use crate::network_args::NetworkArgs;
+use crate::output::Format;
+use crate::progress::Progress;
+use crate::replay_args::ReplayArgs;
+use crate::tables::{Most, USUAL_ROWS};
+use crate::trace_args::{open_trace, print_notes, program_help};
+
+/// On what the predicted time depends how much, from one pass back over the events of a replay: every rank's computing, every
+/// pair's latency and time per byte, overheads, collectives; and the ten changes that would help most, each replayed
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast explain gradient lu.dim --network gige-tcp --model independent
+  flowcast explain gradient is.dim --network gige-tcp --collectives openmpi -o is.html")]
+pub(crate) struct Gradient {
+    #[command(flatten)]
+    question: Question,
+}
+
+/// How late each rank, message and computation may be without moving the end: which ranks could run slower, and how many
+/// messages could go over a slower network
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast explain slack lu.dim --network gige-tcp --model independent
+  flowcast explain slack lu.dim --network gige-tcp --json")]
+pub(crate) struct Slack {
+    #[command(flatten)]
+    question: Question,
+}
+
+impl Gradient {
+    /// Replays, goes back, and replays the changes.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(gradient)
+    }
+}
+
+impl Slack {
+    /// Replays and goes back.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(slack)
+    }
+}
+
+/// What is asked about one replay.
+#[derive(Debug, Args)]
+struct Question {
+    #[arg(help = program_help())]
+    input: PathBuf,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Rows that each table has; or all
+    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
+    show_rows: Most,
+    /// Write a self-contained page, and the JSON beside it
+    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Question {
+    fn ask(self, answer: fn(&Trace, &Network, &Options) -> Result<Answer, Error>) -> Result<()> {
+        let inputs = [self.input.as_path(), self.network.network.as_ref()];
+        declare(inputs, self.output.iter().map(|path| Output { option: "-o", path, endings: &["html"] }))?;
+        let (network, options) = (self.network.load()?, self.replay.options()?);
+        let trace = open_trace(&self.input)?;
+        print_notes(&trace.ignored());
+        let progress = Progress::without_end(format!("following {}", trace.name()));
+        let answer = answer(&trace, &network, &options)?;
+        drop(progress);
+        give_answer(&answer, self.output.as_deref(), self.format, (self.show_rows, "--show-rows"))
+    }
+}

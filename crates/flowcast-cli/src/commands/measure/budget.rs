@@ -1,0 +1,130 @@
+//! `flowcast measure p2p --budget`: round trips chosen one after the other.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use flowcast::units::{Rounded, Time};
+use flowcast_net::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
+use flowcast_net::loopback::with_loopback;
+use flowcast_net::tcp::{TcpTransport, Waiting};
+use serde::Serialize;
+
+use super::{explained, stop_text};
+use crate::files::write_text;
+use crate::output::{Format, Seconds, Shown, print_out, println_out, show};
+use crate::progress::Progress;
+use crate::provenance;
+use crate::quantities::Grouped;
+use crate::tables::table;
+
+/// Measures, writes the samples and says what they cost and tell.
+pub(super) fn run(
+    transport: Option<TcpTransport>,
+    waiting: Waiting,
+    plan: &BudgetPlan,
+    path: String,
+    output: Option<&Path>,
+    format: Format,
+) -> Result<()> {
+    let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
+    let mut observe = |batch: &Batch| {
+        progress.at_seconds(batch.elapsed.as_seconds());
+        progress.say(format!(", {} messages", batch.messages));
+        ControlFlow::Continue(())
+    };
+    let measured = match transport {
+        Some(mut transport) => measure_budgeted(&mut transport, plan, &mut observe),
+        None => with_loopback(waiting, |transport| measure_budgeted(transport, plan, &mut observe)),
+    };
+    drop(progress);
+    let mut measured = measured.map_err(explained)?;
+    let mut provenance = provenance::of_this_measurement();
+    let seed = plan.seed.to_string();
+    let precision = plan.precision.to_string();
+    provenance.extend([("path".into(), path), ("seed".into(), seed), ("precision".into(), precision)]);
+    provenance.insert("stopped".into(), stop_text(measured.stop).into());
+    measured.samples.provenance = provenance;
+    let Some(output) = output else {
+        print_out!("{}", measured.samples.to_csv());
+        return Ok(());
+    };
+    write_text(output, &measured.samples.to_csv())?;
+    show(&Summary::of(measured, plan.level), format)
+}
+
+#[derive(Serialize)]
+struct Summary {
+    messages: u32,
+    round_trips: usize,
+    bytes: u64,
+    most_in_flight_bytes: u64,
+    elapsed_s: Seconds,
+    stopped: &'static str,
+    level: f64,
+    outliers: usize,
+    parameters: Vec<Parameter>,
+    provenance: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    symbol: &'static str,
+    unit: &'static str,
+    value: f64,
+    half_width: f64,
+}
+
+impl Summary {
+    fn of(measured: Budgeted, level: f64) -> Summary {
+        let fit = measured.fit;
+        let symbols = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
+        let parameter = |fit: &flowcast::fit::bursts::BurstFit, at: usize| {
+            let (symbol, unit) = symbols[at];
+            Parameter { symbol, unit, value: fit.values()[at], half_width: fit.half_widths[at] }
+        };
+        Summary {
+            messages: measured.messages,
+            round_trips: measured.samples.len(),
+            bytes: measured.bytes.0,
+            most_in_flight_bytes: measured.most_in_flight.0,
+            elapsed_s: Seconds(measured.elapsed),
+            stopped: stop_text(measured.stop),
+            level,
+            outliers: fit.as_ref().map_or(0, |fit| fit.outliers),
+            parameters: fit.iter().flat_map(|fit| (0..4).map(|at| parameter(fit, at))).collect(),
+            provenance: measured.samples.provenance,
+        }
+    }
+}
+
+impl Shown for Summary {
+    const SCHEMA: &'static str = "flowcast/budgeted-measurement/1";
+
+    fn print(&self) {
+        let messages = Grouped(self.messages.into());
+        println_out!("{messages} messages in {} tell L, o, g and G ({}).", self.elapsed_s, self.stopped);
+        let half = format!(">± at {} %", self.level * 100.0);
+        let mut table = table(&["parameter", ">value", &half, ">of it"]);
+        for Parameter { symbol, unit, value, half_width } in &self.parameters {
+            let text = |value: f64| match *unit {
+                "ns" => Rounded(Time::from_nanos(value)).to_string(),
+                unit => format!("{value:.4} {unit}"),
+            };
+            table.add_row([
+                *symbol,
+                &text(*value),
+                &text(*half_width),
+                &format!("{:.2} %", half_width / value * 100.0),
+            ]);
+        }
+        println_out!("{table}");
+        let rate = self.bytes as f64 / self.elapsed_s.0.as_seconds() * 8e-6;
+        let (bytes, burst) = (Grouped(self.bytes), Grouped(self.most_in_flight_bytes));
+        println_out!(
+            "{bytes} bytes, {rate:.2} Mbit/s on average, at most {burst} in a burst; {} outliers.",
+            self.outliers
+        );
+    }
+}

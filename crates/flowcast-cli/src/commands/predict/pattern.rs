@@ -1,0 +1,251 @@
+//! The part of `flowcast predict` for patterns of concurrent communications.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use comfy_table::Cell;
+use flowcast::flows::concurrent::{FlowPrediction, Prediction};
+use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::model::network::Network;
+use flowcast::model::sharing::completion::Interval;
+use flowcast::packet::seeds::{LEVEL, Spread};
+use flowcast::report::{pattern_page, pattern_plot};
+use flowcast::units::Rounded;
+use flowcast::{PatternIntervals, PatternOptions, PatternPrediction, pattern_intervals, predict_steps};
+use serde_json::{Value, json};
+
+use super::Asked;
+use super::trace::{add_interval, margin};
+use crate::files::write_text;
+use crate::output::println_out;
+use crate::quantities::Grouped;
+use crate::tables::{Most, USUAL_ROWS, cells, table};
+
+/// Options for patterns.
+#[derive(Debug, Clone, Args)]
+pub(in crate::commands) struct PatternArgs {
+    /// Patterns: draw the flows over time (.svg or .html)
+    #[arg(long, value_name = "FILE", help_heading = "Patterns")]
+    pub plot: Option<PathBuf>,
+    /// Patterns: flow-cuts refuses more than two flows in one direction of a node
+    #[arg(long, help_heading = "Patterns")]
+    pub strict: bool,
+    /// Patterns, model packet: so many runs with random starts and host times; medians, and where nine of ten lie
+    #[arg(long, value_name = "N", help_heading = "Patterns", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: Option<u32>,
+    /// Patterns: flows of which the table has a row, or all
+    #[arg(long, value_name = "COUNT", help_heading = "Patterns", default_value = USUAL_ROWS)]
+    pub show_flows: Most,
+}
+
+impl PatternArgs {
+    /// Whether any of them was given.
+    pub(in crate::commands) fn is_given(&self) -> bool {
+        self.plot.is_some() || self.strict || self.seeds.is_some()
+    }
+}
+
+/// Predicts, prints and draws; a pattern without `step` lines has one step.
+pub(in crate::commands) fn run(
+    steps: &Steps,
+    network: &Network,
+    (args, options): (&PatternArgs, &PatternOptions),
+    asked: &Asked,
+) -> Result<()> {
+    let predicted = predict_steps(steps, network, options)?;
+    let intervals = step_intervals(steps, network, (options, &predicted), asked)?;
+    let last = predicted.last().expect("a pattern has a step");
+    let (model, makespan) = (last.model, last.prediction.makespan());
+    let flows = flows_text(predicted.iter().map(|step| step.prediction.flows.len()).sum());
+    if let Some(path) = &args.plot {
+        draw(path, &predicted, &format!("{flows} on {}, {}", network.name, model.name()))?;
+    }
+    if asked.json {
+        let mut document = document(&predicted, network, (args, asked.explain));
+        if args.seeds.is_none() {
+            add_interval(&mut document, intervals.as_ref().map(|intervals| &intervals.makespan));
+        }
+        for (index, interval) in intervals.iter().flat_map(|intervals| &intervals.flows).enumerate() {
+            document["flows"][index]["interval_s"] = [interval.low.as_seconds(), interval.high.as_seconds()].into();
+        }
+        println_out!("{document}");
+        return Ok(());
+    }
+    print_flows(&predicted, args.show_flows);
+    let in_steps = if predicted.len() > 1 { format!(" in {} steps", predicted.len()) } else { String::new() };
+    let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
+    let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
+    println_out!("{flows}{in_steps} on {} ({}): the last ends at {makespan}", network.name, model.name());
+    match predicted.len() {
+        1 => println_out!("{}", margin(Some(network), interval)),
+        _ => println_out!("no margin known of patterns in several steps"),
+    }
+    if let Some(seeds) = args.seeds {
+        println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
+    }
+    if asked.explain {
+        print_intervals(&predicted, network);
+    }
+    Ok(())
+}
+
+/// The intervals of a pattern without steps, if the network knows any.
+pub(in crate::commands) fn step_intervals(
+    steps: &Steps,
+    network: &Network,
+    (options, predicted): (&PatternOptions, &[PatternPrediction]),
+    asked: &Asked,
+) -> Result<Option<PatternIntervals>> {
+    let ([flows], [predicted]) = (&steps.steps[..], predicted) else { return Ok(None) };
+    let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
+    Ok(pattern_intervals(&pattern, network, (options, predicted), &asked.interval())?)
+}
+
+fn document(predicted: &[PatternPrediction], network: &Network, (args, explain): (&PatternArgs, bool)) -> Value {
+    let last = predicted.last().expect("a pattern has a step");
+    let mut flows = Vec::new();
+    for (step, PatternPrediction { prediction, spreads, .. }) in predicted.iter().enumerate() {
+        for (index, flow) in prediction.flows.iter().enumerate() {
+            let mut entry = flow_entry(flow);
+            if predicted.len() > 1 {
+                entry["step"] = json!(step + 1);
+            }
+            if explain {
+                let intervals = prediction.intervals_of(index).iter();
+                entry["intervals"] = intervals.map(|interval| interval_entry(prediction, interval)).collect();
+            }
+            spreads.get(index).into_iter().for_each(|spread| add_spread(&mut entry, spread));
+            flows.push(entry);
+        }
+    }
+    let mut document = json!({
+        "schema": "flowcast/pattern-prediction/1",
+        "network": network.name,
+        "model": last.model.name(),
+        "makespan_s": last.prediction.makespan().as_seconds(),
+        "flows": flows,
+    });
+    if let Some(seeds) = args.seeds {
+        document["seeds"] = json!(seeds);
+        document["interval_level"] = json!(LEVEL);
+    }
+    document
+}
+
+/// Where nine of ten runs of a flow lie.
+fn add_spread(flow: &mut Value, spread: &Spread) {
+    flow["end_s_low"] = json!(spread.low.end.as_seconds());
+    flow["end_s_high"] = json!(spread.high.end.as_seconds());
+    flow["duration_s_low"] = json!(spread.low.duration.as_seconds());
+    flow["duration_s_high"] = json!(spread.high.duration.as_seconds());
+}
+
+fn flow_entry(predicted: &FlowPrediction) -> Value {
+    let flow = &predicted.flow;
+    json!({
+        "id": flow.id,
+        "src": flow.src.0,
+        "dst": flow.dst.0,
+        "bytes": flow.size.0,
+        "start_s": flow.start.as_seconds(),
+        "end_s": predicted.end.as_seconds(),
+        "duration_s": predicted.duration.as_seconds(),
+        "alone_s": predicted.alone.as_seconds(),
+        "slowdown": predicted.slowdown(),
+    })
+}
+
+fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
+    json!({
+        "from_s": interval.from.as_seconds(),
+        "to_s": interval.to.as_seconds(),
+        "share": interval.share.0,
+        "limit": prediction.reason(interval.limit),
+    })
+}
+
+fn print_flows(predicted: &[PatternPrediction], show: Most) {
+    let mut columns = vec![">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"];
+    let has_steps = predicted.len() > 1;
+    if has_steps {
+        columns.insert(0, ">step");
+    }
+    if predicted.iter().any(|step| !step.spreads.is_empty()) {
+        columns.extend([">low", ">high"]);
+    }
+    let mut table = table(&columns);
+    let flows: Vec<_> = (1..)
+        .zip(predicted)
+        .flat_map(|(number, step)| step.prediction.flows.iter().enumerate().map(move |flow| (number, step, flow)))
+        .collect();
+    for (number, step, (index, flow)) in show.of(&flows) {
+        let mut row = if has_steps { Vec::from(cells![number]) } else { Vec::new() };
+        row.extend(flow_cells(flow));
+        if let Some(spread) = step.spreads.get(*index) {
+            row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
+        }
+        table.add_row(row);
+    }
+    println_out!("{}", show.shown(&table, flows.len(), "--show-flows"));
+}
+
+fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
+    let flow = &predicted.flow;
+    Vec::from(cells![
+        flow.id,
+        flow.src,
+        flow.dst,
+        flow.size,
+        Rounded(flow.start),
+        Rounded(predicted.end),
+        Rounded(predicted.duration),
+        Rounded(predicted.alone),
+        format!("{:.3}", predicted.slowdown())
+    ])
+}
+
+fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
+    let mut table = table(&[">flow", ">from", ">until", ">share", ">rate", "why"]);
+    let lone_rate = network.nic.rate().as_bytes_per_second() / 1e6;
+    let flows = predicted.iter().flat_map(|step| {
+        let flows = step.prediction.flows.iter().enumerate();
+        flows.map(|(index, flow)| (&step.prediction, index, flow))
+    });
+    for (prediction, index, predicted) in flows {
+        for interval in prediction.intervals_of(index) {
+            table.add_row(cells![
+                predicted.flow.id,
+                Rounded(interval.from),
+                Rounded(interval.to),
+                format!("{:.3}", interval.share.0),
+                format!("{:.1} MB/s", interval.share.0 * lone_rate),
+                prediction.reason(interval.limit)
+            ]);
+        }
+    }
+    println_out!("\n{table}");
+}
+
+fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {
+    let [PatternPrediction { prediction, .. }] = predicted else {
+        bail!("--plot: found a pattern in {} steps, expected one without `step` lines", predicted.len());
+    };
+    let flows = prediction.flows.len();
+    if flows > pattern_plot::MOST_FLOWS {
+        bail!("--plot: found {}, expected at most {} flows", flows_text(flows), pattern_plot::MOST_FLOWS);
+    }
+    let drawing = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("svg") => pattern_plot::svg(prediction, title),
+        Some("html") => pattern_page::html(prediction, title),
+        _ => bail!("--plot: found {}, expected a file that ends in .svg or .html", path.display()),
+    };
+    write_text(path, &drawing)
+}
+
+fn flows_text(flows: usize) -> String {
+    match flows {
+        1 => "1 flow".into(),
+        _ => format!("{} flows", Grouped(flows as u64)),
+    }
+}

@@ -1,0 +1,100 @@
+//! One N and size of `flowcast rails bench`, visited once in each round.
+
+use anyhow::Result;
+use flowcast::model::stats::sample::median;
+use flowcast::scheduler::RailSet;
+use flowcast::scheduler::guard::{Guard, GuardRule};
+use flowcast::scheduler::split::SplitRule;
+use flowcast::units::{Bytes, Time};
+use flowcast_rails::exchange::{Exchange, exchange};
+use flowcast_rails::link::Link;
+
+use super::Bench;
+use crate::commands::rails::chosen::{Chosen, Subject};
+use crate::commands::rails::serve::unexpected;
+
+/// Blocks into which a guarded subject divides the exchanges of a visit; it decides before each.
+const BLOCKS: u32 = 4;
+/// The most exchanges of a visit.
+const LONGEST: u32 = 200;
+
+/// A point, and what is known of it between two rounds.
+pub(super) struct PointRun<'a> {
+    subjects: &'a [Subject],
+    split: SplitRule,
+    once: Exchange,
+    lasts: Time,
+    /// Exchanges of a visit, for each subject that has been visited.
+    repetitions: Vec<Option<u32>>,
+    guard: Guard,
+}
+
+impl<'a> PointRun<'a> {
+    /// Before the first round.
+    pub(super) fn new(bench: &Bench, subjects: &'a [Subject], (messages, size): (u32, Bytes)) -> PointRun<'a> {
+        PointRun {
+            subjects,
+            split: bench.split.rule(),
+            once: Exchange { messages, size, repetitions: 1 },
+            lasts: bench.point_time,
+            repetitions: vec![None; subjects.len()],
+            guard: Guard::new(RailSet::first(bench.rails.len()), GuardRule::default()),
+        }
+    }
+
+    /// Measures every subject once, and gives the median one-way times.
+    pub(super) fn visit(&mut self, link: &mut Link, round: usize) -> Result<Vec<Time>> {
+        let count = self.subjects.len();
+        let mut one_way = vec![Time::ZERO; count];
+        // Each begins a round in turn: what follows on a slow one does not always meet the same.
+        for index in (0..count).map(|place| (place + round) % count) {
+            let subject = &self.subjects[index];
+            let repetitions = match self.repetitions[index] {
+                Some(repetitions) => repetitions,
+                None => self.warm_up(link, index)?,
+            };
+            let times = self.run(link, subject, repetitions)?;
+            let micros: Vec<f64> = times.iter().map(|time| time.as_micros() / 2.0).collect();
+            one_way[index] = Time::from_micros(median(&micros)?);
+        }
+        Ok(one_way)
+    }
+
+    /// The time of two exchanges sets how many are made; a guard makes its first measurements.
+    fn warm_up(&mut self, link: &mut Link, index: usize) -> Result<u32> {
+        let subject = &self.subjects[index];
+        let course = subject.chosen.course(subject.rails, self.split);
+        let times = exchange(link, course, Exchange { repetitions: 2, ..self.once }).map_err(unexpected)?;
+        let last = times.last().copied().unwrap_or(self.lasts);
+        let repetitions = ((self.lasts.as_nanos() / last.as_nanos()) as u32).clamp(1, LONGEST);
+        self.repetitions[index] = Some(repetitions);
+        while subject.chosen == Chosen::Guarded && !self.guard.has_measured_all() {
+            self.block(link, subject, repetitions.div_ceil(BLOCKS))?;
+        }
+        Ok(repetitions)
+    }
+
+    /// A guarded subject decides before each block; the others run all in a row.
+    fn run(&mut self, link: &mut Link, subject: &Subject, repetitions: u32) -> Result<Vec<Time>> {
+        if subject.chosen != Chosen::Guarded {
+            let course = subject.chosen.course(subject.rails, self.split);
+            return exchange(link, course, Exchange { repetitions, ..self.once }).map_err(unexpected);
+        }
+        let block = repetitions.div_ceil(BLOCKS) as usize;
+        let mut times = Vec::new();
+        while times.len() < repetitions as usize {
+            let rest = block.min(repetitions as usize - times.len());
+            times.extend(self.block(link, subject, rest as u32)?);
+        }
+        Ok(times)
+    }
+
+    fn block(&mut self, link: &mut Link, subject: &Subject, repetitions: u32) -> Result<Vec<Time>> {
+        let arm = self.guard.choose();
+        let course = subject.chosen.course(arm.rails(subject.rails), self.split);
+        let times = exchange(link, course, Exchange { repetitions, ..self.once }).map_err(unexpected)?;
+        let took = times.iter().fold(Time::ZERO, |sum, time| sum + *time);
+        self.guard.observe(arm, took, Time::from_micros(f64::from(repetitions)));
+        Ok(times)
+    }
+}

@@ -1,0 +1,102 @@
+//! `flowcast sensitivity`: how the predicted time depends on a field of the network, or on some of the costs.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::model::quantity::Quantity;
+use flowcast::report::answer::AnswerTable;
+use flowcast::report::chart_page::{ChartPage, Picture};
+use flowcast::study::grid::full_name;
+use flowcast::{Parameter, sensitivity};
+
+use crate::answers::{print_answer, write_page};
+use crate::files::{Output, declare};
+use crate::network_args::NetworkArgs;
+use crate::output::Format;
+use crate::progress::Progress;
+use crate::replay_args::ReplayArgs;
+use crate::tables::{Most, USUAL_ROWS};
+use crate::trace_args::{open_trace, print_notes, trace_help};
+
+/// Say how the predicted time depends on a field of the network, or on the costs of a rank, pair, link or size: the whole curve, its slopes, and how much worse or better
+/// the field has to be to be felt; exact where messages do not disturb one another (--model independent)
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.bandwidth --range 10MB/s..10GB/s -o lu.html
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter 'compute[rank=2]' --range 0.5..2
+  flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter 'latency[pair=0-3,size>=1KiB]' --range 0us..1ms
+  flowcast sensitivity lu.dim --network gige-tcp --parameter machine.nodes.*.speed --range 0.5..4 --json")]
+pub(crate) struct Sensitivity {
+    #[arg(help = trace_help())]
+    input: PathBuf,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// The field to vary, as for --set, or latency, bandwidth, overhead, gap. Of some costs alone: latency, bandwidth,
+    /// gap_per_byte, overhead, gap, compute or collective (these two by factor), with conditions in brackets: rank=7, node=2,
+    /// pair=0-3, link=inside|between|sites, size>=64KiB, size<64KiB, collective=alltoall, function=12
+    #[arg(long, value_name = "FIELD")]
+    parameter: String,
+    /// Its values, each with its unit, such as 0us..1ms
+    #[arg(long, value_name = "FROM..TO")]
+    range: String,
+    /// Walks over the program after which the search for further pieces ends
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    most_walks: usize,
+    /// Pieces of which the table has a row; or all
+    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
+    show_pieces: Most,
+    /// Write a self-contained page with the curve, and the JSON beside it
+    #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Sensitivity {
+    /// Predicts over the range and prints.
+    pub(crate) fn run(self) -> Result<()> {
+        let inputs = [self.input.as_path(), self.network.network.as_ref()];
+        let pages = self.output.iter().map(|path| Output { option: "-o", path, endings: &["html"] });
+        declare(inputs, pages)?;
+        let network = self.network.load()?;
+        let parameter = self.parameter()?;
+        let options = self.replay.options()?;
+        let trace = open_trace(&self.input)?;
+        print_notes(&trace.ignored());
+        let progress = Progress::without_end(format!("following {}", self.parameter));
+        let found = sensitivity(&trace, &network, (parameter, self.most_walks), &options)
+            .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
+        drop(progress);
+        let answer = found.answer(&network.name);
+        if let Some(path) = &self.output {
+            let title = format!("{} over {}", trace.name(), found.parameter.field());
+            let tables: Vec<_> = answer.tables.iter().map(AnswerTable::head_and_rows).collect();
+            let page = ChartPage {
+                title: &title,
+                summary: &answer.lines,
+                tables: &tables.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+                document: &answer.document().to_string(),
+                picture: Picture::Sensitivity,
+            };
+            write_page(path, &page.to_html(), &answer.document())?;
+        }
+        print_answer(&answer, self.format, (self.show_pieces, "--show-pieces"))
+    }
+
+    fn parameter(&self) -> Result<Parameter> {
+        let expected = "expected FROM..TO, each with its unit, such as 0us..1ms";
+        let Some((from, to)) = self.range.split_once("..") else {
+            bail!("--range: found `{}`, {expected}", self.range)
+        };
+        let value = |text: &str| {
+            Quantity::parse(text.trim()).with_context(|| format!("--range: found `{}`, {expected}", self.range))
+        };
+        let name = self.parameter.trim();
+        let field = if name.contains('[') { name.to_owned() } else { full_name(name) };
+        Ok(Parameter::new(&field, value(from)?, value(to)?)?)
+    }
+}

@@ -1,0 +1,138 @@
+//! Files of scenarios: named what-ifs of one program.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use flowcast::graph::To;
+use flowcast::graph::selector::Selector;
+use flowcast::model::quantity::Quantity;
+use flowcast::units::Bytes;
+use flowcast::why::{Cost, NoiseOptions, Scenario, parse_noise};
+use flowcast::{Contention, Options};
+use serde::Deserialize;
+
+use crate::{Reader, load_network, read_collectives, read_mapping};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    scenario: Vec<Entry>,
+}
+
+/// What a scenario may say; everything but its name has the command's value if it says nothing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    network: Option<String>,
+    #[serde(default)]
+    set: BTreeMap<String, toml::Value>,
+    model: Option<String>,
+    mapping: Option<String>,
+    collectives: Option<String>,
+    rendezvous_from: Option<String>,
+    #[serde(default)]
+    slow_nodes: BTreeMap<String, f64>,
+    #[serde(default)]
+    slow_links: BTreeMap<String, f64>,
+    #[serde(default)]
+    costs: BTreeMap<String, toml::Value>,
+    #[serde(default)]
+    perfect_overlap: bool,
+    noise: Option<String>,
+}
+
+/// What scenarios have that do not say otherwise.
+pub struct ScenarioDefaults<'a> {
+    /// The network.
+    pub network: Option<&'a str>,
+    /// Fields that are set on every network.
+    pub overrides: &'a [(String, String)],
+    /// Model, mapping, collectives, rendezvous.
+    pub options: &'a Options,
+    /// How noise is drawn; its distribution is that of the scenario.
+    pub noise: &'a NoiseOptions,
+}
+
+/// The scenarios of a TOML file, in its order.
+///
+/// # Errors
+/// The file cannot be read or has another form; a network, mapping or selector in it that is none. The message names the file
+/// and the scenario.
+pub fn read_scenarios(path: &Path, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Reader) -> Result<Vec<Scenario>> {
+    let name = path.display().to_string();
+    let bytes = reader.bytes(path).with_context(|| name.clone())?;
+    let text =
+        std::str::from_utf8((*bytes).as_ref()).with_context(|| format!("{name}: found no text, expected TOML"))?;
+    let file: File = toml::from_str(text).with_context(|| name.clone())?;
+    if file.scenario.is_empty() {
+        bail!("{name}: found no [[scenario]], expected at least one");
+    }
+    let one =
+        |entry: &Entry| scenario(entry, defaults, reader).with_context(|| format!("{name}: scenario `{}`", entry.name));
+    file.scenario.iter().map(one).collect()
+}
+
+fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Reader) -> Result<Scenario> {
+    let network = entry.network.as_deref().or(defaults.network).ok_or(flowcast::Error::NoNetwork)?;
+    let own = entry.set.iter().map(|(key, value)| (key.clone(), text_of(value)));
+    let overrides: Vec<(String, String)> = defaults.overrides.iter().cloned().chain(own).collect();
+    let mut options = defaults.options.clone();
+    if let Some(model) = &entry.model {
+        options.contention = Contention::named(model)?;
+    }
+    if let Some(mapping) = &entry.mapping {
+        options.mapping = Some(read_mapping(mapping, reader)?);
+    }
+    if let Some(how) = &entry.collectives {
+        options.collectives = read_collectives(how, reader)?;
+    }
+    if let Some(size) = &entry.rendezvous_from {
+        options.rendezvous_from = Some(Bytes::parse(size)?);
+    }
+    let mut costs: Vec<Cost> = entry.costs.iter().map(|(key, value)| cost(key, value)).collect::<Result<_>>()?;
+    for (node, rate) in &entry.slow_links {
+        costs.push(Cost::slow_link(node_of(node)?, *rate)?);
+    }
+    if entry.perfect_overlap {
+        costs.extend(Cost::perfect_overlap());
+    }
+    let noise = entry.noise.as_deref().map(|text| {
+        let noise = parse_noise(text, None)?;
+        Ok::<_, flowcast::Error>(NoiseOptions { noise, ..defaults.noise.clone() })
+    });
+    Ok(Scenario {
+        name: entry.name.clone(),
+        network: load_network(network, &overrides, reader)?.network,
+        options,
+        slow_nodes: entry.slow_nodes.iter().map(|(node, by)| Ok((node_of(node)?, *by))).collect::<Result<_>>()?,
+        costs,
+        noise: noise.transpose()?,
+    })
+}
+
+fn node_of(text: &str) -> Result<u32> {
+    text.parse().with_context(|| format!("found the node `{text}`, expected its number"))
+}
+
+/// A value with its unit, a factor for computing and collectives, or `x2` for twice what it is.
+fn cost(key: &str, value: &toml::Value) -> Result<Cost> {
+    let selector = Selector::parse(key)?;
+    let text = text_of(value);
+    let expected = "expected a value with its unit, such as 5us, or a factor, such as x2";
+    let to = match text.strip_prefix('x').map(str::parse::<f64>) {
+        Some(Ok(factor)) if factor >= 0.0 && factor.is_finite() => To::Factor(factor),
+        Some(_) => bail!("{key}: found `{text}`, {expected}"),
+        None => {
+            let value = Quantity::parse(&text).and_then(|value| selector.number(value));
+            To::Value(value.with_context(|| format!("{key}: found `{text}`, {expected}"))?)
+        }
+    };
+    Ok(Cost { selector, to })
+}
+
+fn text_of(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

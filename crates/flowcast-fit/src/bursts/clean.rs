@@ -1,0 +1,125 @@
+//! Leaves out round trips that something else than the model delayed: a lost packet, an interrupted processor.
+//!
+//! A sample is left out if its sender was busy for far longer than in the others of its point, or if it is [`FAR`] times the
+//! spread above the fastest of its point. In longer bursts all samples may have met a loss; they are left out if they take half as
+//! long again as the short bursts let expect.
+
+use std::collections::BTreeMap;
+
+use flowcast_model::stats::sample::median_in_place;
+use flowcast_units::{Bytes, Time};
+
+use super::{Cleaned, Group, is_burst, mean_of};
+use crate::prtt::PrttPoint;
+use crate::samples::PrttSamples;
+
+/// So many times the spread is far.
+const FAR: f64 = 10.0;
+/// A burst of at most so many messages is short.
+const SHORT: u32 = 8;
+/// Of a normal distribution, the standard deviation over the median absolute deviation.
+const DEVIATIONS: f64 = 1.4826;
+/// Nanoseconds after which TCP on Linux sends a lost packet again, at the earliest.
+const RETRANSMISSION: f64 = 2e8;
+/// Bytes of a TCP segment over Ethernet.
+const SEGMENT: u64 = 1448;
+
+/// Packets of a round trip: those of its messages and of the answer.
+pub(super) fn packets(point: PrttPoint) -> f64 {
+    f64::from(point.messages + 1) * point.size.0.div_ceil(SEGMENT).max(1) as f64
+}
+
+/// The samples without delays, by point; none where there are none.
+pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
+    let points = || samples.points().filter(|(point, _)| point.messages == 1 || is_burst(*point));
+    let nanos = |times: &[Time]| times.iter().map(|time| time.as_nanos()).collect::<Vec<f64>>();
+    let alone = points().filter(|(point, _)| point.messages == 1);
+    let of_busy = robust_deviation(alone.map(|(point, _)| nanos(samples.busy(point))))?;
+    let spread = robust_deviation(points().map(|(_, times)| nanos(times)))?;
+    let mut slowest: BTreeMap<Bytes, (f64, f64, u32)> = BTreeMap::new();
+    let mut plain = Plain::default();
+    let mut groups = Vec::new();
+    let (mut outliers, mut all) = (0, 0.0);
+    // Points come in the order of n: short bursts before long ones.
+    for (point, times) in points() {
+        let times = nanos(times);
+        let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let expected = slowest.get(&point.size).filter(|_| point.messages > SHORT);
+        let bound = expected.map_or(f64::INFINITY, |(base, spacing, n)| {
+            let times = f64::from(point.messages) / f64::from(*n);
+            // What the short burst did not tell of its spacing, the longer one multiplies.
+            base + spacing * 1.5 * f64::from(point.messages - n) + FAR * spread * times
+        });
+        let bound = bound.min(fastest + FAR * spread).min(plain.bound(point));
+        let busy = nanos(samples.busy(point));
+        let own = busy.iter().copied().fold(f64::INFINITY, f64::min) + FAR * of_busy * f64::from(point.messages).sqrt();
+        let undisturbed = |at: &usize| times[*at] <= bound && busy.get(*at).is_none_or(|busy| *busy <= own);
+        let kept: Vec<usize> = (0..times.len()).filter(undisturbed).collect();
+        all += packets(point) * times.len() as f64;
+        outliers += times.len() - kept.len();
+        let times: Vec<f64> = kept.iter().map(|at| times[*at]).collect();
+        // Nothing tells whether a single long burst was disturbed.
+        let Some(mean) = mean_of(&times).filter(|_| point.messages <= SHORT || times.len() > 1) else { continue };
+        if point.messages == 1 {
+            plain.remember(point, mean);
+        }
+        if point.messages <= SHORT {
+            remember(&mut slowest, point, mean);
+        }
+        groups.push(Group { n: point.messages, size: point.size, kept, times, mean });
+    }
+    Some(Cleaned { groups, outliers, packets: all })
+}
+
+/// The smallest and the second smallest plain round trip, in bytes and nanoseconds.
+#[derive(Default)]
+struct Plain(Vec<(f64, f64)>);
+
+impl Plain {
+    fn remember(&mut self, point: PrttPoint, mean: f64) {
+        if self.0.len() < 2 {
+            self.0.push((point.size.0 as f64, mean));
+        }
+    }
+
+    /// Of a larger size half as long again as expected, of a short burst the ways of its messages one after the other, and most
+    /// of a retransmission.
+    fn bound(&self, point: PrttPoint) -> f64 {
+        let [(small, first), (large, second)] = self.0[..] else { return f64::INFINITY };
+        if point.messages > SHORT {
+            return f64::INFINITY;
+        }
+        let slope = ((second - first) / (large - small)).max(0.0);
+        let plain = second.max(first + 1.5 * slope * (point.size.0 as f64 - small));
+        plain * f64::from(point.messages + 1) / 2.0 + 0.75 * RETRANSMISSION
+    }
+}
+
+/// The mean of a short burst, and the spacing that it shows to the one before.
+fn remember(known: &mut BTreeMap<Bytes, (f64, f64, u32)>, point: PrttPoint, mean: f64) {
+    let spacing = match known.get(&point.size) {
+        Some((before, _, n)) => ((mean - before) / f64::from(point.messages - n)).max(0.0),
+        // A message takes no longer than its round trip.
+        None => mean,
+    };
+    known.insert(point.size, (mean, spacing, point.messages));
+}
+
+/// The sender's times of kept round trips.
+pub(super) fn busy_times(samples: &PrttSamples, group: &Group) -> Vec<f64> {
+    let busy = samples.busy(group.point());
+    group.kept.iter().filter_map(|at| Some(busy.get(*at)?.as_nanos())).collect()
+}
+
+/// The robust standard deviation that all points have in common, at least that of a clock.
+fn robust_deviation(points: impl Iterator<Item = Vec<f64>>) -> Option<f64> {
+    let mut deviations = Vec::new();
+    for mut times in points {
+        let middle = if times.is_empty() { continue } else { median_in_place(&mut times) };
+        // The middle one is its own median and says nothing.
+        if times.len() > 2 {
+            deviations.extend(times.iter().map(|time| (time - middle).abs()));
+        }
+    }
+    (!deviations.is_empty()).then(|| (DEVIATIONS * median_in_place(&mut deviations)).max(50.0))
+}

@@ -1,0 +1,272 @@
+//! LogGP from bursts of several lengths and from the sender's own time, where `o` and `L` do not disturb each other.
+//!
+//! The difference `PRTT_{n,d} - PRTT_{1,0}` of the thesis counts as overhead whatever a burst costs beyond its messages: a
+//! receiver that the first message finds asleep and the last awake, deliveries that wait for those before them. Two lengths
+//! of bursts tell both apart, and the sender's clock tells the overhead without any network:
+//!
+//! - `busy = o` of a single message, from its send call to the end of it;
+//! - `PRTT_{1,0}(s) = 2·A + 2·(s-1)·G` with `A = 2o + L`;
+//! - `PRTT_{n,0}(s) = 2·A + 2·(s-1)·G + c_s + (n-1)·(g + (s-1)·G)`, where the gap spaces messages and not the overhead;
+//!   `c_s` is what a burst of messages of s bytes costs beyond its messages.
+//!
+//! All this is linear, so that parameters and intervals are those of weighted least squares on the means of points, and
+//! [`choice`] can say which round trip narrows the intervals most. Means stand for samples here, and not medians, because
+//! means add up: L is the network's latency with the mean of its jitter. Before, samples are left out that are far slower than
+//! others of the same kind, as a lost packet makes them (`clean`).
+
+pub mod choice;
+mod clean;
+mod linear;
+
+use flowcast_model::loggp::LogGp;
+use flowcast_model::stats::interval::student_score;
+use flowcast_units::{Bytes, Time, TimePerByte};
+
+use crate::prtt::PrttPoint;
+use crate::samples::PrttSamples;
+use linear::{Row, Solved, weighted_least_squares};
+
+/// From this multiple of the overhead on a spacing is that of the gap.
+const VISIBLE: f64 = 1.2;
+/// Standard errors above what all others say, from which on a point is left out.
+const CONTRADICTED: f64 = 6.0;
+
+/// The parameters and how well they are known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BurstFit {
+    /// None below 0.
+    pub parameters: LogGp,
+    /// Half the interval of L, o and g, in nanoseconds, and of G, in nanoseconds per byte.
+    pub half_widths: [f64; 4],
+    /// How g and G, and L and o, vary together.
+    pub correlations: [f64; 2],
+    /// Sizes at which the gap is seen.
+    pub sizes: Vec<Bytes>,
+    /// Points with bursts whose spacing is that of the overhead.
+    pub hidden_points: usize,
+    /// Round trips that were left out, far slower than others.
+    pub outliers: usize,
+    /// Packets of the round trips among which these were.
+    pub packets: f64,
+    /// Variance of a round trip of one message, of one of a burst, and of the sender's time, in square nanoseconds.
+    pub variances: [f64; 3],
+}
+
+impl BurstFit {
+    /// The widest half interval, as a share of its parameter.
+    pub fn widest(&self) -> f64 {
+        self.values()
+            .iter()
+            .zip(self.half_widths)
+            .map(|(value, half)| half / value.max(f64::MIN_POSITIVE))
+            .fold(0.0, f64::max)
+    }
+
+    /// L, o, g in nanoseconds, G in nanoseconds per byte.
+    pub fn values(&self) -> [f64; 4] {
+        let LogGp { latency, overhead, gap, gap_per_byte } = self.parameters;
+        [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()]
+    }
+}
+
+/// Whether samples hold what [`fit_bursts`] needs: the sender's time, and at some size bursts of two lengths.
+pub fn has_bursts(samples: &PrttSamples) -> bool {
+    let timed = samples.points().any(|(point, _)| point.messages == 1 && !samples.busy(point).is_empty());
+    let bursts: Vec<Bytes> =
+        samples.points().filter(|(point, _)| is_burst(*point)).map(|(point, _)| point.size).collect();
+    timed && bursts.iter().any(|size| bursts.iter().filter(|other| *other == size).count() > 1)
+}
+
+/// Fits; none where no size shows the gap, or round trips of two sizes are missing.
+pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
+    let Cleaned { groups, outliers, packets } = clean::clean(samples)?;
+    let (overhead, of_busy, busy_count) = busy_of_smallest(samples, &groups)?;
+    let visible = visible_sizes(&groups, overhead);
+    let used: Vec<&Group> = groups.iter().filter(|group| group.n == 1 || visible.contains(&group.size)).collect();
+    let (used, pools, rows, solved) = solve(used, &visible)?;
+    let [way, per_byte, gap] = [0, 1, 2].map(|at| solved.values[at]);
+    let of_overhead = of_busy.variance / busy_count;
+    // What the smallest round trips and their sends have in common.
+    let together = covariance_with_busy(samples, &used, &solved) / busy_count;
+    let variance = |at: usize| [false, true].map(|burst| solved.variance(at, at, &rows, burst));
+    let [of_way, of_per_byte, of_gap] = [0, 1, 2].map(variance);
+    let freedoms = pools.map(|pool| pool.freedom);
+    let half = |parts: [f64; 2], own: f64, both: f64| {
+        let all = [(parts[0], freedoms[0]), (parts[1], freedoms[1]), (own, of_busy.freedom)];
+        (parts[0] + parts[1] + own + both).max(0.0).sqrt() * student_score(level, satterthwaite(&all))
+    };
+    let latency = way - 2.0 * overhead;
+    let of_latency = of_way[0] + of_way[1] + 4.0 * of_overhead - 4.0 * together;
+    let gaps: f64 = [false, true].map(|burst| solved.variance(1, 2, &rows, burst)).iter().sum();
+    let parameters = LogGp {
+        latency: Time::from_nanos(latency.max(0.0)),
+        overhead: Time::from_nanos(overhead),
+        gap: Time::from_nanos(gap.max(0.0)),
+        gap_per_byte: TimePerByte::from_nanos(per_byte.max(0.0)),
+    };
+    let correlation =
+        |both: f64, one: f64, other: f64| if one * other > 0.0 { both / (one * other).sqrt() } else { 0.0 };
+    Some(BurstFit {
+        parameters,
+        half_widths: [
+            half(of_way, 4.0 * of_overhead, -4.0 * together),
+            half([0.0; 2], of_overhead, 0.0),
+            half(of_gap, 0.0, 0.0),
+            half(of_per_byte, 0.0, 0.0),
+        ],
+        correlations: [
+            correlation(gaps, of_gap.iter().sum(), of_per_byte.iter().sum()),
+            correlation(together - 2.0 * of_overhead, of_latency, of_overhead),
+        ],
+        hidden_points: groups.len() - used.len(),
+        sizes: visible,
+        outliers,
+        packets,
+        variances: [pools[0].variance, pools[1].variance, of_busy.variance],
+    })
+}
+
+type Solution<'a> = (Vec<&'a Group>, [Pool; 2], Vec<Row>, Solved);
+
+/// The parameters without the bursts that all others contradict: all samples of a point of few may have met a loss.
+fn solve<'a>(mut used: Vec<&'a Group>, visible: &[Bytes]) -> Option<Solution<'a>> {
+    loop {
+        let pools = [pool(&used, false)?, pool(&used, true)?];
+        let rows: Vec<Row> = used.iter().map(|group| row(group, visible, &pools)).collect();
+        let solved = weighted_least_squares(&rows)?;
+        let score = |at: &usize| solved.score_without(&rows, *at);
+        let slow =
+            (0..rows.len()).filter(|at| rows[*at].burst).max_by(|one, other| score(one).total_cmp(&score(other)));
+        match slow.filter(|at| score(at) > CONTRADICTED) {
+            Some(at) => drop(used.remove(at)),
+            None => return Some((used, pools, rows, solved)),
+        }
+    }
+}
+
+/// Round trips of a point without those left out, in nanoseconds.
+struct Group {
+    n: u32,
+    size: Bytes,
+    /// Places in the samples of the point that are kept.
+    kept: Vec<usize>,
+    times: Vec<f64>,
+    mean: f64,
+}
+
+impl Group {
+    fn point(&self) -> PrttPoint {
+        PrttPoint::new(self.n, Time::ZERO, self.size)
+    }
+
+    fn squares(&self) -> f64 {
+        self.times.iter().map(|time| (time - self.mean).powi(2)).sum()
+    }
+}
+
+struct Cleaned {
+    groups: Vec<Group>,
+    outliers: usize,
+    packets: f64,
+}
+
+fn is_burst(point: PrttPoint) -> bool {
+    point.messages > 1 && point.delay == Time::ZERO
+}
+
+/// A variance that several points have in common.
+#[derive(Clone, Copy)]
+struct Pool {
+    variance: f64,
+    freedom: f64,
+}
+
+/// Of single messages or of bursts.
+fn pool(groups: &[&Group], bursts: bool) -> Option<Pool> {
+    let of_kind = || groups.iter().filter(|group| (group.n > 1) == bursts);
+    let freedom: f64 = of_kind().map(|group| group.times.len() as f64 - 1.0).sum();
+    let squares: f64 = of_kind().map(|group| group.squares()).sum();
+    (freedom > 0.0).then(|| Pool { variance: squares / freedom, freedom })
+}
+
+/// The mean of the sender's times of single messages of the smallest size, their variance and number.
+fn busy_of_smallest(samples: &PrttSamples, groups: &[Group]) -> Option<(f64, Pool, f64)> {
+    let smallest = groups.iter().filter(|group| group.n == 1).min_by_key(|group| group.size)?;
+    let times = clean::busy_times(samples, smallest);
+    let (count, mean) = (times.len() as f64, mean_of(&times)?);
+    let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+    (count > 1.0).then(|| (mean, Pool { variance: squares / (count - 1.0), freedom: count - 1.0 }, count))
+}
+
+fn mean_of(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Sizes with two lengths of bursts whose messages follow each other later than the overhead makes them.
+fn visible_sizes(groups: &[Group], overhead: f64) -> Vec<Bytes> {
+    let mut sizes: Vec<Bytes> = groups.iter().filter(|group| group.n > 1).map(|group| group.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.retain(|size| {
+        let bursts = || groups.iter().filter(|group| group.n > 1 && group.size == *size);
+        let (Some(short), Some(long)) = (bursts().min_by_key(|group| group.n), bursts().max_by_key(|group| group.n))
+        else {
+            return false;
+        };
+        long.n > short.n && (long.mean - short.mean) / f64::from(long.n - short.n) > VISIBLE * overhead
+    });
+    sizes
+}
+
+/// Columns: A, G, g, then c of each size with bursts.
+fn row(group: &Group, visible: &[Bytes], pools: &[Pool; 2]) -> Row {
+    let burst = group.n > 1;
+    // Where samples do not differ at all, weights are by their number.
+    let variance = pools[usize::from(burst)].variance.max(1e-6);
+    Row {
+        columns: columns(group.n, group.size, visible),
+        value: group.mean,
+        variance: variance / group.times.len() as f64,
+        burst,
+    }
+}
+
+fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
+    let (beyond, more) = (size.0.saturating_sub(1) as f64, f64::from(n) - 1.0);
+    let mut columns = vec![0.0; 3 + visible.len()];
+    columns[..3].copy_from_slice(&[2.0, (2.0 + more) * beyond, more]);
+    if let Some(at) = visible.iter().position(|own| *own == size).filter(|_| n > 1) {
+        columns[3 + at] = 1.0;
+    }
+    columns
+}
+
+/// What the way of a byte and the sender's times share, for one sample of each.
+fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &Solved) -> f64 {
+    let Some((at, group)) =
+        used.iter().enumerate().filter(|(_, group)| group.n == 1).min_by_key(|(_, group)| group.size)
+    else {
+        return 0.0;
+    };
+    let busy = samples.busy(group.point());
+    let pairs: Vec<(f64, f64)> = group
+        .kept
+        .iter()
+        .zip(&group.times)
+        .filter_map(|(kept, time)| Some((*time, busy.get(*kept)?.as_nanos())))
+        .collect();
+    let Some(mean) = mean_of(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>()) else { return 0.0 };
+    let products: f64 = pairs.iter().map(|(time, busy)| (time - group.mean) * (busy - mean)).sum();
+    solved.weights[0][at] * products / (pairs.len() as f64 - 1.0).max(1.0)
+}
+
+/// Degrees of freedom of a sum of estimated variances (Satterthwaite, "An approximate distribution of estimates of variance
+/// components", 1946).
+fn satterthwaite(parts: &[(f64, f64)]) -> f64 {
+    let sum: f64 = parts.iter().map(|part| part.0).sum();
+    let squares: f64 = parts.iter().map(|(variance, freedom)| variance.powi(2) / freedom).sum();
+    if squares > 0.0 { (sum.powi(2) / squares).max(1.0) } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Why samples give no parameters.
+
+use thiserror::Error;
+
+use flowcast_model::stats::StatsError;
+use flowcast_units::{Bytes, Time};
+
+/// Why samples give no parameters.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum FitError {
+    /// A line needs two sizes.
+    #[error(
+        "{parameter}: found {found} sizes with samples of {rows} (and of n = 1 at the same size), expected at least 2"
+    )]
+    TooFewSizes {
+        /// What cannot be fitted.
+        parameter: &'static str,
+        /// The rows it needs.
+        rows: &'static str,
+        /// Sizes that have them.
+        found: usize,
+    },
+    /// The overhead hides the gap at nearly every size.
+    #[error(
+        "g and G: found {found} sizes above {knee:.0} B, where the gap overtakes the overhead, expected at least 2: \
+         measure larger sizes, or fit every size"
+    )]
+    TooFewAboveKnee {
+        /// Sizes above the knee.
+        found: usize,
+        /// The knee in bytes.
+        knee: f64,
+    },
+    /// Nothing shows the overhead.
+    #[error("o: found no samples with n > 1 and d_us > 0 (and of n = 1 at the same size), expected at least one point")]
+    NoDelay,
+    /// The gap hides the overhead.
+    #[error("o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap")]
+    ShortDelay {
+        /// The longest delay that was measured.
+        delay: Time,
+        /// Size of the messages with this delay.
+        size: Bytes,
+        /// The gap at this size.
+        gap: Time,
+    },
+    /// A statistic that cannot be computed.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}

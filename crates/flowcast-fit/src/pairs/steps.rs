@@ -1,0 +1,26 @@
+//! What the pairs of a round send: each size one way, then the other, and the largest in both directions at once.
+
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::{Bytes, Node, Time};
+
+use super::samples::Company;
+
+/// The steps of a round, each with flows that start together.
+pub fn steps(round: &[(Node, Node)], sizes: &[Bytes]) -> Vec<(Company, Vec<Flow>)> {
+    let back: Vec<(Node, Node)> = round.iter().map(|(one, other)| (*other, *one)).collect();
+    let largest = sizes.iter().max();
+    let mut steps = Vec::new();
+    for size in sizes {
+        steps.push((Company::Alone, flows(round, *size)));
+        steps.push((Company::Alone, flows(&back, *size)));
+        if Some(size) == largest {
+            steps.push((Company::Both, flows(&[round, &back].concat(), *size)));
+        }
+    }
+    steps
+}
+
+fn flows(pairs: &[(Node, Node)], size: Bytes) -> Vec<Flow> {
+    let flow = |(id, (src, dst)): (u32, &(Node, Node))| Flow { id, src: *src, dst: *dst, size, start: Time::ZERO };
+    (1..).zip(pairs).map(flow).collect()
+}

@@ -1,0 +1,128 @@
+//! What measured round trips are worth, point by point, as Hoefler and Belli ask of every report ("Scientific Benchmarking of
+//! Parallel Computing Systems", 2015): how many samples, how they are distributed, with which interval, which of them are
+//! outliers, whether the first were still warming up, and whether one depends on the one before.
+
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::interval::median_interval;
+use flowcast_model::stats::sample::{correlation, mean, quantile};
+use flowcast_units::Time;
+
+use crate::prtt::PrttPoint;
+use crate::samples::PrttSamples;
+
+/// Tukey's fences: so many interquartile ranges outside the quartiles.
+const FENCE: f64 = 1.5;
+/// Fewer samples show neither a warm-up nor a dependence.
+const FEW: usize = 10;
+
+/// One point of a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quality {
+    /// What was sent.
+    pub point: PrttPoint,
+    /// In the order of time.
+    pub times: Vec<Time>,
+    /// Minimum, lower quartile, median, upper quartile, maximum.
+    pub five: [Time; 5],
+    /// Arithmetic mean.
+    pub mean: Time,
+    /// Order statistics that hold the median at the level; none of too few samples.
+    pub interval: Option<(Time, Time)>,
+    /// Samples outside Tukey's fences.
+    pub outliers: usize,
+    /// First samples without which the standard error of the mean is the smallest (MSER; White, "An effective truncation heuristic
+    /// for bias reduction in simulation output", 1997); at most half of them.
+    pub warm_up: usize,
+    /// Correlation of each sample with the one before, where it differs from 0 at about 95 %.
+    pub dependence: Option<f64>,
+}
+
+/// Looks at every point.
+///
+/// # Errors
+/// A level outside (0, 1).
+pub fn qualities(samples: &PrttSamples, level: f64) -> Result<Vec<Quality>, StatsError> {
+    samples.points().map(|(point, times)| quality(point, times, level)).collect()
+}
+
+fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, StatsError> {
+    let nanos: Vec<f64> = times.iter().map(|time| time.as_nanos()).collect();
+    let mut five = [Time::ZERO; 5];
+    for (own, share) in five.iter_mut().zip([0.0, 0.25, 0.5, 0.75, 1.0]) {
+        *own = Time::from_nanos(quantile(&nanos, share)?);
+    }
+    let reach = (five[3] - five[1]) * FENCE;
+    let outside = |time: &&Time| **time < five[1] - reach || **time > five[3] + reach;
+    let interval = median_interval(&nanos, level)?;
+    Ok(Quality {
+        point,
+        times: times.to_vec(),
+        five,
+        mean: Time::from_nanos(mean(&nanos)?),
+        interval: interval.map(|found| (Time::from_nanos(found.low), Time::from_nanos(found.high))),
+        outliers: times.iter().filter(outside).count(),
+        warm_up: warm_up(&nanos),
+        dependence: dependence(&nanos),
+    })
+}
+
+/// The truncation with the smallest squared standard error of what is left.
+fn warm_up(values: &[f64]) -> usize {
+    if values.len() < FEW {
+        return 0;
+    }
+    // From the end on, sums of all that is left.
+    let (mut sum, mut squares) = (0.0, 0.0);
+    let (mut best, mut least) = (0, f64::INFINITY);
+    let about = values[values.len() - 1];
+    for (at, value) in values.iter().enumerate().rev() {
+        sum += value - about;
+        squares += (value - about).powi(2);
+        let left = (values.len() - at) as f64;
+        let error = (squares - sum * sum / left).max(0.0) / (left * left);
+        if at <= values.len() / 2 && error <= least {
+            (best, least) = (at, error);
+        }
+    }
+    best
+}
+
+fn dependence(values: &[f64]) -> Option<f64> {
+    let found = correlation(values.get(1..)?, &values[..values.len() - 1]).filter(|_| values.len() >= FEW)?;
+    (found.abs() > 2.0 / (values.len() as f64).sqrt()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_model::stats::resampling::Resampler;
+    use flowcast_units::Bytes;
+
+    fn of(micros: &[f64]) -> Quality {
+        let mut samples = PrttSamples::default();
+        micros.iter().for_each(|time| samples.push(PrttPoint::round_trip(Bytes(1)), Time::from_micros(*time)));
+        qualities(&samples, 0.95).unwrap().remove(0)
+    }
+
+    #[test]
+    fn quartiles_outliers_and_interval_are_those_of_the_samples() {
+        let quality = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 100.0]);
+        assert_eq!(quality.five.map(|time| time.as_micros()), [1.0, 3.0, 5.0, 7.0, 100.0]);
+        assert_eq!((quality.outliers, quality.warm_up), (1, 0));
+        // The second and the eighth hold the median with 96 %.
+        assert_eq!(quality.interval, Some((Time::from_micros(2.0), Time::from_micros(8.0))));
+        assert_eq!(of(&[3.0]).interval, None);
+    }
+
+    #[test]
+    fn slow_first_samples_are_a_warm_up_and_a_drift_is_a_dependence() {
+        let mut random = Resampler::from_seed(1);
+        let mut even: Vec<f64> = (0..100).map(|_| 50.0 + random.share()).collect();
+        let quality = of(&even);
+        assert!(quality.warm_up < 50 && quality.dependence.is_none(), "{quality:?}");
+        even[..7].iter_mut().for_each(|time| *time += 40.0);
+        assert!((7..50).contains(&of(&even).warm_up));
+        let drift: Vec<f64> = (0..100).map(f64::from).collect();
+        assert!(of(&drift).dependence.is_some_and(|found| found > 0.99));
+    }
+}

@@ -1,0 +1,373 @@
+//! Records what waits for what, beside a replay.
+
+use std::collections::{HashMap, HashSet};
+
+use flowcast_model::network::Rule;
+use flowcast_replay::Engine;
+use flowcast_replay::costs::PathCosts;
+use flowcast_replay::observer::{Accessed, Gathered, Observer, Received, Sent};
+use flowcast_replay::walk::Replay;
+use flowcast_trace::opcodes::Op;
+use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_units::{CollectiveOp, Rank, Time};
+
+use super::{Kind, NONE, Node};
+use crate::parts;
+
+/// The type of the event that names a user function (Extrae).
+const USER_FUNCTION: i64 = 60_000_019;
+
+/// Follows a replay; see [`EventGraph`](crate::EventGraph) for what it keeps.
+pub(crate) struct Recorder<'a> {
+    replay: &'a Replay<'a>,
+    program: &'a Program,
+    is_free: bool,
+    pub nodes: Vec<Node>,
+    pub times: Vec<f64>,
+    /// By rank: its last event so far; in the end of the ranks alone.
+    pub ends: Vec<u32>,
+    pub class_of: Vec<u32>,
+    pub sender_of: Vec<u32>,
+    pub function_of: Vec<u32>,
+    pub functions: Vec<i64>,
+    pub ops: Vec<CollectiveOp>,
+    /// Whether the costs of the network explain all times.
+    pub is_explained: bool,
+    /// By rank: the last send.
+    last_sends: Vec<u32>,
+    /// By slot: the event from which its message moves.
+    messages: Vec<u32>,
+    /// By slot, where senders wait for receivers: the event before the receive was posted.
+    posted: Vec<u32>,
+    /// By slot, where senders wait for receivers: when the message began to move.
+    moves: Vec<u32>,
+    /// By rank: the user function that it is in.
+    inside: Vec<u32>,
+    instances: Instances,
+}
+
+/// What is known of the executions of collectives by formula.
+#[derive(Default)]
+struct Instances {
+    modes: Vec<CollectiveMode>,
+    /// The call that says how long it takes: that of a root, else of the last rank that makes one.
+    deciding: Vec<Option<(u32, Rank)>>,
+    roots: HashSet<(u32, Rank)>,
+    /// Those that ranks have entered and go on.
+    entered: HashSet<(u32, Rank)>,
+    entries: HashMap<u32, Vec<u32>>,
+    finished: HashMap<u32, u32>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(engine: &'a Engine<'a>) -> Recorder<'a> {
+        let replay = engine.free();
+        let program = replay.program();
+        let (slots, streams) = (program.messages() as usize, program.streams());
+        let waits = if replay.costs().has_rendezvous() { slots } else { 0 };
+        let tells = program.events().iter().any(|(kind, _)| *kind == USER_FUNCTION);
+        let (instances, ops) = Instances::of(program);
+        Recorder {
+            replay,
+            program,
+            is_free: matches!(engine, Engine::Free(_)),
+            nodes: vec![Node::new(Kind::Wait, Rank(0), NONE)],
+            times: vec![0.0],
+            ends: vec![0; streams],
+            class_of: vec![0; slots],
+            sender_of: vec![0; slots],
+            function_of: vec![0; if tells { slots } else { 0 }],
+            functions: vec![0],
+            ops,
+            is_explained: true,
+            last_sends: vec![NONE; streams],
+            messages: vec![NONE; slots],
+            posted: vec![NONE; waits],
+            moves: vec![NONE; waits],
+            inside: vec![0; streams],
+            instances,
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Self {
+        self.ends.truncate(self.program.ranks());
+        self
+    }
+
+    /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were.
+    fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
+        let of = |event: u32| self.times[event as usize];
+        let sum = |node: &Node| {
+            let second = if node.second == NONE { f64::NEG_INFINITY } else { of(node.second) + node.more };
+            (of(node.first) + node.cost).max(second)
+        };
+        let mut time = sum(&node);
+        if let Some(happened) = happened.map(Time::as_nanos).filter(|happened| !is_near(*happened, time)) {
+            self.is_explained = false;
+            if happened > time {
+                node.cost = happened - of(node.first);
+            } else {
+                node.cost = node.cost.min(happened - of(node.first));
+                node.more = if node.second == NONE { 0.0 } else { node.more.min(happened - of(node.second)) };
+            }
+            time = sum(&node);
+        }
+        self.nodes.push(node);
+        self.times.push(time);
+        (self.nodes.len() - 1) as u32
+    }
+
+    /// The event that a rank has come to.
+    fn go_on(&mut self, rank: Rank, node: Node, happened: Option<Time>) {
+        self.ends[rank.index()] = self.push(node, happened);
+    }
+
+    /// Time that nothing accounts for has passed.
+    fn reach(&mut self, rank: Rank, time: Time) {
+        let (end, time) = (self.ends[rank.index()], time.as_nanos());
+        let passed = time - self.times[end as usize];
+        if passed > 0.0 && !is_near(time, self.times[end as usize]) {
+            self.is_explained = false;
+            self.go_on(rank, Node::new(Kind::Wait, rank, NONE).after(end, passed), None);
+        }
+    }
+
+    fn path(&self, slot: u32) -> &'a PathCosts {
+        &self.replay.costs().paths[self.replay.route_number(slot)]
+    }
+
+    /// The event of a message's arrival, where that is not what the message would take alone.
+    fn arrive(&mut self, slot: u32, from: u32, arrival: Time) -> u32 {
+        let delay = self.path(slot).classes[self.class_of[slot as usize] as usize].delay;
+        let begun = self.times[from as usize];
+        if is_near(arrival.as_nanos(), begun + delay.as_nanos()) {
+            return from;
+        }
+        self.is_explained = false;
+        let rank = Rank(self.sender_of[slot as usize]);
+        self.push(Node::new(Kind::Arrive, rank, slot).after(from, arrival.as_nanos() - begun), None)
+    }
+
+    fn release(&mut self, rank: Rank, slot: u32, happened: Option<Time>) {
+        let Some(moved) = self.moves.get(slot as usize).copied().filter(|moved| *moved != NONE) else { return };
+        let held = self.path(slot).classes[self.class_of[slot as usize] as usize].held;
+        let node = Node::new(Kind::Release, rank, slot).after(self.ends[rank.index()], 0.0);
+        self.go_on(rank, node.and(moved, held.as_nanos()), happened);
+    }
+
+    /// What a collective takes after all have come.
+    fn alone(&self, instance: u32) -> Time {
+        let Some((call, rank)) = self.instances.deciding[instance as usize] else { return Time::ZERO };
+        let made = &self.program.calls()[call as usize];
+        match made.mode {
+            CollectiveMode::RootSynchronous => Time::ZERO,
+            _ => self.replay.costs().collective(made.op, made.communicator, rank, (made.send, made.recv)),
+        }
+    }
+
+    /// The event at which all have come to a collective and it has taken its time.
+    fn finished(&mut self, rank: Rank, gathered: &Gathered) -> u32 {
+        let instance = gathered.instance;
+        if let Some(finished) = self.instances.finished.get(&instance) {
+            return *finished;
+        }
+        let mut entries = self.instances.entries.remove(&instance).unwrap_or_default();
+        match self.instances.modes[instance as usize] {
+            CollectiveMode::Blocking => {
+                let communicator = self.program.instances()[instance as usize];
+                let members = &self.program.communicators()[communicator as usize].members;
+                entries = members.iter().map(|member| self.ends[member.index()]).collect();
+            }
+            CollectiveMode::RootSynchronous => entries.push(self.ends[rank.index()]),
+            CollectiveMode::NonBlocking => {}
+        }
+        let mut met = entries.first().copied().unwrap_or(0);
+        for entry in entries.into_iter().skip(1).filter(|entry| *entry != 0) {
+            met = self.push(Node::new(Kind::Meet, rank, instance).after(met, 0.0).and(entry, 0.0), None);
+        }
+        let takes = if gathered.end > gathered.came {
+            gathered.end.as_nanos() - self.times[met as usize]
+        } else {
+            // It is over for long, so that the rank does not see how long it took.
+            self.alone(instance).as_nanos()
+        };
+        let done = self.push(Node::new(Kind::Collective, rank, instance).after(met, takes), None);
+        self.instances.finished.insert(instance, done);
+        done
+    }
+}
+
+/// Of times, apart from rounding.
+fn is_near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 + 1e-12 * a.abs()
+}
+
+impl Instances {
+    /// Those of a program, and the operation of each.
+    fn of(program: &Program) -> (Instances, Vec<CollectiveOp>) {
+        let count = program.instances().len();
+        let modes = vec![CollectiveMode::Blocking; count];
+        let mut instances = Instances { modes, deciding: vec![None; count], ..Instances::default() };
+        let mut ops = vec![CollectiveOp::Barrier; count];
+        if count == 0 {
+            return (instances, ops);
+        }
+        for rank in (0..program.streams() as u32).map(Rank) {
+            for (_, op) in program.ops(rank) {
+                let Op::Collective { call, instance } = op else { continue };
+                let made = &program.calls()[call as usize];
+                ops[instance as usize] = made.op;
+                instances.modes[instance as usize] = made.mode;
+                let deciding = &mut instances.deciding[instance as usize];
+                if made.is_root || deciding.is_none_or(|(known, _)| !program.calls()[known as usize].is_root) {
+                    *deciding = Some((call, rank));
+                }
+                if made.is_root {
+                    instances.roots.insert((instance, rank));
+                }
+            }
+        }
+        (instances, ops)
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.reach(rank, start);
+        if end > start {
+            let node = Node::new(Kind::Compute, rank, self.inside[rank.index()]);
+            self.go_on(rank, node.after(self.ends[rank.index()], (end - start).as_nanos()), None);
+        }
+    }
+
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+        self.reach(rank, sent.call);
+        let path = self.path(slot);
+        let overhead = parts::send_overhead(path, sent.class).as_nanos();
+        let mut node = Node::new(Kind::Send, rank, slot).after(self.ends[rank.index()], overhead);
+        let last = self.last_sends[rank.index()];
+        if last != NONE {
+            let before = self.nodes[last as usize].item;
+            let (path, class) = (self.path(before), self.class_of[before as usize]);
+            let busy = path.classes[class as usize].busy;
+            // Where it takes no time it may take some with other costs.
+            if self.replay.costs().network().point_to_point.rule == Rule::Loggops {
+                let rest = busy - parts::send_overhead(path, class);
+                node = node.and(last, rest.as_nanos() + overhead);
+            }
+        }
+        self.go_on(rank, node, Some(sent.end));
+        let place = slot as usize;
+        (self.class_of[place], self.sender_of[place]) = (sent.class, rank.0);
+        if let Some(function) = self.function_of.get_mut(place) {
+            *function = self.inside[rank.index()];
+        }
+        let end = self.ends[rank.index()];
+        self.last_sends[rank.index()] = end;
+        self.messages[place] = if sent.arrival < Time::NEVER { self.arrive(slot, end, sent.arrival) } else { end };
+    }
+
+    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
+        let place = slot as usize;
+        let (path, sender) = (self.path(slot), Rank(self.sender_of[place]));
+        let moves = |kind| Node::new(kind, sender, slot).after(self.messages[place], 0.0);
+        let receiver = self.ends[self.program.receiver(slot).index()];
+        let node = match self.posted.get(place) {
+            Some(_) if !path.classes[self.class_of[place] as usize].rendezvous => moves(Kind::Move),
+            None => moves(Kind::Move),
+            Some(&NONE) => moves(Kind::MoveAtReceive).and(receiver, path.recv_before.as_nanos()),
+            Some(posted) => moves(Kind::Move).and(*posted, 0.0),
+        };
+        let moved = self.push(node, Some(start));
+        if let Some(known) = self.moves.get_mut(place) {
+            *known = moved;
+        }
+        self.messages[place] = self.arrive(slot, moved, arrival);
+    }
+
+    fn posted(&mut self, slot: u32, _time: Time) {
+        if let Some(posted) = self.posted.get_mut(slot as usize) {
+            *posted = self.ends[self.program.receiver(slot).index()];
+        }
+    }
+
+    fn marked(&mut self, rank: Rank, event: u32, _time: Time) {
+        let (kind, value) = self.program.events()[event as usize];
+        if kind == USER_FUNCTION {
+            let known = self.functions.iter().position(|function| *function == value);
+            let index = known.unwrap_or_else(|| {
+                self.functions.push(value);
+                self.functions.len() - 1
+            });
+            self.inside[rank.index()] = index as u32;
+        }
+    }
+
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+        if !self.is_free {
+            self.reach(rank, start);
+            self.release(rank, slot, Some(end));
+        }
+    }
+
+    fn released(&mut self, rank: Rank, slot: u32) {
+        if self.is_free {
+            self.release(rank, slot, None);
+        }
+    }
+
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+        self.reach(rank, received.call);
+        let (path, class) = (self.path(slot), self.class_of[slot as usize]);
+        let after = parts::receive_overhead(path, class).as_nanos();
+        let arrival = self.messages[slot as usize];
+        let delay = match self.nodes[arrival as usize].kind() {
+            Kind::Arrive => 0.0,
+            _ => path.classes[class as usize].delay.as_nanos(),
+        };
+        let node = Node::new(Kind::Receive, rank, slot);
+        let node = node.after(self.ends[rank.index()], path.recv_before.as_nanos() + after);
+        self.go_on(rank, node.and(arrival, delay + after), Some(received.end));
+    }
+
+    fn accessed(&mut self, rank: Rank, accessed: Accessed) {
+        self.reach(rank, accessed.end);
+    }
+
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+        self.reach(rank, gathered.call);
+        let Gathered { instance, call, came, end, .. } = gathered;
+        let own = |recorder: &mut Self, kind: Kind, takes: Time| {
+            let node = Node::new(kind, rank, instance).after(recorder.ends[rank.index()], takes.as_nanos());
+            recorder.go_on(rank, node, None);
+        };
+        if came > call {
+            own(self, Kind::Wait, came - call);
+        }
+        let enters = match self.instances.modes[instance as usize] {
+            CollectiveMode::Blocking => false,
+            CollectiveMode::NonBlocking => self.instances.entered.insert((instance, rank)),
+            CollectiveMode::RootSynchronous => !self.instances.roots.contains(&(instance, rank)),
+        };
+        if enters {
+            if end > came {
+                own(self, Kind::Collective, end - came);
+            }
+            self.instances.entries.entry(instance).or_default().push(self.ends[rank.index()]);
+            return;
+        }
+        let done = self.finished(rank, &gathered);
+        let is_wait = self.instances.modes[instance as usize] == CollectiveMode::NonBlocking;
+        if is_wait {
+            let node = Node::new(Kind::Meet, rank, instance).after(self.ends[rank.index()], 0.0);
+            self.go_on(rank, node.and(done, 0.0), Some(end));
+        } else {
+            self.ends[rank.index()] = done;
+            self.reach(rank, end);
+        }
+    }
+
+    fn ended(&mut self, rank: Rank, time: Time) {
+        self.reach(rank, time);
+    }
+}

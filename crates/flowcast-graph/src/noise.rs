@@ -1,0 +1,209 @@
+//! What random delays of computations do to the end: many runs in each pass over the events.
+//!
+//! Every computation takes longer by a delay that is drawn for it. A delay that exceeds the slack of what waits for it
+//! travels on as an idle wave (Hoefler, Schneider, Lumsdaine, SC10; Afzal, Hager, Wellein, 2019). Each draw depends on the
+//! seed, the run and the number of the event alone, so that the result is the same on any number of threads.
+
+use std::collections::BTreeMap;
+
+use flowcast_trace::opcodes::Op;
+use flowcast_trace::program::Program;
+use flowcast_units::{Rank, Time};
+use thiserror::Error;
+
+use crate::graph::{EventGraph, Kind, NONE};
+
+/// How many runs share a pass.
+const LANES: usize = 8;
+
+/// What is added to computations.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Noise {
+    /// Delays with this mean.
+    Exponential(Time),
+    /// Delays of at least a time, above it with this exponent: the probability of more than `t` is `(least/t)^exponent`.
+    Pareto {
+        /// The shortest delay.
+        least: Time,
+        /// The larger, the rarer are long delays; above 0.
+        exponent: f64,
+    },
+    /// Factors, each as likely, that computations take longer by: 0.1 is a tenth more.
+    Factors(Vec<f64>),
+    /// One delay of the first computation of one rank: the idle wave that it sets off.
+    Once {
+        /// The rank.
+        rank: Rank,
+        /// By how much it is late.
+        delay: Time,
+    },
+}
+
+/// A text that names no noise.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "found `{found}`, expected exponential:MEAN, pareto:LEAST,EXPONENT once:DELAY,RANK or empirical[:RECORDING], such as exponential:5us, pareto:1us,1.5, once:2ms,3"
+)]
+pub struct NoiseError {
+    found: String,
+}
+
+/// What came of the runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disturbed {
+    /// The end of each run, shortest first.
+    pub makespans: Vec<Time>,
+    /// By rank: by how much later it ends, on average.
+    pub later: Vec<Time>,
+}
+
+impl Noise {
+    /// Reads `exponential:MEAN`, `pareto:LEAST,EXPONENT` or `once:DELAY,RANK`.
+    ///
+    /// # Errors
+    /// The text names none of them.
+    pub fn parse(text: &str) -> Result<Noise, NoiseError> {
+        let wrong = || NoiseError { found: text.to_owned() };
+        let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let time = |text: &str| Time::parse(text.trim()).ok().filter(|time| *time >= Time::ZERO).ok_or_else(wrong);
+        let two = || rest.split_once(',').ok_or_else(wrong);
+        match kind {
+            "exponential" => Ok(Noise::Exponential(time(rest)?)),
+            "pareto" => {
+                let (least, exponent) = two()?;
+                let exponent = exponent.trim().parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
+                Ok(Noise::Pareto { least: time(least)?, exponent: exponent.ok_or_else(wrong)? })
+            }
+            "once" => {
+                let (delay, rank) = two()?;
+                Ok(Noise::Once { delay: time(delay)?, rank: Rank(rank.trim().parse().map_err(|_| wrong())?) })
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// By how much a computation is longer, for a number drawn evenly from 0 to 1.
+    fn delay(&self, takes: f64, drawn: f64) -> f64 {
+        match self {
+            Noise::Exponential(mean) => -mean.as_nanos() * (1.0 - drawn).ln(),
+            Noise::Pareto { least, exponent } => least.as_nanos() * (1.0 - drawn).powf(-1.0 / exponent),
+            Noise::Factors(factors) if factors.is_empty() => 0.0,
+            Noise::Factors(factors) => {
+                takes * factors[((drawn * factors.len() as f64) as usize).min(factors.len() - 1)]
+            }
+            Noise::Once { .. } => 0.0,
+        }
+    }
+}
+
+/// How the computations of a recorded program vary: those of a rank that last within a factor of two of one another are taken
+/// for repetitions, and each gives the factor by which it exceeds their shortest; in ascending order.
+pub fn factors_of(program: &Program) -> Vec<f64> {
+    let computed = || {
+        let ranks = (0..program.ranks() as u32).map(Rank);
+        let all = ranks.flat_map(|rank| program.ops(rank).map(move |(_, op)| (rank, op)));
+        all.filter_map(|(rank, op)| match op {
+            Op::Compute(time) if time > Time::ZERO => {
+                let nanos = time.as_nanos();
+                Some(((rank, nanos.log2().floor() as i32), nanos))
+            }
+            _ => None,
+        })
+    };
+    let mut shortest = BTreeMap::new();
+    for (kind, nanos) in computed() {
+        let known = shortest.entry(kind).or_insert(nanos);
+        *known = nanos.min(*known);
+    }
+    let mut factors: Vec<f64> = computed().map(|(kind, nanos)| nanos / shortest[&kind] - 1.0).collect();
+    factors.sort_by(f64::total_cmp);
+    factors
+}
+
+/// A number from 0 to 1 of a place in the program, a run and a seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
+fn drawn(seed: u64, run: u64, event: u64) -> f64 {
+    let mixed = |value: u64| {
+        let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ value >> 31
+    };
+    let stream = mixed(mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_add(run));
+    let number = mixed(stream.wrapping_add(event.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    (number >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl EventGraph<'_> {
+    /// Runs so many times with delays, on so many threads.
+    pub fn disturbed(&self, noise: &Noise, (seed, runs): (u64, usize), threads: usize) -> Disturbed {
+        let starts: Vec<usize> = (0..runs).step_by(LANES).collect();
+        let portion = starts.len().div_ceil(threads.max(1)).max(1);
+        let pass = |start: &usize| self.pass(noise, seed, *start);
+        let ends: Vec<Vec<[f64; LANES]>> = std::thread::scope(|scope| {
+            let walk = |portion: &'_ [usize]| portion.iter().map(pass).collect::<Vec<_>>();
+            let walking: Vec<_> = starts.chunks(portion).map(|portion| scope.spawn(move || walk(portion))).collect();
+            walking.into_iter().flat_map(|walking| walking.join().expect("a pass does not panic")).collect()
+        });
+        let mut makespans = Vec::with_capacity(runs);
+        let mut later = vec![0.0; self.ends.len()];
+        for run in 0..runs {
+            let of_run = |rank: usize| ends[run / LANES][rank][run % LANES];
+            makespans.push(Time::from_nanos((0..self.ends.len()).map(of_run).fold(0.0, f64::max)));
+            for (rank, later) in later.iter_mut().enumerate() {
+                *later += (of_run(rank) - self.times[self.ends[rank] as usize]) / runs as f64;
+            }
+        }
+        makespans.sort();
+        Disturbed { makespans, later: later.into_iter().map(Time::from_nanos).collect() }
+    }
+
+    /// When the ranks end in the runs from one on.
+    fn pass(&self, noise: &Noise, seed: u64, start: usize) -> Vec<[f64; LANES]> {
+        let mut times: Vec<[f64; LANES]> = Vec::with_capacity(self.nodes.len());
+        let mut once = match noise {
+            Noise::Once { rank, delay } => Some((*rank, delay.as_nanos())),
+            _ => None,
+        };
+        for (index, node) in self.nodes.iter().enumerate() {
+            let mut costs = [node.cost; LANES];
+            if node.kind() == Kind::Compute {
+                let extra = once.take_if(|(rank, _)| self.program().owner(node.rank()) == *rank);
+                for (lane, cost) in costs.iter_mut().enumerate() {
+                    let number = drawn(seed, (start + lane) as u64, index as u64);
+                    *cost += noise.delay(node.cost, number) + extra.map_or(0.0, |(_, delay)| delay);
+                }
+            }
+            let first = if index == 0 { [0.0; LANES] } else { times[node.first as usize] };
+            let mut end: [f64; LANES] = std::array::from_fn(|lane| first[lane] + costs[lane]);
+            if node.second != NONE {
+                let second = &times[node.second as usize];
+                end = std::array::from_fn(|lane| end[lane].max(second[lane] + node.more));
+            }
+            times.push(end);
+        }
+        self.ends.iter().map(|end| times[*end as usize]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_have_the_means_of_their_distributions() {
+        let mean = |noise: Noise| {
+            let draws = (0..200_000).map(|event| noise.delay(100.0, drawn(7, 0, event)));
+            draws.sum::<f64>() / 200_000.0
+        };
+        assert!((mean(Noise::parse("exponential:5us").unwrap()) - 5000.0).abs() < 50.0);
+        // The mean of a Pareto distribution is least * exponent / (exponent - 1).
+        assert!((mean(Noise::parse("pareto:1us,3").unwrap()) - 1500.0).abs() < 20.0);
+        assert!((mean(Noise::Factors(vec![0.0, 0.5])) - 25.0).abs() < 0.5);
+    }
+
+    #[test]
+    fn what_names_no_noise_is_refused() {
+        for text in ["exponential", "exponential:5", "pareto:1us", "pareto:1us,0", "once:1ms,x", "gamma:1us"] {
+            assert!(Noise::parse(text).unwrap_err().to_string().contains(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What the cost between two events consists of.
+
+use flowcast_model::network::Rule;
+use flowcast_replay::costs::PathCosts;
+use flowcast_replay::routes::{Route, RouteNumbers};
+use flowcast_trace::expand::operation_of;
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+
+use crate::graph::{Edge, EventGraph, Kind, NONE, Node};
+
+/// A kind of cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Computations, by factor.
+    Compute,
+    /// Processor time on messages, in nanoseconds a message.
+    Overhead,
+    /// Latency, in nanoseconds a message.
+    Latency,
+    /// The rest of an interface between two messages, in nanoseconds a message.
+    Gap,
+    /// The time of a byte, in nanoseconds a byte.
+    PerByte,
+    /// Collectives by formula, by factor.
+    Collective,
+}
+
+impl Quantity {
+    /// All of them, in the order of tables.
+    pub const ALL: [Quantity; 6] = [
+        Quantity::Compute,
+        Quantity::Overhead,
+        Quantity::Latency,
+        Quantity::Gap,
+        Quantity::PerByte,
+        Quantity::Collective,
+    ];
+
+    /// As `--parameter` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Compute => "compute",
+            Quantity::Overhead => "overhead",
+            Quantity::Latency => "latency",
+            Quantity::Gap => "gap",
+            Quantity::PerByte => "gap_per_byte",
+            Quantity::Collective => "collective",
+        }
+    }
+}
+
+/// Some units of a quantity in the cost between two events: `amount` times `unit` nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub quantity: Quantity,
+    pub amount: f64,
+    pub unit: f64,
+    /// Whose processor works.
+    pub rank: Rank,
+    /// The message, the user function of a computation or the execution of a collective.
+    pub item: u32,
+}
+
+impl Part {
+    pub(crate) fn nanos(&self) -> f64 {
+        self.amount * self.unit
+    }
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    /// To the same node.
+    Inside,
+    /// To another node of the site.
+    Between,
+    /// To another site.
+    Sites,
+}
+
+impl Link {
+    /// All of them.
+    pub const ALL: [Link; 3] = [Link::Inside, Link::Between, Link::Sites];
+
+    /// As selectors name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Link::Inside => "inside",
+            Link::Between => "between",
+            Link::Sites => "sites",
+        }
+    }
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    /// The rank that sends it.
+    pub from: Rank,
+    /// The rank that receives it.
+    pub to: Rank,
+    /// Its size.
+    pub size: Bytes,
+    /// Where it goes.
+    pub link: Link,
+    /// The collective that it is a part of.
+    pub collective: Option<CollectiveOp>,
+}
+
+pub(crate) fn send_overhead(path: &PathCosts, class: u32) -> Time {
+    path.overheads.get(class as usize).map_or(path.send_overhead, |own| own.send)
+}
+
+pub(crate) fn receive_overhead(path: &PathCosts, class: u32) -> Time {
+    path.overheads.get(class as usize).map_or(path.recv_after, |own| own.receive)
+}
+
+impl EventGraph<'_> {
+    /// What a message is, by slot.
+    pub fn message(&self, slot: u32) -> Message {
+        let program = self.program();
+        let class = &program.classes()[self.class_of[slot as usize] as usize];
+        Message {
+            from: program.owner(Rank(self.sender_of[slot as usize])),
+            to: program.owner(program.receiver(slot)),
+            size: class.size,
+            link: self.link(slot),
+            collective: operation_of(class),
+        }
+    }
+
+    fn route(&self, slot: u32) -> Route {
+        let number = self.replay.route_number(slot);
+        RouteNumbers::new(self.replay.placement()).route(number)
+    }
+
+    fn link(&self, slot: u32) -> Link {
+        match self.route(slot) {
+            Route::Inside => Link::Inside,
+            Route::Between => Link::Between,
+            Route::ToSite(_) | Route::By(_) => Link::Sites,
+        }
+    }
+
+    fn rule(&self, slot: u32) -> Rule {
+        match self.link(slot) {
+            Link::Sites => Rule::Dimemas,
+            _ => self.replay.costs().network().point_to_point.rule,
+        }
+    }
+
+    pub(crate) fn path(&self, slot: u32) -> &PathCosts {
+        &self.replay.costs().paths[self.replay.route_number(slot)]
+    }
+
+    /// Bytes that take time.
+    fn counted(&self, slot: u32) -> f64 {
+        let size = self.program().classes()[self.class_of[slot as usize] as usize].size.0;
+        if self.rule(slot) == Rule::Loggops { size.saturating_sub(1) as f64 } else { size as f64 }
+    }
+
+    /// Shows the parts of an edge's cost. Under contention they may be less than the cost.
+    pub(crate) fn parts(&self, node: &Node, edge: Edge, mut show: impl FnMut(Part)) {
+        let (rank, slot) = (node.rank(), node.item);
+        let own = |quantity| Part { quantity, amount: node.cost, unit: 1.0, rank, item: node.item };
+        match (node.kind(), edge) {
+            (Kind::Compute, _) => show(own(Quantity::Compute)),
+            (Kind::Collective, _) => show(own(Quantity::Collective)),
+            (Kind::Send, Edge::First) => show(self.sending(slot, rank, 1.0)),
+            (Kind::Send, Edge::Second) => {
+                let before = self.nodes[node.second as usize].item;
+                let (unit, amount) = (self.path(before).gap.as_nanos(), self.outside(before));
+                show(Part { quantity: Quantity::Gap, amount, unit, rank, item: before });
+                self.bytes(before, rank).into_iter().for_each(&mut show);
+                show(self.sending(before, rank, -1.0));
+                show(self.sending(slot, rank, 1.0));
+            }
+            (Kind::Receive, Edge::First) => self.receiving(slot, rank).into_iter().for_each(show),
+            (Kind::Receive, Edge::Second) => {
+                if self.nodes[node.second as usize].kind() != Kind::Arrive {
+                    self.flight(slot, &mut show);
+                }
+                show(self.receiving(slot, rank)[1]);
+            }
+            (Kind::MoveAtReceive, Edge::Second) => {
+                let receiver = self.program().receiver(slot);
+                show(self.receiving(slot, receiver)[0]);
+            }
+            (Kind::Release, Edge::Second) if self.rule(slot) != Rule::Dimemas => {
+                self.bytes(slot, rank).into_iter().for_each(show);
+            }
+            (Kind::Arrive, _) => self.flight(slot, show),
+            (Kind::Wait | Kind::Meet | Kind::Move | Kind::MoveAtReceive | Kind::Release, _) => {}
+        }
+    }
+
+    fn sending(&self, slot: u32, rank: Rank, amount: f64) -> Part {
+        let unit = send_overhead(self.path(slot), self.class_of[slot as usize]).as_nanos();
+        let quantity = self.on_processors(slot);
+        let amount = if quantity == Quantity::Overhead { amount * self.outside(slot) } else { amount };
+        Part { quantity, amount, unit, rank, item: slot }
+    }
+
+    /// Before a receiver looks for the message, and on the message that has come.
+    fn receiving(&self, slot: u32, rank: Rank) -> [Part; 2] {
+        let (path, rule) = (self.path(slot), self.rule(slot));
+        let part = |quantity, amount, unit: Time| Part { quantity, amount, unit: unit.as_nanos(), rank, item: slot };
+        let has_own = !path.overheads.is_empty();
+        let before = f64::from(u8::from(rule == Rule::Dimemas && !has_own));
+        let after = if rule == Rule::Loggops || has_own { self.outside(slot) } else { 0.0 };
+        [
+            part(self.on_processors(slot), before, path.recv_before),
+            part(self.on_processors(slot), after, receive_overhead(path, self.class_of[slot as usize])),
+        ]
+    }
+
+    /// 1 of a message that leaves its node, 0 of others: these have neither overhead nor gap.
+    fn outside(&self, slot: u32) -> f64 {
+        f64::from(u8::from(self.link(slot) != Link::Inside))
+    }
+
+    /// By Dimemas' rule the latency is spent on the processors.
+    fn on_processors(&self, slot: u32) -> Quantity {
+        let is_latency = self.rule(slot) == Rule::Dimemas && self.path(slot).overheads.is_empty();
+        if is_latency { Quantity::Latency } else { Quantity::Overhead }
+    }
+
+    fn flight(&self, slot: u32, mut show: impl FnMut(Part)) {
+        let rank = Rank(self.sender_of[slot as usize]);
+        let unit = self.path(slot).latency.as_nanos();
+        if self.rule(slot) != Rule::Dimemas {
+            show(Part { quantity: Quantity::Latency, amount: 1.0, unit, rank, item: slot });
+        }
+        self.bytes(slot, rank).into_iter().for_each(show);
+    }
+
+    fn bytes(&self, slot: u32, rank: Rank) -> Option<Part> {
+        let amount = self.counted(slot);
+        let takes = self.path(slot).classes[self.class_of[slot as usize] as usize].bytes.as_nanos();
+        (amount > 0.0).then(|| Part { quantity: Quantity::PerByte, amount, unit: takes / amount, rank, item: slot })
+    }
+
+    /// The user function that a message is sent by, or a computation belongs to; 0 for none.
+    pub(crate) fn function(&self, part: &Part) -> i64 {
+        let index = match part.quantity {
+            Quantity::Compute => part.item,
+            Quantity::Collective => return 0,
+            _ => self.function_of.get(part.item as usize).copied().unwrap_or(0),
+        };
+        self.functions.get(index as usize).copied().unwrap_or(0)
+    }
+
+    /// Shows each event and edge with its parts, in the order of events.
+    pub(crate) fn each_part(&self, mut show: impl FnMut(u32, Edge, Part)) {
+        for (index, node) in (0u32..).zip(&self.nodes) {
+            self.parts(node, Edge::First, |part| show(index, Edge::First, part));
+            if node.second != NONE {
+                self.parts(node, Edge::Second, |part| show(index, Edge::Second, part));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Which costs are meant: a quantity, and of which ranks, pairs, links, sizes, collectives or functions.
+//!
+//! `compute[rank=7]`, `latency[pair=0-3]`, `gap_per_byte[size>=64KiB,link=between]`: a name, and conditions in brackets
+//! that all have to hold.
+
+use std::fmt;
+
+use flowcast_model::quantity::Quantity as Value;
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time, TimePerByte};
+use thiserror::Error;
+
+use crate::graph::EventGraph;
+use crate::parts::Part;
+pub use crate::parts::{Link, Message, Quantity};
+
+/// A text that selects nothing that there is.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("found `{found}`, expected {expected}")]
+pub struct SelectorError {
+    /// The text as given.
+    pub found: String,
+    /// What would have been right.
+    pub expected: &'static str,
+}
+
+/// A quantity and what it is of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selector {
+    /// The kind of cost.
+    pub quantity: Quantity,
+    /// All of them have to hold.
+    pub conditions: Vec<Condition>,
+    /// Whether its values are rates: `bandwidth` in the place of `gap_per_byte`.
+    is_rate: bool,
+}
+
+/// What a cost has to belong to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Condition {
+    /// The rank that computes or whose processor works, the sender or receiver of a message, a member of a collective.
+    Rank(Rank),
+    /// As a rank, any rank of this node.
+    Node(u32),
+    /// Messages between these ranks, in either direction.
+    Pair(Rank, Rank),
+    /// Messages that go there.
+    Link(Link),
+    /// Messages that are part of a collective, or collectives by formula.
+    Collective(CollectiveOp),
+    /// What a user function computes and sends, by the value of the trace's event 60000019.
+    Function(i64),
+    /// Messages of at least so many bytes and less than so many.
+    Size(Bytes, Bytes),
+}
+
+const NAMES: &str =
+    "compute, collective, latency, bandwidth, gap_per_byte, overhead or gap, then conditions in brackets";
+const CONDITIONS: &str =
+    "rank=7, node=2, pair=0-3, link=inside|between|sites, collective=alltoall, function=12, size>=64KiB or size<64KiB";
+
+impl Selector {
+    /// Whether a text is meant for a selector, not for a field of a network.
+    pub fn is_meant(text: &str) -> bool {
+        text.contains('[') || matches!(text.trim(), "compute" | "collective")
+    }
+
+    /// Reads `quantity[condition,condition]`; `nic.` before a quantity says nothing.
+    ///
+    /// # Errors
+    /// Another name, another condition, or a condition that the quantity does not have.
+    pub fn parse(text: &str) -> Result<Selector, SelectorError> {
+        let text = text.trim();
+        let (name, rest) = text.split_once('[').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let name = name.trim().trim_start_matches("nic.");
+        let wrong = |found: &str, expected| SelectorError { found: found.to_owned(), expected };
+        let is_rate = name == "bandwidth";
+        let quantity = Quantity::ALL.into_iter().find(|quantity| quantity.name() == name);
+        let quantity = if is_rate { Some(Quantity::PerByte) } else { quantity };
+        let quantity = quantity.ok_or_else(|| wrong(name, NAMES))?;
+        let inner = match rest {
+            None => "",
+            Some(rest) => rest.strip_suffix(']').ok_or_else(|| wrong(text, "a ] behind the conditions"))?,
+        };
+        let parts = inner.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let conditions = parts
+            .map(|part| Condition::parse(part).ok_or_else(|| wrong(part, CONDITIONS)))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(condition) = conditions.iter().find(|condition| !condition.suits(quantity)) {
+            let found = format!("{condition} of {}", quantity.name());
+            return Err(wrong(&found, "pair, link and size of messages only, collective of messages and collectives"));
+        }
+        Ok(Selector { quantity, conditions, is_rate })
+    }
+
+    /// Of everything that there is of a quantity.
+    pub fn all(quantity: Quantity) -> Selector {
+        Selector { quantity, conditions: Vec::new(), is_rate: false }
+    }
+
+    /// Of all messages between nodes of a site.
+    pub fn between_nodes(quantity: Quantity) -> Selector {
+        Selector { conditions: vec![Condition::Link(Link::Between)], ..Selector::all(quantity) }
+    }
+
+    /// Whether its values are rates.
+    pub fn is_rate(&self) -> bool {
+        self.is_rate
+    }
+
+    /// A value as the number that the graph counts in: nanoseconds, nanoseconds per byte, or a factor. None of another kind.
+    pub fn number(&self, value: Value) -> Option<f64> {
+        match (self.quantity, value) {
+            (Quantity::Compute | Quantity::Collective, Value::Number(factor)) => Some(factor),
+            (Quantity::Overhead | Quantity::Latency | Quantity::Gap, Value::Time(time)) => Some(time.as_nanos()),
+            (Quantity::PerByte, Value::TimePerByte(time)) => Some(time.as_nanos()),
+            (Quantity::PerByte, Value::Rate(rate)) => Some(TimePerByte::from_rate(rate).as_nanos()),
+            _ => None,
+        }
+    }
+
+    /// What a number of the graph is, with its unit.
+    pub fn value(&self, number: f64) -> Value {
+        match self.quantity {
+            Quantity::Compute | Quantity::Collective => Value::Number(number),
+            Quantity::PerByte if self.is_rate => Value::Rate(TimePerByte::from_nanos(number).rate()),
+            Quantity::PerByte => Value::TimePerByte(TimePerByte::from_nanos(number)),
+            _ => Value::Time(Time::from_nanos(number)),
+        }
+    }
+
+    /// Whether a part of a cost is meant.
+    pub(crate) fn takes(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
+        part.quantity == self.quantity && self.conditions.iter().all(|condition| condition.holds(graph, part))
+    }
+}
+
+impl Condition {
+    fn parse(text: &str) -> Option<Condition> {
+        if let Some(least) = text.strip_prefix("size>=") {
+            return Some(Condition::Size(Bytes::parse(least.trim()).ok()?, Bytes(u64::MAX)));
+        }
+        if let Some(most) = text.strip_prefix("size<") {
+            return Some(Condition::Size(Bytes(0), Bytes::parse(most.trim()).ok()?));
+        }
+        let (key, value) = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()))?;
+        let rank = |text: &str| text.trim().parse().ok().map(Rank);
+        Some(match key {
+            "rank" => Condition::Rank(rank(value)?),
+            "node" => Condition::Node(value.parse().ok()?),
+            "pair" => value.split_once('-').and_then(|(a, b)| Some(Condition::Pair(rank(a)?, rank(b)?)))?,
+            "link" => Condition::Link(Link::ALL.into_iter().find(|link| link.name() == value)?),
+            "collective" => {
+                Condition::Collective(CollectiveOp::ALL.into_iter().find(|op| op.name().eq_ignore_ascii_case(value))?)
+            }
+            "function" => Condition::Function(value.parse().ok()?),
+            _ => return None,
+        })
+    }
+
+    fn suits(&self, quantity: Quantity) -> bool {
+        match (self, quantity) {
+            (Condition::Pair(..) | Condition::Link(_) | Condition::Size(..), kind) => {
+                !matches!(kind, Quantity::Compute | Quantity::Collective)
+            }
+            (Condition::Collective(_), kind) => kind != Quantity::Compute,
+            (Condition::Rank(_) | Condition::Node(_) | Condition::Function(_), kind) => kind != Quantity::Collective,
+        }
+    }
+
+    fn holds(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
+        let owner = graph.program().owner(part.rank);
+        let works = matches!(part.quantity, Quantity::Compute | Quantity::Overhead);
+        let node = |rank: Rank| graph.replay.placement().node(rank).0;
+        let message = || graph.message(part.item);
+        match *self {
+            Condition::Rank(rank) if works => owner == rank,
+            Condition::Rank(rank) => [message().from, message().to].contains(&rank),
+            Condition::Node(number) if works => node(owner) == number,
+            Condition::Node(number) => [message().from, message().to].into_iter().any(|rank| node(rank) == number),
+            Condition::Pair(a, b) => matches!((message().from, message().to), ends if ends == (a, b) || ends == (b, a)),
+            Condition::Link(link) => message().link == link,
+            Condition::Collective(op) if part.quantity == Quantity::Collective => graph.ops[part.item as usize] == op,
+            Condition::Collective(op) => message().collective == Some(op),
+            Condition::Function(function) => graph.function(part) == function,
+            Condition::Size(least, below) => (least..below).contains(&message().size),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Rank(rank) => write!(f, "rank={rank}"),
+            Condition::Node(node) => write!(f, "node={node}"),
+            Condition::Pair(a, b) => write!(f, "pair={a}-{b}"),
+            Condition::Link(link) => write!(f, "link={}", link.name()),
+            Condition::Collective(op) => write!(f, "collective={}", op.name()),
+            Condition::Function(function) => write!(f, "function={function}"),
+            Condition::Size(least, Bytes(u64::MAX)) => write!(f, "size>={least}"),
+            Condition::Size(_, below) => write!(f, "size<{below}"),
+        }
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let conditions: Vec<String> = self.conditions.iter().map(Condition::to_string).collect();
+        let name = if self.is_rate { "bandwidth" } else { self.quantity.name() };
+        if conditions.is_empty() { f.write_str(name) } else { write!(f, "{name}[{}]", conditions.join(",")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_written_as_they_are_read() {
+        for text in ["compute[rank=7]", "latency[pair=0-3,link=between]", "collective", "bandwidth[size>=64KiB]"] {
+            assert_eq!(Selector::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Selector::parse("nic.overhead[rank=1]").unwrap().to_string(), "overhead[rank=1]");
+    }
+
+    #[test]
+    fn what_selects_nothing_says_what_would() {
+        for (text, found) in [
+            ("speed[rank=1]", "speed"),
+            ("compute[rank=x]", "rank=x"),
+            ("compute[pair=0-1]", "pair=0-1 of compute"),
+            ("collective[rank=1]", "rank=1 of collective"),
+            ("latency[rank=1", "latency[rank=1"),
+        ] {
+            assert_eq!(Selector::parse(text).unwrap_err().found, found);
+        }
+    }
+}

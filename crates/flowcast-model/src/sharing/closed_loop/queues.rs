@@ -1,0 +1,193 @@
+//! The queueing delays of the links, and the delay that fills one link while all others stay as they are. Both ways of
+//! solving the closed loop ([`relaxation`](super::relaxation), [`following`](crate::sharing::quasi_dynamic)) are made of these.
+//!
+//! Where the ACKs of all data over a link return over its opposite, as at a node, the two directions are solved together:
+//! with queues `q_out` and `q_in`, data that leave see `x = q_out + kappa * q_in`, data that enter `y = q_in + kappa *
+//! q_out`. Solved one after the other, the two would converge very slowly for kappa near 1.
+
+use super::Feedback;
+use crate::sharing::active_flows::ActiveFlows;
+use crate::sharing::fabric::{Fabric, LinkId, Path};
+
+/// Steps of Newton's method for one link.
+const NEWTON_STEPS: usize = 30;
+
+/// The queues before all links. Delays are in units of the round trip of an uncontended flow.
+#[derive(Debug, Clone)]
+pub(in crate::sharing) struct Queues {
+    pub feedback: Feedback,
+    capacities: Vec<f64>,
+    /// By link: whether its opposite carries the ACKs of all its data.
+    is_paired: Vec<bool>,
+    /// By link: whether data and their ACKs both cross it. It delays both, by a part of the loop's delay that data alone
+    /// stand for: `1 + kappa` is only the scale of its queue.
+    is_shared: Vec<bool>,
+    delays: Vec<f64>,
+    /// By link: the delay that data over it see there, with that of their ACKs on the opposite link if it is paired.
+    seen: Vec<f64>,
+}
+
+impl Queues {
+    pub(in crate::sharing) fn new(fabric: &Fabric, feedback: Feedback) -> Queues {
+        let is_paired = |link| feedback.kappa > 0.0 && fabric.acks_return_over_opposite(link);
+        Queues {
+            feedback,
+            capacities: links(fabric).map(|link| fabric.capacity(link).0).collect(),
+            is_paired: links(fabric).map(is_paired).collect(),
+            is_shared: links(fabric).map(|link| fabric.is_shared(link)).collect(),
+            delays: vec![0.0; fabric.link_count()],
+            seen: vec![0.0; fabric.link_count()],
+        }
+    }
+
+    /// The delays of an earlier solution, on links that carry data now.
+    pub(in crate::sharing) fn start_from(&mut self, delays: &[f64], active_flows: &ActiveFlows) {
+        for (link, delay) in (0..).map(LinkId).zip(delays).filter(|(link, _)| !active_flows.members(*link).is_empty()) {
+            self.delays[link.index()] = *delay;
+        }
+        for link in (0..self.delays.len() as u32).map(LinkId) {
+            match self.is_paired(link) {
+                true => self.set_pair(LinkId(link.0 & !1), self.pair(LinkId(link.0 & !1))),
+                false => self.set(link, self.delay(link)),
+            }
+        }
+    }
+
+    /// Gives each link of a path `lean` times more capacity than the link before it has.
+    pub(in crate::sharing) fn lean(&mut self, fabric: &Fabric, lean: f64) {
+        let capacity = |link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link)));
+        self.capacities = links(fabric).map(capacity).collect();
+    }
+
+    pub(in crate::sharing) fn delays(&self) -> &[f64] {
+        &self.delays
+    }
+
+    pub(in crate::sharing) fn capacity(&self, link: LinkId) -> f64 {
+        self.capacities[link.index()]
+    }
+
+    pub(in crate::sharing) fn delay(&self, link: LinkId) -> f64 {
+        self.delays[link.index()]
+    }
+
+    /// What data over a link see there.
+    pub(in crate::sharing) fn seen(&self, link: LinkId) -> f64 {
+        self.seen[link.index()]
+    }
+
+    pub(in crate::sharing) fn is_paired(&self, link: LinkId) -> bool {
+        self.is_paired[link.index()]
+    }
+
+    /// `sum of q over the data path + kappa * sum of q over the ACKs' path`.
+    pub(in crate::sharing) fn delay_of(&self, path: &Path) -> f64 {
+        let ends = self.seen(path.out()) + self.seen(path.into());
+        if path.is_between_racks() { ends + self.inner_delay(path) } else { ends }
+    }
+
+    /// The part of [`Queues::delay_of`] between the two nodes' own links.
+    pub(in crate::sharing) fn inner_delay(&self, path: &Path) -> f64 {
+        let data: f64 = path.data()[2..].iter().map(|link| self.seen(*link)).sum();
+        let acks = path.acknowledgements()[2..].iter();
+        let acks = acks.filter(|link| !self.is_paired(**link) && !self.is_shared[link.index()]);
+        data + self.feedback.kappa * acks.map(|link| self.seen(*link)).sum::<f64>()
+    }
+
+    /// The rate of a flow with this delay, in units of an uncontended flow's.
+    pub(in crate::sharing) fn rate(&self, delay: f64) -> f64 {
+        if self.feedback.alpha == 1.0 { 1.0 / delay } else { delay.powf(-1.0 / self.feedback.alpha) }
+    }
+
+    pub(in crate::sharing) fn set(&mut self, link: LinkId, delay: f64) {
+        self.delays[link.index()] = delay;
+        self.seen[link.index()] = delay;
+    }
+
+    /// The delays of a paired link that points outward, and of its opposite.
+    pub(in crate::sharing) fn pair(&self, out: LinkId) -> (f64, f64) {
+        (self.delays[out.index()], self.delays[out.index() + 1])
+    }
+
+    pub(in crate::sharing) fn set_pair(&mut self, out: LinkId, (delay, other): (f64, f64)) {
+        let (out, into, kappa) = (out.index(), out.index() + 1, self.feedback.kappa);
+        (self.delays[out], self.delays[into]) = (delay, other);
+        (self.seen[out], self.seen[into]) = (delay + kappa * other, other + kappa * delay);
+    }
+
+    /// The delays of a paired link that points outward and of its opposite whose data would each fill their link with
+    /// these delays seen. For kappa > 1 either of the two may hold the queue; it stays where it is.
+    pub(in crate::sharing) fn split(&self, link: LinkId, (out, into): (f64, f64)) -> (f64, f64) {
+        let (kappa, before) = (self.feedback.kappa, self.pair(link));
+        let stays_in = before.1 > before.0 && kappa * into >= out;
+        if kappa * out >= into && !stays_in {
+            (out, 0.0)
+        } else if kappa * into >= out {
+            (0.0, into)
+        } else {
+            let determinant = 1.0 - kappa * kappa;
+            ((out - kappa * into) / determinant, (into - kappa * out) / determinant)
+        }
+    }
+
+    /// The delay, seen by its data, that fills a link whose flows have the delays `elsewhere` on all others; 0 if they
+    /// cannot fill it. Newton's method ends with a step below `precision`, relative to the delay.
+    ///
+    /// `(sum of rates)^-alpha` is concave, grows with the delay, and is straight for flows with equal delays elsewhere:
+    /// after its first step Newton's method approaches the solution from below.
+    pub(in crate::sharing) fn filling_delay(
+        &self,
+        link: LinkId,
+        elsewhere: impl ExactSizeIterator<Item = f64> + Clone,
+        precision: f64,
+    ) -> f64 {
+        let (capacity, alpha, seen) = (self.capacity(link), self.feedback.alpha, self.seen(link));
+        let (idle, _) = self.load(elsewhere.clone(), 0.0);
+        if idle <= capacity {
+            return 0.0;
+        }
+        let target = power(capacity, -alpha);
+        let mut delay = if seen > 0.0 { seen } else { target * power(elsewhere.len() as f64, alpha) };
+        for _ in 0..NEWTON_STEPS {
+            let (load, slope) = self.load(elsewhere.clone(), delay);
+            let height = power(load, -alpha);
+            // d(load^-alpha) = load^(-alpha - 1) * sum of rate / delay
+            let step = (target - height) / (height / load * slope);
+            let next = delay + step;
+            // The first step, from above, may end below what is possible.
+            delay = if next > 0.0 { next } else { delay * 0.1 };
+            if step.abs() <= precision * delay {
+                break;
+            }
+        }
+        delay
+    }
+
+    /// One step of Newton's method towards the delay that fills a link: `load` is the sum of its flows' rates, `slope`
+    /// that of each rate over the flow's delay.
+    pub(in crate::sharing) fn newton_step(&self, link: LinkId, (load, slope): (f64, f64)) -> f64 {
+        let excess = power(load / self.capacity(link), self.feedback.alpha) - 1.0;
+        (self.seen(link) + excess * load / slope).max(0.0)
+    }
+
+    /// The sum of the rates, and of each over the flow's delay.
+    fn load(&self, elsewhere: impl Iterator<Item = f64>, delay: f64) -> (f64, f64) {
+        elsewhere.fold((0.0, 0.0), |(load, slope), other| {
+            let rate = self.rate(other + delay);
+            (load + rate, slope + rate / (other + delay))
+        })
+    }
+}
+
+fn links(fabric: &Fabric) -> impl Iterator<Item = LinkId> {
+    (0..fabric.link_count() as u32).map(LinkId)
+}
+
+/// A power, without a call where none is needed.
+fn power(base: f64, exponent: f64) -> f64 {
+    match exponent {
+        1.0 => base,
+        -1.0 => 1.0 / base,
+        _ => base.powf(exponent),
+    }
+}

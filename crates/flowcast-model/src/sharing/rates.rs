@@ -1,0 +1,187 @@
+//! Rate models with the parameters of a network.
+
+use super::asymmetric::{Asymmetric, DegreeFair, Saturation};
+use super::closed_loop::{ClosedLoop, Feedback};
+use super::fabric::AllocatedFraction;
+use super::fair::Fair;
+use super::flow_cuts::{Cuts, FlowCuts, Strictness};
+use super::ib_penalty::IbPenalty;
+use super::independent::Independent;
+use super::model::Model;
+use super::parameters::{FlowCutParameters, LoopParameters, PenaltyParameters, Sharing};
+use super::protocol::{Protocol, Windows};
+use super::quasi_dynamic::STEEPEST;
+use super::{RateModel, SharingError};
+use crate::network::Network;
+use flowcast_units::Rate;
+
+impl Model {
+    /// The model that a network asks for; max-min fairness if it does not.
+    pub fn of(network: &Network) -> Model {
+        network.sharing.model.unwrap_or(Model::Fair)
+    }
+}
+
+/// Makes a rate model with the network's parameters; none for [`Model::Packet`].
+///
+/// # Errors
+/// A parameter that is missing or out of range.
+pub fn rate_model(
+    model: Model,
+    network: &Network,
+    strictness: Strictness,
+) -> Result<Option<Box<dyn RateModel>>, SharingError> {
+    let sharing = &network.sharing;
+    Ok(Some(match model {
+        Model::Independent => Box::new(Independent),
+        Model::Fair => Box::new(Fair::default()),
+        Model::DegreeFair => Box::new(DegreeFair { saturation: saturation(network)? }),
+        Model::Asymmetric => Box::new(Asymmetric { saturation: saturation(network)? }),
+        Model::FlowCuts => Box::new(FlowCuts::new(cuts(&sharing.flow_cuts)?, strictness)),
+        Model::ClosedLoop => Box::new(ClosedLoop::new(feedback(&sharing.closed_loop)?)),
+        Model::AlphaFair => Box::new(ClosedLoop::new(alpha_fair(sharing)?)),
+        Model::IbPenalty => Box::new(ib_penalty(&sharing.ib_penalty)?),
+        Model::Packet => return Ok(None),
+    }))
+}
+
+/// The windows with which the closed loop is stepped through the filling of queues; none where its steady rates hold.
+///
+/// # Errors
+/// A closed loop that is not that of equal windows through lossless queues, or no window.
+pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windows>, SharingError> {
+    let sharing = &network.sharing;
+    if model != Model::ClosedLoop || sharing.closed_loop.transient != Some(true) {
+        return Ok(None);
+    }
+    let Feedback { alpha, kappa } = feedback(&sharing.closed_loop)?;
+    if alpha != 1.0 {
+        return Err(SharingError::parameter(
+            "sharing.closed_loop.alpha",
+            Some(alpha),
+            "1 beside sharing.closed_loop.transient",
+        ));
+    }
+    if kappa != 1.0 {
+        return Err(SharingError::parameter(
+            "sharing.closed_loop.kappa",
+            Some(kappa),
+            "1 beside sharing.closed_loop.transient",
+        ));
+    }
+    if sharing.packet.window.is_none() {
+        return Err(SharingError::parameter(
+            "sharing.packet.window",
+            None,
+            "the bytes that a flow keeps in flight, for sharing.closed_loop.transient",
+        ));
+    }
+    let Protocol { window, segment, .. } = Protocol::of(&sharing.packet)?;
+    Ok(Some(Windows { window, segment }))
+}
+
+/// As [`rate_model`], for the messages of a program, which are many: the closed loop follows them less closely.
+///
+/// # Errors
+/// As [`rate_model`].
+pub fn program_model(model: Model, network: &Network) -> Result<Option<Box<dyn RateModel>>, SharingError> {
+    Ok(Some(match model {
+        Model::ClosedLoop => Box::new(ClosedLoop::for_program(feedback(&network.sharing.closed_loop)?)),
+        Model::AlphaFair => Box::new(ClosedLoop::for_program(alpha_fair(&network.sharing)?)),
+        _ => return rate_model(model, network, Strictness::Extended),
+    }))
+}
+
+/// The parameters of the loop if the messages of a program follow it ([`super::quasi_dynamic`]): where acknowledgements wait,
+/// since without that the steady rates are the only ones, and up to an alpha that the steps can cope with.
+///
+/// # Errors
+/// A parameter that is out of range.
+pub fn quasi_dynamic_feedback(model: Model, network: &Network) -> Result<Option<Feedback>, SharingError> {
+    if model != Model::ClosedLoop {
+        return Ok(None);
+    }
+    Ok(Some(feedback(&network.sharing.closed_loop)?)
+        .filter(|Feedback { alpha, kappa }| *kappa > 0.0 && *alpha <= STEEPEST))
+}
+
+/// The interface's rate, which must be finite.
+///
+/// # Errors
+/// A rate of 0, which stands for infinite.
+pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
+    let rate = network.nic.rate();
+    if rate.as_bytes_per_second() > 0.0 {
+        Ok(rate)
+    } else {
+        Err(SharingError::parameter("nic.bandwidth", Some(0.0), "a finite rate for windows and packets"))
+    }
+}
+
+fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
+    const EXPECTED: &str = "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
+    let cut = |field, value: Option<f64>| {
+        value.filter(|cut| (0.0..=1e6).contains(cut)).ok_or_else(|| SharingError::parameter(field, value, EXPECTED))
+    };
+    Ok(Cuts {
+        odd_end: cut("sharing.flow_cuts.odd_end", given.odd_end)?,
+        odd_inner: cut("sharing.flow_cuts.odd_inner", given.odd_inner)?,
+        io_out: cut("sharing.flow_cuts.io_out", given.io_out)?,
+        include: cut("sharing.flow_cuts.include", given.include)?,
+        start_end: cut("sharing.flow_cuts.start_end", given.start_end)?,
+    })
+}
+
+fn feedback(given: &LoopParameters) -> Result<Feedback, SharingError> {
+    let alpha = exponent("sharing.closed_loop.alpha", given.alpha)?;
+    let kappa = given.kappa.unwrap_or(1.0);
+    if !(0.0..=2.0).contains(&kappa) {
+        return Err(SharingError::parameter("sharing.closed_loop.kappa", Some(kappa), "a number from 0 to 2"));
+    }
+    Ok(Feedback { alpha, kappa })
+}
+
+/// The closed loop without its acknowledgements.
+fn alpha_fair(sharing: &Sharing) -> Result<Feedback, SharingError> {
+    let alpha = match sharing.alpha_fair.alpha {
+        None => exponent("sharing.closed_loop.alpha", sharing.closed_loop.alpha)?,
+        own => exponent("sharing.alpha_fair.alpha", own)?,
+    };
+    Ok(Feedback { alpha, kappa: 0.0 })
+}
+
+fn exponent(field: &'static str, alpha: Option<f64>) -> Result<f64, SharingError> {
+    let alpha = alpha.unwrap_or(1.0);
+    if (0.1..=100.0).contains(&alpha) {
+        return Ok(alpha);
+    }
+    Err(SharingError::parameter(field, Some(alpha), "a number from 0.1 to 100"))
+}
+
+fn saturation(network: &Network) -> Result<Saturation, SharingError> {
+    let given = &network.sharing.asymmetric;
+    let nic = network.nic.rate().as_bytes_per_second();
+    let cap = given.backbone_share.map(|rate| rate.as_bytes_per_second() / nic);
+    if let Some(cap) = cap.filter(|cap| !cap.is_finite() || *cap <= 0.0) {
+        return Err(SharingError::parameter(
+            "sharing.asymmetric.backbone_share",
+            Some(cap),
+            "a rate above 0 beside that of the interface",
+        ));
+    }
+    Ok(Saturation { from: given.backbone_from, cap: cap.map(AllocatedFraction) })
+}
+
+fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
+    let published = IbPenalty::default();
+    let weight = |field, value: Option<f64>, default: f64| {
+        let weight = value.unwrap_or(default);
+        let is_weight = weight > 0.0 && weight <= 1e6;
+        if is_weight { Ok(weight) } else { Err(SharingError::parameter(field, value, "a number above 0")) }
+    };
+    Ok(IbPenalty {
+        out: weight("sharing.ib_penalty.out", given.out, published.out)?,
+        into: weight("sharing.ib_penalty.into", given.into, published.into)?,
+        crowded: weight("sharing.ib_penalty.crowded", given.crowded, published.crowded)?,
+    })
+}

@@ -1,0 +1,132 @@
+//! Whether what is measured is still what was predicted, told as early as the evidence allows: a mixture sequential test.
+//!
+//! A prediction says between which ends the median of a quantity lies. If it lies at the upper end or below, no more than half of
+//! the measurements exceed that end, whatever their distribution. With `k` of `n` above it, the likelihood of the shares above a
+//! half, all taken alike, is to that of a half as
+//!
+//! `K = 2^(n+1) ∫_{1/2}^{1} p^k (1-p)^(n-k) dp`.
+//!
+//! While the median is not above the end, `K` is a supermartingale that begins at 1, so it ever reaches `1/α` with probability
+//! `α` at most, however often one looks (Ville's inequality; Robbins, "Statistical Methods Related to the Law of the Iterated
+//! Logarithm", 1970, section 3). Four such tests run beside each other: above and below each end.
+
+use statrs::function::beta::{beta_reg, ln_beta};
+
+/// What is known so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The median is above the upper end.
+    Above,
+    /// The median is below the lower end.
+    Below,
+    /// The median is between the ends.
+    Between,
+    /// Too few measurements to tell.
+    Open,
+}
+
+/// Measurements beside the ends of a prediction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StillHolds {
+    low: f64,
+    high: f64,
+    /// Logarithm of what the likelihood ratio has to reach.
+    needed: f64,
+    above: u32,
+    below: u32,
+    count: u32,
+}
+
+impl StillHolds {
+    /// Whether a median lies from `low` to `high`; a wrong alarm has the probability `level` at most, above 0 and below 1.
+    pub fn new((low, high): (f64, f64), level: f64) -> StillHolds {
+        // Either end may give the alarm.
+        StillHolds { low, high, needed: (2.0 / level).ln(), above: 0, below: 0, count: 0 }
+    }
+
+    /// Takes a measurement and says what is known now.
+    pub fn observe(&mut self, value: f64) -> Verdict {
+        self.count += 1;
+        self.above += u32::from(value > self.high);
+        self.below += u32::from(value < self.low);
+        self.verdict()
+    }
+
+    /// What is known now.
+    pub fn verdict(&self) -> Verdict {
+        let StillHolds { above, below, count, .. } = *self;
+        let shown = |beyond: u32| log_ratio(beyond, count) >= self.needed;
+        match () {
+            () if shown(above) => Verdict::Above,
+            () if shown(below) => Verdict::Below,
+            () if shown(count - above) && shown(count - below) => Verdict::Between,
+            () => Verdict::Open,
+        }
+    }
+
+    /// Measurements so far.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+}
+
+/// `ln K` of `beyond` among `count`.
+fn log_ratio(beyond: u32, count: u32) -> f64 {
+    let (hits, misses) = (f64::from(beyond) + 1.0, f64::from(count - beyond) + 1.0);
+    let upper = beta_reg(misses, hits, 0.5);
+    f64::from(count + 1) * std::f64::consts::LN_2 + ln_beta(hits, misses) + upper.max(f64::MIN_POSITIVE).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::resampling::{Resampler, normal_score};
+
+    /// The integral by a sum over shares: slow and evident.
+    fn summed(beyond: u32, count: u32) -> f64 {
+        const PARTS: u32 = 20_000;
+        let part = |at: u32| 0.5 + 0.5 * (f64::from(at) + 0.5) / f64::from(PARTS);
+        let value = |p: f64| p.powi(beyond as i32) * (1.0 - p).powi((count - beyond) as i32);
+        (0..PARTS).map(|at| value(part(at))).sum::<f64>() / (2.0 * f64::from(PARTS)) * 2f64.powi(count as i32 + 1)
+    }
+
+    #[test]
+    fn the_ratio_is_the_integral() {
+        for (beyond, count) in [(0, 0), (1, 1), (0, 1), (7, 10), (50, 60), (20, 60)] {
+            let (ratio, truth) = (log_ratio(beyond, count).exp(), summed(beyond, count));
+            assert!((ratio / truth - 1.0).abs() < 1e-3, "{beyond} of {count}: {ratio} {truth}");
+        }
+        // By hand: 2^2 (1/2 - 1/8) = 1.5.
+        assert!((log_ratio(1, 1).exp() - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn eleven_of_eleven_are_enough() {
+        let mut test = StillHolds::new((1.0, 2.0), 0.01);
+        let first = (1..).find(|_| test.observe(2.1) == Verdict::Above).unwrap();
+        assert_eq!((first, test.count()), (11, 11), "2^12/12 is 341 and 2^11/11 186, and 200 are needed");
+        let mut test = StillHolds::new((1.0, 2.0), 0.01);
+        assert!((0..20).any(|_| test.observe(1.5) == Verdict::Between) && test.verdict() == Verdict::Between);
+    }
+
+    /// Medians at the end of what was predicted, with measurements that scatter as round trips do; looked at after each.
+    #[test]
+    fn a_network_that_holds_raises_an_alarm_as_seldom_as_asked_and_one_that_does_not_always() {
+        let mut scores: Vec<f64> = (0..400).map(|at| normal_score((f64::from(at) + 0.5) / 400.0)).collect();
+        let (mut alarms, mut misses) = (0, 0);
+        for seed in 0..400 {
+            Resampler::from_seed(seed).shuffle(&mut scores);
+            let mut drawn = Vec::new();
+            Resampler::from_seed(seed + 1000).draw_into(&scores, &mut drawn);
+            let looks = |factor: f64| {
+                let mut test = StillHolds::new((90.0, 100.0), 0.05);
+                let mut all = drawn.iter().map(|score| test.observe(100.0 * factor * (0.1 * score.max(-0.5)).exp()));
+                all.find(|verdict| [Verdict::Above, Verdict::Below].contains(verdict))
+            };
+            alarms += u32::from(looks(1.0).is_some());
+            misses += u32::from(looks(1.1) != Some(Verdict::Above));
+        }
+        assert!(alarms <= 20, "{alarms} of 400 at a level of 5 %");
+        assert_eq!(misses, 0);
+    }
+}

@@ -1,0 +1,283 @@
+//! LogGP measured within a budget: each next round trip is the one that narrows the intervals most for what it costs
+//! ([`flowcast_fit::bursts`]).
+//!
+//! A few round trips of three sizes, with one message and with short bursts, give first parameters. Then batches follow,
+//! each chosen by all samples so far and taken in a random order, until every interval is narrow enough or the budget is spent.
+//! The other end answers as it does to [`crate::prtt`]. A burst never has more bytes than `in_flight`, and the next begins when
+//! it has been answered, so that the load stays bounded and is known.
+
+use std::ops::ControlFlow;
+
+use flowcast_fit::bursts::choice::{Room, next_points};
+use flowcast_fit::bursts::{BurstFit, fit_bursts};
+use flowcast_fit::prtt::PrttPoint;
+use flowcast_fit::samples::PrttSamples;
+use flowcast_model::stats::resampling::Resampler;
+use flowcast_units::{Bytes, Time};
+
+use crate::prtt::{Client, PrttError, Stop, Timed};
+use crate::script::{MAX_SIZE, greet, send_script};
+use crate::transport::Transport;
+
+/// Round trips of each point of the first batch, and of the plain ones of the smallest size.
+const FIRST: (usize, usize) = (3, 8);
+/// Bursts of each length of the first batch.
+const FIRST_BURSTS: usize = 2;
+/// Points of a batch, each of which is taken twice.
+const BATCH: usize = 4;
+/// Messages of a batch that no experiment is made of: its script and the answer to that.
+const SCRIPT_MESSAGES: u32 = 3;
+/// Bytes of a TCP segment over Ethernet.
+const SEGMENT: u64 = 1448;
+/// No single round trip of the largest size takes more than this part of the time.
+const LARGEST_PART: f64 = 0.005;
+/// Round trips below this number are too few to say that they are precise.
+const FEWEST: usize = 40;
+/// The first batch and two more.
+const FEWEST_MESSAGES: u32 = 200;
+
+/// What to measure and what it may cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BudgetPlan {
+    /// Largest size of a message; smaller where time is short.
+    pub largest: Bytes,
+    /// Most messages in both directions, all that the ends say to each other among them.
+    pub messages: u32,
+    /// Stop after this time.
+    pub max_time: Time,
+    /// Stop when half of every parameter's interval is at most this share of it.
+    pub precision: f64,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// Most messages in a burst.
+    pub most_in_a_row: u32,
+    /// Most bytes in a burst.
+    pub in_flight: Bytes,
+    /// Seed of the order of round trips.
+    pub seed: u64,
+}
+
+impl Default for BudgetPlan {
+    fn default() -> BudgetPlan {
+        BudgetPlan {
+            largest: Bytes(1 << 16),
+            messages: 2000,
+            max_time: Time::from_seconds(10.0),
+            precision: 0.01,
+            level: 0.95,
+            most_in_a_row: 512,
+            in_flight: Bytes(1 << 18),
+            seed: 1,
+        }
+    }
+}
+
+/// What is known after a batch.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// Time since the start.
+    pub elapsed: Time,
+    /// Messages since the start.
+    pub messages: u32,
+    /// This batch's round trips in the order of time.
+    pub taken: &'a [Timed],
+    /// The parameters by all batches so far.
+    pub fit: Option<&'a BurstFit>,
+}
+
+/// What was measured and what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budgeted {
+    /// All round trips.
+    pub samples: PrttSamples,
+    /// The parameters; none where the gap was not seen.
+    pub fit: Option<BurstFit>,
+    /// Messages in both directions.
+    pub messages: u32,
+    /// Bytes in both directions.
+    pub bytes: Bytes,
+    /// The largest burst.
+    pub most_in_flight: Bytes,
+    /// Time that it took.
+    pub elapsed: Time,
+    /// What ended it.
+    pub stop: Stop,
+}
+
+/// The measuring end; calls `observe` after each batch.
+///
+/// # Errors
+/// A plan that cannot be carried out, a connection that fails, or an other end that does not take part.
+pub fn measure_budgeted(
+    transport: &mut impl Transport,
+    plan: &BudgetPlan,
+    observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+) -> Result<Budgeted, PrttError> {
+    check(plan)?;
+    let start = transport.now();
+    greet(transport)?;
+    let client = Client::new(transport, plan.largest);
+    let mut run = Run { client, order: Resampler::from_seed(plan.seed), plan, start, done: Budgeted::nothing() };
+    let (room, mut stop) = run.first_batch(observe)?;
+    while stop.is_none() {
+        stop = run.batch(&room, observe)?;
+    }
+    send_script(run.client.transport, &[])?;
+    run.done.messages += 1;
+    run.done.elapsed = run.client.transport.now() - start;
+    run.done.stop = stop.unwrap_or(Stop::Asked);
+    Ok(run.done)
+}
+
+impl Budgeted {
+    /// Before the first batch, with the greetings.
+    fn nothing() -> Budgeted {
+        Budgeted {
+            samples: PrttSamples::default(),
+            fit: None,
+            messages: 2,
+            bytes: Bytes(0),
+            most_in_flight: Bytes(0),
+            elapsed: Time::ZERO,
+            stop: Stop::Asked,
+        }
+    }
+}
+
+fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
+    let wrong =
+        |field, found: String, expected: &str| Err(PrttError::Plan { field, found, expected: expected.to_owned() });
+    if !(Bytes(4096)..=MAX_SIZE).contains(&plan.largest) {
+        return wrong("max-size", plan.largest.to_string(), "a size from 4 KiB to 64 MiB");
+    }
+    if plan.messages < FEWEST_MESSAGES {
+        return wrong("most-messages", plan.messages.to_string(), "200 or more");
+    }
+    if plan.max_time <= Time::ZERO {
+        return wrong("budget", plan.max_time.to_string(), "a time above 0");
+    }
+    if !(plan.precision > 0.0 && plan.precision < 1.0) {
+        return wrong("precision", plan.precision.to_string(), "a share between 0 and 1");
+    }
+    Ok(())
+}
+
+/// Two lengths of bursts of the smallest size, of a segment and of the largest size.
+fn first_bursts(room: &Room) -> impl Iterator<Item = PrttPoint> {
+    let sizes = [room.sizes[0], Bytes(SEGMENT), *room.sizes.last().expect("there is a size")];
+    let bursts = move |size| room.bursts(size).take(2).map(move |messages| PrttPoint::new(messages, Time::ZERO, size));
+    sizes.into_iter().flat_map(bursts)
+}
+
+struct Run<'a, T> {
+    client: Client<'a, T>,
+    order: Resampler,
+    plan: &'a BudgetPlan,
+    start: Time,
+    done: Budgeted,
+}
+
+impl<T: Transport> Run<'_, T> {
+    /// Warms up, and measures what a choice needs to begin with.
+    fn first_batch(
+        &mut self,
+        observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+    ) -> Result<(Room, Option<Stop>), PrttError> {
+        let smallest = Bytes(1);
+        let plain = PrttPoint::round_trip;
+        let sizes = [smallest, Bytes(SEGMENT)];
+        // Caches and windows are cold at first: these are not kept.
+        let cold = self.take(&[plain(smallest), plain(sizes[1]), plain(smallest), plain(sizes[1])])?;
+        let per_byte = (cold[3].time - cold[2].time).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
+        let room = self.room(per_byte);
+        let largest = *room.sizes.last().expect("there is a size");
+        let mut points = vec![plain(smallest); FIRST.1];
+        for size in [sizes[1], largest] {
+            points.extend([plain(size); FIRST.0]);
+        }
+        points.extend(first_bursts(&room).flat_map(|burst| [burst; FIRST_BURSTS]));
+        Ok((room, self.keep(points, observe)?))
+    }
+
+    /// Sizes in steps of four; the largest so that its bursts leave time for others.
+    fn room(&self, per_byte: f64) -> Room {
+        let plan = self.plan;
+        let affordable = plan.max_time.as_nanos() * LARGEST_PART / per_byte.max(1e-3);
+        let largest = Bytes((affordable as u64).clamp(4096, plan.largest.0.max(4096)).min(plan.largest.0));
+        let mut sizes: Vec<Bytes> = [1, 64, 256, SEGMENT, 4096, 16_384].map(Bytes).to_vec();
+        sizes.retain(|size| *size < largest);
+        sizes.push(largest);
+        let Budgeted { messages, .. } = self.done;
+        Room {
+            sizes,
+            most_messages: plan.most_in_a_row,
+            in_flight: plan.in_flight,
+            messages: plan.messages.saturating_sub(messages).max(1),
+            time: plan.max_time,
+            precision: plan.precision,
+        }
+    }
+
+    fn batch(
+        &mut self,
+        room: &Room,
+        observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+    ) -> Result<Option<Stop>, PrttError> {
+        let mut points = match &self.done.fit {
+            Some(fit) => next_points(fit, &self.done.samples, room, BATCH),
+            None => Vec::new(),
+        };
+        if points.is_empty() {
+            // The gap is not seen yet.
+            points = first_bursts(room).collect();
+            points.push(PrttPoint::round_trip(room.sizes[0]));
+        }
+        let left = self.plan.messages.saturating_sub(self.done.messages + SCRIPT_MESSAGES + 1);
+        let mut sum = 0;
+        points.retain(|point| {
+            // Each is taken twice.
+            let fits = sum + 2 * (point.messages + 1) <= left;
+            sum += if fits { 2 * (point.messages + 1) } else { 0 };
+            fits
+        });
+        let points = [&points[..], &points[..]].concat();
+        if points.is_empty() {
+            return Ok(Some(Stop::BudgetSpent));
+        }
+        self.keep(points, observe)
+    }
+
+    /// Takes the points in a random order, keeps and looks at them.
+    fn keep(
+        &mut self,
+        mut points: Vec<PrttPoint>,
+        observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+    ) -> Result<Option<Stop>, PrttError> {
+        self.order.shuffle(&mut points);
+        let taken = self.take(&points)?;
+        for Timed { point, time, busy } in &taken {
+            self.done.samples.push_timed(*point, *time, *busy);
+        }
+        self.done.fit = fit_bursts(&self.done.samples, self.plan.level);
+        let elapsed = self.client.transport.now() - self.start;
+        let batch = Batch { elapsed, messages: self.done.messages, taken: &taken, fit: self.done.fit.as_ref() };
+        let narrow = self.done.fit.as_ref().is_some_and(|fit| fit.widest() <= self.plan.precision);
+        Ok(if observe(&batch).is_break() {
+            Some(Stop::Asked)
+        } else if narrow && self.done.samples.len() >= FEWEST {
+            Some(Stop::Precise)
+        } else {
+            (elapsed >= self.plan.max_time).then_some(Stop::TimeOver)
+        })
+    }
+
+    fn take(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
+        self.done.messages += SCRIPT_MESSAGES;
+        for point in points {
+            self.done.messages += point.messages + 1;
+            self.done.bytes.0 += u64::from(point.messages + 1) * point.size.0;
+            self.done.most_in_flight = self.done.most_in_flight.max(Bytes(u64::from(point.messages) * point.size.0));
+        }
+        self.client.timed_round(points)
+    }
+}

@@ -1,0 +1,253 @@
+//! Whether a network still is what its file says: a few round trips, compared with those that the file predicts.
+//!
+//! Four points: one message of a byte and one large one, and as many messages of each as [`CheckPlan::messages`] in a row. LogGP
+//! predicts them (`PRTT`, Lichei, equation 3.2.2.3), with an interval by networks drawn from the intervals of the file, widened by
+//! what does not matter. Rounds take each point once, in a new order, until the sequential test
+//! ([`flowcast_model::stats::still`]) has a verdict on each or the time is over.
+
+use std::collections::BTreeMap;
+
+use flowcast_fit::prtt::{PrttPoint, prtt};
+use flowcast_model::loggp::LogGp;
+use flowcast_model::network::{Network, NetworkError};
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::resampling::{Resampler, percentile_interval};
+use flowcast_model::stats::sample::median;
+use flowcast_model::stats::still::{StillHolds, Verdict};
+use flowcast_units::{Bytes, Time};
+use thiserror::Error;
+
+use crate::prtt::{Client, PrttError};
+use crate::script::{greet, send_script};
+use crate::transport::Transport;
+
+/// Networks drawn for the interval of a prediction.
+const DRAWS: usize = 200;
+/// Rounds that warm the path up.
+const WARM_UPS: u32 = 3;
+
+/// Why a network could not be checked.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    /// The round trips could not be measured.
+    #[error(transparent)]
+    Measure(#[from] PrttError),
+    /// The file's intervals contradict it.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Statistics of nothing.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+    /// A number of the plan.
+    #[error("{field}: found {found}, expected {expected}")]
+    Plan {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+}
+
+/// How a network is checked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CheckPlan {
+    /// The large size; the small one is a byte.
+    pub size: Bytes,
+    /// Messages in a row.
+    pub messages: u32,
+    /// The check ends after it, whatever is known.
+    pub max_time: Time,
+    /// Probability of an alarm where all is as predicted.
+    pub level: f64,
+    /// A difference of this share does not matter.
+    pub least: f64,
+    /// Seed of the orders of points.
+    pub seed: u64,
+}
+
+impl Default for CheckPlan {
+    /// A byte and 64 KiB, 16 messages, 1.5 s, an alarm in 100 and 10 %.
+    fn default() -> CheckPlan {
+        CheckPlan {
+            size: Bytes(1 << 16),
+            messages: 16,
+            max_time: Time::from_seconds(1.5),
+            level: 0.01,
+            least: 0.1,
+            seed: 1,
+        }
+    }
+}
+
+/// One point, as predicted and as found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedPoint {
+    /// What was measured.
+    pub point: PrttPoint,
+    /// What the file predicts, and between which ends it may lie.
+    pub predicted: (Time, Time, Time),
+    /// The median of what was measured.
+    pub found: Time,
+    /// How often.
+    pub count: u32,
+    /// What the test says.
+    pub verdict: Verdict,
+}
+
+/// Checks a network against its file, as the measuring end of a connection.
+///
+/// # Errors
+/// A plan that cannot be carried out, a connection that fails, or a file whose intervals contradict it.
+pub fn check(
+    transport: &mut impl Transport,
+    network: &Network,
+    plan: &CheckPlan,
+) -> Result<Vec<CheckedPoint>, CheckError> {
+    verify(plan)?;
+    let points = [Bytes(1), plan.size]
+        .into_iter()
+        .flat_map(|size| [PrttPoint::round_trip(size), PrttPoint::new(plan.messages, Time::ZERO, size)]);
+    let predicted = predictions(network, &points.collect::<Vec<_>>(), plan)?;
+    let start = transport.now();
+    greet(transport)?;
+    let mut client = Client::new(transport, plan.size);
+    let mut order: Vec<PrttPoint> = predicted.keys().copied().collect();
+    let mut chance = Resampler::from_seed(plan.seed);
+    for _ in 0..WARM_UPS {
+        client.round(&order)?;
+    }
+    // Each point may give an alarm.
+    let level = plan.level / order.len() as f64;
+    let test = |(_, low, high): &(Time, Time, Time)| StillHolds::new((low.as_nanos(), high.as_nanos()), level);
+    let mut tests: BTreeMap<PrttPoint, (StillHolds, Vec<f64>)> =
+        predicted.iter().map(|(point, ends)| (*point, (test(ends), Vec::new()))).collect();
+    while client.transport.now() - start < plan.max_time {
+        chance.shuffle(&mut order);
+        for (point, time) in client.round(&order)? {
+            let (test, times) = tests.get_mut(&point).expect("only what is tested is measured");
+            test.observe(time.as_nanos());
+            times.push(time.as_nanos());
+        }
+        if tests.values().all(|(test, _)| test.verdict() != Verdict::Open) {
+            break;
+        }
+    }
+    send_script(client.transport, &[])?;
+    let checked = |(point, (test, times)): (PrttPoint, (StillHolds, Vec<f64>))| {
+        let found = if times.is_empty() { f64::NAN } else { median(&times)? };
+        let (count, verdict) = (test.count(), test.verdict());
+        Ok(CheckedPoint { point, predicted: predicted[&point], found: Time::from_nanos(found), count, verdict })
+    };
+    tests.into_iter().map(checked).collect()
+}
+
+fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
+    let wrong = |field, found, expected| Err(CheckError::Plan { field, found, expected });
+    match plan {
+        CheckPlan { level, .. } if !(*level > 0.0 && *level < 1.0) => {
+            wrong("level", level.to_string(), "a share between 0 and 1")
+        }
+        CheckPlan { least, .. } if !(*least >= 0.0 && *least < 1.0) => {
+            wrong("least", least.to_string(), "a share from 0 on and below 1")
+        }
+        CheckPlan { size, .. } if !(2..=crate::prtt::MAX_SIZE.0).contains(&size.0) => {
+            wrong("size", size.to_string(), "a size from 2 B to 64 MiB")
+        }
+        CheckPlan { messages, .. } if !(2..=crate::prtt::MAX_MESSAGES).contains(messages) => {
+            wrong("messages", messages.to_string(), "2 to 4096")
+        }
+        CheckPlan { max_time, .. } if *max_time <= Time::ZERO => {
+            wrong("max-time", max_time.to_string(), "a time above 0")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the file predicts for each point, with the ends between which that lies.
+fn predictions(
+    network: &Network,
+    points: &[PrttPoint],
+    plan: &CheckPlan,
+) -> Result<BTreeMap<PrttPoint, (Time, Time, Time)>, CheckError> {
+    let drawn = network.drawn(|field| field.starts_with("nic."), DRAWS, plan.seed)?;
+    let drawn: Vec<LogGp> = drawn.iter().map(costs).collect();
+    let own = costs(network);
+    let predict = |point: &PrttPoint| {
+        let middle = prtt(&own, *point);
+        let all: Vec<f64> = drawn.iter().map(|drawn| prtt(drawn, *point).as_nanos()).collect();
+        let (low, high) =
+            if all.is_empty() { (middle.as_nanos(), middle.as_nanos()) } else { percentile_interval(&all, 0.95)? };
+        let ends = (Time::from_nanos(low * (1.0 - plan.least)), Time::from_nanos(high * (1.0 + plan.least)));
+        Ok((*point, (middle, ends.0, ends.1)))
+    };
+    points.iter().map(predict).collect()
+}
+
+/// What the file says of a message alone.
+fn costs(network: &Network) -> LogGp {
+    let nic = &network.nic;
+    LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prtt::answer;
+    use crate::virtual_network::connect;
+    use flowcast_model::network::{LoneFlow, Nic, Rule};
+    use flowcast_units::TimePerByte;
+
+    fn loggp(latency: f64, gap_per_byte: f64) -> LogGp {
+        LogGp {
+            latency: Time::from_micros(latency),
+            overhead: Time::from_micros(2.0),
+            gap: Time::from_micros(4.0),
+            gap_per_byte: TimePerByte::from_nanos(gap_per_byte),
+        }
+    }
+
+    fn file(costs: LogGp) -> Network {
+        let nic = Nic {
+            overhead: costs.overhead,
+            gap: costs.gap,
+            ..Nic::new(costs.latency, LoneFlow::GapPerByte(costs.gap_per_byte))
+        };
+        Network::new("n", Rule::Loggops, nic)
+    }
+
+    /// Verdicts of one byte and of 64 KiB, each once and 16 times in a row, over a network as it now is.
+    fn verdicts(now: LogGp) -> Vec<Verdict> {
+        let (mut client, mut server) = connect(now);
+        std::thread::scope(|scope| {
+            scope.spawn(move || answer(&mut server));
+            let checked = check(&mut client, &file(loggp(20.0, 1.0)), &CheckPlan::default()).unwrap();
+            drop(client);
+            let sizes: Vec<(u32, u64)> = checked.iter().map(|one| (one.point.messages, one.point.size.0)).collect();
+            assert_eq!(sizes, [(1, 1), (1, 65_536), (16, 1), (16, 65_536)]);
+            assert!(checked.iter().all(|one| one.count < 20), "{checked:?}");
+            checked.iter().map(|one| one.verdict).collect()
+        })
+    }
+
+    #[test]
+    fn a_network_as_its_file_says_holds_and_what_has_changed_is_seen_where_it_shows() {
+        use Verdict::{Above, Below, Between};
+        assert_eq!(verdicts(loggp(20.0, 1.0)), [Between; 4]);
+        assert_eq!(verdicts(loggp(21.0, 1.03)), [Between; 4], "5 % of the latency do not matter");
+        assert_eq!(verdicts(loggp(40.0, 1.0)), [Above, Above, Above, Between]);
+        assert_eq!(verdicts(loggp(20.0, 2.0)), [Between, Above, Between, Above]);
+        assert_eq!(verdicts(loggp(20.0, 0.5)), [Between, Below, Between, Below]);
+    }
+
+    #[test]
+    fn a_plan_that_cannot_be_carried_out_is_told() {
+        let (mut client, _server) = connect(loggp(20.0, 1.0));
+        let mut refused = |plan| check(&mut client, &file(loggp(20.0, 1.0)), &plan).unwrap_err().to_string();
+        let plan = CheckPlan { level: 1.5, ..CheckPlan::default() };
+        assert_eq!(refused(plan), "level: found 1.5, expected a share between 0 and 1");
+        assert!(refused(CheckPlan { size: Bytes(1), ..CheckPlan::default() }).starts_with("size: found 1B"));
+        assert!(refused(CheckPlan { messages: 9999, ..CheckPlan::default() }).starts_with("messages: found 9999"));
+    }
+}

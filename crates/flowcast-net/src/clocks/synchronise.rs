@@ -1,0 +1,170 @@
+//! Two ranks of which one knows the time and the other learns it, over a [`Transport`].
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flowcast_units::{ClockLine, Time};
+use thiserror::Error;
+
+use super::line::{Glance, Learned};
+use crate::transport::{Transport, TransportError};
+
+/// What a rank that wants to know the time says first.
+pub(crate) const GREETING: [u8; 16] = *b"flowcast-clock/1";
+
+const ASK: [u8; 1] = [1];
+const DONE: [u8; 1] = [0];
+
+/// Why a clock is not known.
+#[derive(Debug, Error)]
+pub enum ClockError {
+    /// The connection failed.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The other end's answer is no time.
+    #[error("found {0} ns for the time of the other end, expected a finite number")]
+    Answer(f64),
+    /// The other end asks for something else than the time.
+    #[error("found the question {0}, expected 1 (what is the time) or 0 (done)")]
+    Question(u8),
+    /// A plan without a burst or an exchange.
+    #[error("found {bursts} bursts of {exchanges} exchanges, expected 2 and 1 at least")]
+    Plan {
+        /// Bursts of the plan.
+        bursts: u32,
+        /// Exchanges of each.
+        exchanges: u32,
+    },
+}
+
+/// How a clock is learned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockPlan {
+    /// Points of the line; two at least.
+    pub bursts: u32,
+    /// Exchanges of each; the shortest counts.
+    pub exchanges: u32,
+    /// Time over which the bursts are spread: the longer, the better the drift is known.
+    pub span: Time,
+}
+
+impl Default for ClockPlan {
+    /// 20 bursts of 50 exchanges within a second.
+    fn default() -> ClockPlan {
+        ClockPlan { bursts: 20, exchanges: 50, span: Time::from_seconds(1.0) }
+    }
+}
+
+/// Greets one that measures round trips otherwise ([`crate::prtt::answer`]), so that it will be asked for the time.
+///
+/// # Errors
+/// The connection fails.
+pub fn greet_clock(transport: &mut impl Transport) -> Result<(), ClockError> {
+    Ok(transport.send(&GREETING)?)
+}
+
+/// Tells the time as often as it is asked for. `line` gives rank 0's clock in terms of the transport's.
+///
+/// # Errors
+/// The connection fails, or the other end wants something else.
+pub fn guide(transport: &mut impl Transport, line: &ClockLine) -> Result<(), ClockError> {
+    let mut question = [0];
+    loop {
+        transport.receive(&mut question)?;
+        match question {
+            ASK => transport.send(&line.read(transport.now()).as_nanos().to_le_bytes())?,
+            DONE => return Ok(()),
+            [other] => return Err(ClockError::Question(other)),
+        }
+    }
+}
+
+/// Learns the guide's time.
+///
+/// # Errors
+/// The connection fails, or an answer is no time.
+pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned, ClockError> {
+    if plan.bursts < 2 || plan.exchanges == 0 {
+        return Err(ClockError::Plan { bursts: plan.bursts, exchanges: plan.exchanges });
+    }
+    let rest = plan.span / f64::from(plan.bursts - 1);
+    let mut glances = vec![glance(transport, plan.exchanges)?];
+    for _ in 1..plan.bursts {
+        transport.rest(rest);
+        glances.push(glance(transport, plan.exchanges)?);
+    }
+    transport.send(&DONE)?;
+    Ok(Learned::of(&glances).expect("there are two glances at least"))
+}
+
+/// Looks at the guide's time once, to see how well it was learned.
+///
+/// # Errors
+/// The connection fails, or an answer is no time.
+pub fn look(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, ClockError> {
+    let seen = glance(transport, exchanges)?;
+    transport.send(&DONE)?;
+    Ok(seen)
+}
+
+/// The exchange with the shortest round trip.
+fn glance(transport: &mut impl Transport, exchanges: u32) -> Result<Glance, ClockError> {
+    let mut best = exchange(transport)?;
+    for _ in 1..exchanges {
+        let next = exchange(transport)?;
+        if next.round_trip < best.round_trip {
+            best = next;
+        }
+    }
+    Ok(best)
+}
+
+fn exchange(transport: &mut impl Transport) -> Result<Glance, ClockError> {
+    let mut answer = [0; 8];
+    let asked = transport.now();
+    transport.send(&ASK)?;
+    transport.receive(&mut answer)?;
+    let round_trip = transport.now() - asked;
+    let read = f64::from_le_bytes(answer);
+    if !read.is_finite() {
+        return Err(ClockError::Answer(read));
+    }
+    let own = asked + round_trip * 0.5;
+    Ok(Glance { own, ahead: Time::from_nanos(read) - own, round_trip })
+}
+
+/// What the wall clock (UTC, from midnight on) shows when a transport's clock shows `now`: between two such the difference of
+/// wall clocks is known, up to whole days.
+pub fn wall_clock(now: Time) -> ClockLine {
+    const DAY: u128 = 86_400_000_000_000;
+    let today = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() % DAY);
+    ClockLine { at: now, offset: Time::from_nanos(today as f64) - now, drift: 0.0 }
+}
+
+/// A transport whose clock is set: what it shows is a line in terms of the process's.
+#[derive(Debug)]
+pub struct Clocked<T> {
+    inner: T,
+    origin: std::time::Instant,
+    line: ClockLine,
+}
+
+impl<T> Clocked<T> {
+    /// A clock that stood at `line`'s offset at `origin`.
+    pub fn new(inner: T, origin: std::time::Instant, line: ClockLine) -> Clocked<T> {
+        Clocked { inner, origin, line }
+    }
+}
+
+impl<T: Transport> Transport for Clocked<T> {
+    fn now(&self) -> Time {
+        self.line.read(Time::from_nanos(self.origin.elapsed().as_nanos() as f64))
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
+        self.inner.send(message)
+    }
+
+    fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
+        self.inner.receive(message)
+    }
+}

@@ -1,0 +1,79 @@
+//! What fits into the time of a measurement: two sizes, measured first, tell what a round takes.
+
+use flowcast_fit::prtt::PrttPoint;
+use flowcast_units::{Bytes, Rounded, Time};
+
+use super::{Client, PrttError, PrttPlan, largest};
+use crate::script::send_script;
+use crate::transport::Transport;
+
+/// So many rounds at least should fit into the time, or sizes are left out: what a median's interval needs, and a warm-up.
+const ROUNDS_IN_TIME: f64 = 8.0;
+/// But not below so many: a line is to be seen through them.
+const FEWEST_SIZES: usize = 3;
+/// Of the time, at most one part in so many goes into warming up, where that is a round.
+const WARM_UP_PART: f64 = 4.0;
+/// What an exchange takes by the size of its messages: the line through the smallest and the largest.
+struct Pilot {
+    smallest: Bytes,
+    /// Of the smallest size, plainly and with all messages.
+    base: Time,
+    per_byte: f64,
+    /// The point with a delay.
+    delayed: Time,
+}
+
+impl Pilot {
+    fn measure<T: Transport>(client: &mut Client<'_, T>, plan: &PrttPlan) -> Result<Pilot, PrttError> {
+        let (smallest, largest) = (plan.sizes[0], largest(plan));
+        let both = |size| [PrttPoint::round_trip(size), PrttPoint::new(plan.messages, Time::ZERO, size)];
+        let taken = client.round(&[both(smallest), both(largest)].concat())?;
+        let [base, most] = [&taken[..2], &taken[2..]].map(|two| two[0].1 + two[1].1);
+        let beyond = (largest.0 - smallest.0) as f64;
+        let gaps = |delay: Time| delay * f64::from(plan.messages - 1);
+        Ok(Pilot {
+            smallest,
+            base,
+            per_byte: (most - base).as_nanos().max(0.0) / beyond,
+            // A delay that is chosen is about the gap of half the largest size.
+            delayed: base + plan.delay.map_or(most * 0.5, gaps),
+        })
+    }
+
+    fn round(&self, sizes: &[Bytes]) -> Time {
+        let beyond: f64 = sizes.iter().map(|size| (size.0 - self.smallest.0) as f64).sum();
+        self.base * sizes.len() as f64 + Time::from_nanos(beyond * self.per_byte) + self.delayed
+    }
+}
+
+/// The plan with as many of its sizes, and as much warming up, as its time allows.
+pub(crate) fn fitted_into_time<T: Transport>(
+    client: &mut Client<'_, T>,
+    plan: &PrttPlan,
+) -> Result<PrttPlan, PrttError> {
+    let pilot = Pilot::measure(client, plan)?;
+    let fits = |count: &usize| pilot.round(&spread(&plan.sizes, *count)) * ROUNDS_IN_TIME <= plan.max_time;
+    let all = plan.sizes.len();
+    let count = (FEWEST_SIZES..=all).rev().find(fits).unwrap_or(FEWEST_SIZES.min(all));
+    let sizes = spread(&plan.sizes, count);
+    let round = pilot.round(&sizes);
+    if round * 2.0 > plan.max_time {
+        send_script(client.transport, &[])?;
+        let expected = format!(
+            "{} or more: a round of {count} sizes up to {} takes about {}, and one is for warming up",
+            Rounded(round * 2.0),
+            largest(plan),
+            Rounded(round)
+        );
+        return Err(PrttError::Plan { field: "max-time", found: plan.max_time.to_string(), expected });
+    }
+    let rounds = plan.max_time.as_nanos() / round.as_nanos().max(1.0);
+    let warm_up_rounds = plan.warm_up_rounds.min((rounds / WARM_UP_PART).max(1.0) as u32);
+    Ok(PrttPlan { sizes, warm_up_rounds, ..plan.clone() })
+}
+
+/// So many of the sizes, at equal distances in their list, the first and the last among them.
+fn spread(sizes: &[Bytes], count: usize) -> Vec<Bytes> {
+    let last = (count - 1).max(1);
+    (0..count).map(|at| sizes[at * (sizes.len() - 1) / last]).collect()
+}

@@ -1,0 +1,120 @@
+//! What the search for steady states sees of the engine, and how whole periods are passed over.
+
+use super::super::link::Link;
+use super::super::picos::Picos;
+use super::super::shift::Shift;
+use super::super::steady::Search;
+use super::{END, Engine};
+
+/// What the engine notes for the search.
+pub(super) struct Noted {
+    of: Vec<Of>,
+    has_news: bool,
+    /// A packet that has come to an anchor: when, and its connection.
+    came: Option<(Picos, usize)>,
+    /// Connections of which a message has begun or ended.
+    changed: Vec<usize>,
+}
+
+/// What is noted of a connection.
+#[derive(Clone, Default)]
+struct Of {
+    /// Each arrival is told.
+    is_anchor: bool,
+    /// Arrivals since a period began to be followed.
+    arrivals: Option<Vec<Picos>>,
+}
+
+impl Noted {
+    #[inline]
+    pub(super) fn arrive(&mut self, now: Picos, connection: usize) {
+        let of = &mut self.of[connection];
+        if of.is_anchor {
+            (self.came, self.has_news) = (Some((now, connection)), true);
+        }
+        if let Some(arrivals) = &mut of.arrivals {
+            arrivals.push(now);
+        }
+    }
+
+    pub(super) fn change(&mut self, connection: usize) {
+        self.changed.push(connection);
+        self.has_news = true;
+    }
+}
+
+impl Engine {
+    /// As [`Engine::run`], but what repeats exactly is passed over; how many events were carried out.
+    pub(in super::super) fn run_skipping(&mut self) -> u64 {
+        let of = vec![Of::default(); self.connections.len()];
+        self.noted = Some(Noted { of, has_news: false, came: None, changed: Vec::new() });
+        let mut search = Search::new(self);
+        while self.step() {
+            search.step(self);
+        }
+        self.noted = None;
+        search.steps()
+    }
+
+    #[inline]
+    pub(in super::super) fn has_news(&mut self) -> bool {
+        self.noted.as_mut().is_some_and(|noted| std::mem::take(&mut noted.has_news))
+    }
+
+    /// The next connection of which a message has begun or ended.
+    pub(in super::super) fn changed(&mut self) -> Option<usize> {
+        self.noted.as_mut()?.changed.pop()
+    }
+
+    /// When a packet has come to an anchor, and the anchor.
+    pub(in super::super) fn came(&mut self) -> Option<(Picos, usize)> {
+        self.noted.as_mut()?.came.take()
+    }
+
+    fn note(&mut self, connection: usize) -> &mut Of {
+        &mut self.noted.as_mut().expect("only the search asks").of[connection]
+    }
+
+    pub(in super::super) fn note_nothing(&mut self, connection: usize) {
+        *self.note(connection) = Of::default();
+    }
+
+    pub(in super::super) fn note_anchor(&mut self, connection: usize) {
+        self.note(connection).is_anchor = true;
+    }
+
+    pub(in super::super) fn note_arrivals(&mut self, connection: usize) {
+        self.note(connection).arrivals = Some(Vec::new());
+    }
+
+    pub(in super::super) fn note_no_arrivals(&mut self, connection: usize) {
+        self.note(connection).arrivals = None;
+    }
+
+    /// The links of a connection, there and back.
+    pub(in super::super) fn links_of(&self, connection: usize) -> impl Iterator<Item = usize> + use<> {
+        let [there, back] = [self.routes[2 * connection], self.routes[2 * connection + 1]];
+        there.into_iter().chain(back).filter(|link| *link != END).map(|link| link as usize)
+    }
+
+    /// Passes over so many periods of a connection, in each of which packets come as in the one that was noted.
+    pub(in super::super) fn skip(&mut self, connection: usize, period: Shift, periods: u32) {
+        let times = self.note(connection).arrivals.take().unwrap_or_default();
+        if period.packets > 0 {
+            self.connections[connection].skip(&times, period, periods);
+        }
+    }
+
+    /// Passes over so many periods of a link, which one period ago was as `then`.
+    pub(in super::super) fn skip_link(
+        &mut self,
+        lane: usize,
+        then: &Link,
+        periods: u32,
+        period: Picos,
+        packets: &[u32],
+    ) {
+        self.links[lane].skip(then, periods, period, packets);
+        self.set(lane, self.links[lane].first());
+    }
+}

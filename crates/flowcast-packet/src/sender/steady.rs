@@ -1,0 +1,54 @@
+//! A sender in a steady state: after a period it is as it was before, but for times and numbers.
+
+use super::super::control::Repair;
+use super::super::shift::Shift;
+use super::Sender;
+
+impl Sender {
+    /// Whether it repairs nothing and never lacks data.
+    pub(in super::super) fn is_steady(&self) -> bool {
+        self.repair == Repair::None
+            && self.suspects.is_empty()
+            && self.lost.is_empty()
+            && self.starved_until <= self.delivered
+            && self.control.is_steady()
+    }
+
+    /// Whether it has not heard of all that it sent.
+    pub(in super::super) fn is_live(&self) -> bool {
+        self.acknowledged() < self.next || !self.transmissions.is_empty()
+    }
+
+    /// Packets sent at least once.
+    pub(in super::super) fn sent(&self) -> u32 {
+        self.next
+    }
+
+    /// What moves moves; what a steady sender does not ask for stays.
+    pub(in super::super) fn shift(&mut self, by: Shift) {
+        self.next += by.packets;
+        self.last_sent += by.time;
+        if self.limits.is_lossless {
+            return;
+        }
+        self.came.shift(by.packets);
+        self.first += by.packets;
+        for transmission in &mut self.transmissions {
+            transmission.packet += by.packets;
+            transmission.delivered += by.packets;
+            transmission.sent += by.time;
+            transmission.first_sent += by.time;
+            transmission.delivered_at += by.time;
+        }
+        self.reduction.sent += by.packets;
+        self.delivered += by.packets;
+        self.delivered_at += by.time;
+        self.first_sent += by.time;
+        self.usage.end += by.packets;
+        self.timeout_at += by.time;
+        self.probe_at += by.time;
+        self.suspicion_at += by.time;
+        self.pace.shift(by.time);
+        self.control.shift(&self.window, by);
+    }
+}

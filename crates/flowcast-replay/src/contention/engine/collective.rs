@@ -1,0 +1,302 @@
+//! Collectives: who has come, who waits, and when the operation begins and ends.
+
+use super::Engine;
+use crate::contention::events::{Event, Kind};
+use crate::contention::messages::{Message, NONE, Purpose};
+use crate::contention::processors::Place;
+use crate::contention::ranks::{Phase, RankState, Step};
+use crate::contention::route_costs::Delay;
+use crate::observer::{Gathered, Observer};
+use crate::routes::route;
+use crate::transit::Transit;
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_units::{Rank, Time};
+
+/// A rank that has come, and its call.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    rank: Rank,
+    call: u32,
+}
+
+/// One execution of a collective.
+#[derive(Debug, Clone, Copy)]
+struct CollectiveState {
+    entered: u32,
+    /// Members whose part of a root-synchronous operation is done.
+    parts: u32,
+    begun: bool,
+    done: bool,
+    /// The last to come.
+    last: Option<Entry>,
+    /// The last to come among those that call themselves the root.
+    root: Option<Entry>,
+    /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
+    decided: (Time, Rank),
+    /// When that was decided.
+    decided_at: Time,
+    /// The ranks that wait, in the order of their coming, linked through `next_waiting`.
+    first_waiting: u32,
+    last_waiting: u32,
+}
+
+const NOBODY: CollectiveState = CollectiveState {
+    entered: 0,
+    parts: 0,
+    begun: false,
+    done: false,
+    last: None,
+    root: None,
+    decided: (Time::ZERO, Rank(NONE)),
+    decided_at: Time::ZERO,
+    first_waiting: NONE,
+    last_waiting: NONE,
+};
+
+/// All executions of collectives in a replay.
+pub(in crate::contention) struct CollectiveStates {
+    all: Vec<CollectiveState>,
+    /// By communicator.
+    sizes: Vec<u32>,
+    next_waiting: Vec<u32>,
+}
+
+impl CollectiveStates {
+    /// None has begun.
+    pub(in crate::contention) fn new(program: &Program) -> CollectiveStates {
+        CollectiveStates {
+            all: vec![NOBODY; program.instances().len()],
+            sizes: program.communicators().iter().map(|known| known.members.len() as u32).collect(),
+            next_waiting: vec![NONE; program.streams()],
+        }
+    }
+
+    /// A rank waits for the end.
+    fn wait(&mut self, instance: u32, rank: Rank) {
+        let collective = &mut self.all[instance as usize];
+        self.next_waiting[rank.index()] = NONE;
+        match std::mem::replace(&mut collective.last_waiting, rank.0) {
+            NONE => collective.first_waiting = rank.0,
+            before => self.next_waiting[before as usize] = rank.0,
+        }
+    }
+}
+
+impl CollectiveState {
+    /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
+    fn decide(&mut self, now: Time, by: (Time, Rank)) {
+        if now > self.decided_at || self.decided.1 == Rank(NONE) || by.0 >= self.decided.0 {
+            self.decided = by;
+            self.decided_at = now;
+        }
+    }
+
+    /// The call whose sizes count: that of the root, without one that of the last to come.
+    fn deciding(&self) -> Entry {
+        self.root.or(self.last).expect("someone has come")
+    }
+}
+
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
+    /// A collective call.
+    pub(in crate::contention) fn collective(&mut self, rank: Rank, call: u32, instance: u32) -> Step {
+        let made = self.program.calls()[call as usize];
+        if self.ranks[rank.index()].phase == Phase::Begin {
+            let startup = match made.mode {
+                CollectiveMode::Blocking => Time::ZERO,
+                _ => self.costs.collective_startup(made.communicator, rank).whole_nanos(),
+            };
+            if made.mode != CollectiveMode::NonBlocking {
+                self.enter_call(rank);
+            }
+            self.begin_call(rank, startup);
+            if startup > Time::ZERO {
+                return self.start_up(rank, Delay::of(startup));
+            }
+        }
+        self.enter(rank, call, instance);
+        let waits_for_own_part = made.mode == CollectiveMode::RootSynchronous && !made.is_root;
+        if waits_for_own_part {
+            self.send_part(rank, &made, instance);
+        } else {
+            self.collectives.all[instance as usize].parts += 1;
+        }
+        self.advance_collective(instance, made.communicator);
+        if made.mode == CollectiveMode::NonBlocking {
+            self.leave(rank, instance);
+            return Step::GoOn;
+        }
+        if !waits_for_own_part {
+            if self.collectives.all[instance as usize].done {
+                self.leave(rank, instance);
+                return Step::Done;
+            }
+            self.collectives.wait(instance, rank);
+        }
+        Step::Wait
+    }
+
+    fn enter(&mut self, rank: Rank, call: u32, instance: u32) {
+        let came = self.pending.now();
+        let state = &mut self.ranks[rank.index()];
+        state.before = came;
+        let entry = Some(Entry { rank, call });
+        let collective = &mut self.collectives.all[instance as usize];
+        collective.entered += 1;
+        collective.last = entry;
+        collective.decide(came, (came, rank));
+        if self.program.calls()[call as usize].is_root {
+            collective.root = entry;
+        }
+    }
+
+    /// The part of a rank goes to the root like a message that needs no start-up.
+    fn send_part(&mut self, rank: Rank, made: &CollectiveCall, instance: u32) {
+        let root = made.root.unwrap_or(rank);
+        let mut message = Message::new(instance, rank, 0, Purpose::Part);
+        let nodes = (self.processors.node(rank), self.processors.node(root));
+        let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
+        self.links.route(&mut message, root, nodes, route);
+        let number = self.messages.add(message);
+        self.messages.set_part(number, self.costs.to_root(route, rank, made.send));
+        self.hand_over(number);
+    }
+
+    /// The part of a rank is with the root.
+    pub(in crate::contention) fn part_arrived(&mut self, rank: Rank, instance: u32) {
+        let communicator = self.program.instances()[instance as usize];
+        let came = self.ranks[rank.index()].before;
+        let collective = &mut self.collectives.all[instance as usize];
+        collective.parts += 1;
+        collective.decide(self.pending.now(), (came, rank));
+        self.advance_collective(instance, communicator);
+        // It waited for its own part only, even if that was what all were waiting for.
+        self.leave_after(rank, instance, (came, rank));
+        self.advance(rank, Place::Back);
+    }
+
+    /// Begins the operation once all have come; ends a root-synchronous one once all parts are with the root.
+    fn advance_collective(&mut self, instance: u32, communicator: u32) {
+        let collective = &mut self.collectives.all[instance as usize];
+        let members = self.collectives.sizes[communicator as usize];
+        if collective.entered < members || collective.begun {
+            return;
+        }
+        let deciding = collective.deciding();
+        let synchronous = self.program.calls()[deciding.call as usize].mode == CollectiveMode::RootSynchronous;
+        if synchronous && collective.parts < members {
+            return;
+        }
+        collective.begun = true;
+        // A rank and its progress stream meet without a network.
+        if synchronous || self.costs.sites(communicator).next().is_none() {
+            self.end_collective(instance);
+        } else {
+            let number = self.messages.add(Message::new(instance, Rank(0), 0, Purpose::Collective));
+            self.messages[number].source = 0;
+            self.ask_site(number, 0);
+            self.start_granted();
+        }
+    }
+
+    /// Asks for the buses of one of the sites of a collective.
+    fn ask_site(&mut self, number: u32, index: u32) {
+        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let site = self.costs.sites(communicator).nth(index as usize).expect("a communicator has members");
+        self.messages[number].source = index;
+        self.messages[number].class = 0;
+        self.links.request_all(&mut self.messages, number, site);
+    }
+
+    /// A collective has all buses of one of its sites: it asks the next, or begins.
+    pub(in crate::contention) fn ask_next_site(&mut self, number: u32) {
+        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let next = self.messages[number].source + 1;
+        if (next as usize) < self.costs.sites(communicator).count() {
+            self.ask_site(number, next);
+        } else {
+            self.begin_collective(number);
+        }
+    }
+
+    /// A collective has all buses and takes its time.
+    pub(in crate::contention) fn begin_collective(&mut self, number: u32) {
+        let collective = &self.collectives.all[self.messages[number].slot as usize];
+        let Entry { rank, call } = collective.deciding();
+        let call = &self.program.calls()[call as usize];
+        let takes = self.costs.collective(call.op, call.communicator, rank, (call.send, call.recv));
+        self.pending.at(self.pending.now() + takes, Event { kind: Kind::Gathered, index: number });
+    }
+
+    /// A collective is done: messages that waited for its buses start, then the ranks go on.
+    pub(in crate::contention) fn gathered(&mut self, number: u32) {
+        let instance = self.messages[number].slot;
+        let costs = self.costs;
+        for site in costs.sites(self.program.instances()[instance as usize]) {
+            self.links.release_all(&mut self.messages, site);
+        }
+        self.start_granted();
+        self.messages.remove(number);
+        self.end_collective(instance);
+    }
+
+    /// Wakes all that wait, the one whose call decided last.
+    fn end_collective(&mut self, instance: u32) {
+        let collective = &mut self.collectives.all[instance as usize];
+        collective.done = true;
+        let deciding = collective.deciding().rank;
+        let mut waiting = collective.first_waiting;
+        let mut waits = false;
+        while waiting != NONE {
+            let next = self.collectives.next_waiting[waiting as usize];
+            let rank = Rank(waiting);
+            if rank == deciding {
+                waits = true;
+            } else {
+                self.leave(rank, instance);
+                self.advance(rank, Place::Back);
+            }
+            waiting = next;
+        }
+        if waits {
+            self.leave(deciding, instance);
+            self.advance(deciding, Place::Back);
+        }
+    }
+
+    /// A wait for a non-blocking collective, which costs a start-up of its own.
+    pub(in crate::contention) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
+        if self.ranks[rank.index()].phase == Phase::Begin {
+            let communicator = self.program.instances()[instance as usize];
+            let startup = self.costs.collective_startup(communicator, rank);
+            self.enter_call(rank);
+            self.begin_call(rank, startup);
+            if startup > Time::ZERO {
+                return self.start_up(rank, Delay::of(startup));
+            }
+        }
+        self.ranks[rank.index()].before = self.pending.now();
+        if self.collectives.all[instance as usize].done {
+            self.leave(rank, instance);
+            return Step::Done;
+        }
+        self.collectives.wait(instance, rank);
+        Step::Wait
+    }
+
+    /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
+    fn leave(&mut self, rank: Rank, instance: u32) {
+        let collective = &self.collectives.all[instance as usize];
+        let decided = if collective.done { collective.decided } else { (self.ranks[rank.index()].before, rank) };
+        self.leave_after(rank, instance, decided);
+    }
+
+    /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
+    fn leave_after(&mut self, rank: Rank, instance: u32, last: (Time, Rank)) {
+        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank.index()];
+        let end = self.pending.now();
+        let (last, last_rank) = last;
+        self.observer.gathered(rank, Gathered { instance, call, processor, came, last, last_rank, end });
+        self.leave_call(rank, end);
+    }
+}

@@ -1,0 +1,206 @@
+//! Messages between nodes over a network that they share ([`Transit`]), here under Dimemas' rules.
+//!
+//! By rates, a message departs once it has its links and its bus, with its bytes alone. When the last of them has passed,
+//! the links, the bus and a held sender are free, and the message arrives a latency later. Where all messages have the same
+//! latency that is what the walk computes, which spends the latency first: all flows are shifted by it.
+//!
+//! Packet by packet, messages need no links and no bus of the machine: they queue at interfaces and switches. RTS and CTS
+//! cross the network, and a rank answers them while it waits in a call. A held sender goes on when its system holds the rest
+//! of its message (`sharing.send_buffer`), without that when the last byte has arrived: the walk lets it go on a latency
+//! before, which nobody can know by then.
+//!
+//! What happens in the network up to the next event of the replay happens before it.
+
+use super::Engine;
+use crate::contention::events::{Event, Kind};
+use crate::contention::messages::{Mark, Message};
+use crate::contention::ranks::Step;
+use crate::contention::slots::{Release, state};
+use crate::costs::ClassCost;
+use crate::observer::Observer;
+use crate::routes::Route;
+use crate::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
+use flowcast_model::sharing::SharingError;
+use flowcast_trace::access::{Access, TransferKind};
+use flowcast_trace::program::Program;
+use flowcast_units::{Rank, Time};
+
+/// What has to be known of messages that share the network; nothing if they do not.
+pub(in crate::contention) struct InTransit {
+    /// By slot: the number of its message.
+    numbers: Vec<u32>,
+    /// By slot, where RTS and CTS cross the network: the receive, if it is posted before the message is sent.
+    posted: Vec<ReceivePosted>,
+    /// By rank, where RTS and CTS cross the network: when it last left a call in which it polled.
+    polled: Vec<Time>,
+}
+
+impl InTransit {
+    /// Of the messages of a program.
+    pub(in crate::contention) fn new<T: Transit>(program: &Program, has_rendezvous: bool) -> InTransit {
+        let slots = program.messages() as usize;
+        let rows = |is_kept: bool, count: usize| if is_kept { count } else { 0 };
+        InTransit {
+            numbers: vec![0; rows(T::SHARED, slots)],
+            posted: vec![
+                ReceivePosted { since: Time::ZERO, polled: Time::ZERO };
+                rows(T::HANDSHAKES && has_rendezvous, slots)
+            ],
+            polled: vec![Time::ZERO; rows(T::HANDSHAKES, program.streams())],
+        }
+    }
+}
+
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
+    /// Lets the network go on to what happens there before the next event; whether there is anything.
+    pub(in crate::contention) fn carry(&mut self) -> Result<bool, SharingError> {
+        // What is due now comes first: it may send more messages that start now.
+        let (now, next) = (self.pending.now(), self.pending.next_time());
+        if next == Some(now) {
+            return Ok(false);
+        }
+        let Some(progress) = self.transit.deliver(next)? else { return Ok(false) };
+        // The packet level rounds its times.
+        let within = |time: Time| time.min(next.unwrap_or(Time::NEVER)).max(now);
+        match progress {
+            Progress::Held { slot, since } => {
+                self.pending.advance(within(since));
+                self.let_go(slot);
+            }
+            Progress::Arrived(delivery) => {
+                self.pending.advance(within(delivery.arrival));
+                self.delivered(delivery);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A message departs that has all links that it needs.
+    pub(in crate::contention) fn depart(&mut self, number: u32, rts: Option<Rts>) {
+        let (now, Message { slot, class, .. }) = (self.pending.now(), self.messages[number]);
+        let route = self.route_number(slot);
+        let size = self.program.classes()[class as usize].size;
+        let mut cost = self.costs.paths[route].classes[class as usize];
+        cost.delay = cost.bytes;
+        if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::HANDSHAKES) {
+            cost.delay = cost.delay * perturbation.transfer(now, route, Route::Between, size).on_links;
+        }
+        self.in_transit.numbers[slot as usize] = number;
+        self.transit.depart(Departure { slot, start: now, size, cost, rts, latency: Time::ZERO, ends: None });
+    }
+
+    /// The data of a one-sided transfer depart.
+    pub(in crate::contention) fn depart_transfer(&mut self, number: u32) {
+        let Message { slot: index, class, .. } = self.messages[number];
+        let Access::Transfer { kind, target, size, .. } = self.program.accesses()[index as usize] else { return };
+        let (own, other) = (self.processors.node(Rank(class)), self.processors.node(target));
+        let ends = Some(if kind == TransferKind::Get { (other, own) } else { (own, other) });
+        let (bytes, _) = self.messages.part(number);
+        let cost = ClassCost { delay: bytes, bytes, ..ClassCost::default() };
+        let (slot, start) = (self.program.messages() + number, self.pending.now());
+        self.transit.depart(Departure { slot, start, size, cost, rts: None, latency: Time::ZERO, ends });
+    }
+
+    /// The last byte of a message has passed the links; packet by packet it has arrived.
+    fn delivered(&mut self, delivery: Delivery) {
+        let Delivery { slot, start, arrival, .. } = delivery;
+        if let Some(number) = slot.checked_sub(self.program.messages()) {
+            let (_, flight) = self.messages.part(number);
+            return self.pass_on(number, if T::HANDSHAKES { Time::ZERO } else { flight });
+        }
+        let number = self.in_transit.numbers[slot as usize];
+        let route = self.route_number(slot);
+        let latency = if T::HANDSHAKES { Time::ZERO } else { self.costs.paths[route].latency };
+        if O::WATCHES {
+            self.observer.moved(slot, start, arrival + latency);
+            let asked = self.messages.asked(number);
+            if !T::HANDSHAKES && asked < start {
+                self.observer.queued(slot, asked);
+            }
+        }
+        if T::HANDSHAKES {
+            self.let_go(slot);
+        }
+        self.pass_on(number, latency);
+    }
+
+    /// The last byte of a message is so far from its receiver.
+    fn pass_on(&mut self, number: u32, latency: Time) {
+        if T::HANDSHAKES {
+            return self.arrived(number);
+        }
+        if latency > Time::ZERO {
+            self.pending.at(self.pending.now() + latency, Event { kind: Kind::Arrived, index: number });
+        }
+        self.moved(number);
+    }
+
+    /// The sender of a message may go on, if it waited for its receiver.
+    fn let_go(&mut self, slot: u32) {
+        if self.slots.releases.get(slot as usize).is_some_and(|release| *release != Release::Released) {
+            self.release_sender(self.in_transit.numbers[slot as usize]);
+        }
+    }
+
+    /// A rendezvous message departs with its RTS.
+    pub(in crate::contention) fn send_rts(&mut self, mut message: Message, receiver: Rank) -> Step {
+        let Message { slot, from, class, .. } = message;
+        self.slots.note_send(from, slot);
+        let is_posted = self.slots.states[slot as usize] != state::EMPTY;
+        let posted = is_posted.then(|| self.in_transit.posted[slot as usize]);
+        let is_blocking = !self.program.classes()[class as usize].mode.non_blocking;
+        if is_blocking {
+            message.mark(Mark::HoldsSender);
+            self.ranks[from.index()].before = self.pending.now();
+        }
+        let number = self.messages.add(message);
+        if O::WATCHES {
+            self.messages.set_asked(number, self.pending.now());
+        }
+        if !is_posted {
+            self.slots.wait(slot, number);
+        }
+        self.depart(number, Some(Rts { from, to: receiver, posted }));
+        if is_blocking { Step::Wait } else { Step::Done }
+    }
+
+    /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver
+    /// together.
+    pub(in crate::contention) fn post_to_transit(&mut self, rank: Rank, slot: u32, before: u8) -> bool {
+        if self.routes[self.route_number(slot)] != Route::Between {
+            return false;
+        }
+        let posted = ReceivePosted { since: self.pending.now(), polled: self.in_transit.polled[rank.index()] };
+        match before {
+            state::PENDING => self.transit.receive_posted(slot, posted),
+            state::EMPTY => self.in_transit.posted.get_mut(slot as usize).into_iter().for_each(|at| *at = posted),
+            _ => {}
+        }
+        true
+    }
+
+    /// A rank waits in a call, or has ended: it answers RTS and CTS.
+    #[inline(always)]
+    pub(in crate::contention) fn enter_call(&mut self, rank: Rank) {
+        if T::HANDSHAKES {
+            self.transit.wait(rank, self.pending.now());
+        }
+    }
+
+    /// A rank does not answer until it waits again.
+    #[inline(always)]
+    pub(in crate::contention) fn stop_polling(&mut self, rank: Rank) {
+        if T::HANDSHAKES {
+            self.transit.go_on(rank);
+        }
+    }
+
+    /// A rank leaves a call in which it polled, at this time.
+    #[inline(always)]
+    pub(in crate::contention) fn leave_call(&mut self, rank: Rank, end: Time) {
+        if T::HANDSHAKES {
+            self.in_transit.polled[rank.index()] = end;
+            self.stop_polling(rank);
+        }
+    }
+}

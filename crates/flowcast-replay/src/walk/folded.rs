@@ -1,0 +1,239 @@
+//! A program with loops on one network: each part is walked on its own from where the one before it has ended, and loops are
+//! walked until they repeat themselves.
+
+use std::collections::HashMap;
+
+use super::grid::Grid;
+use super::jump::{Boundary, Stop, Walked, repeat};
+use super::lanes::LaneCosts;
+use super::rank_state::RankState;
+use super::replay::Replay;
+use super::{Walk, later};
+use crate::SimulateError;
+use crate::observer::Unobserved;
+use crate::outcome::{Outcome, RankOutcome, Waits};
+use crate::transit::Undisturbed;
+use flowcast_trace::folded::{Part, map_all, pieces};
+use flowcast_trace::opcodes::Op;
+use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// So many times the longest part must fit into the times that are exact at first.
+const ROOM: f64 = 16.0;
+
+/// By how much there is more room in the next attempt.
+const MORE_ROOM: f64 = 256.0;
+
+/// With more room than this a tick would be longer than a nanosecond.
+const MOST_ROOM: Time = Time::from_nanos((1u64 << 52) as f64);
+
+/// A program with loops on a network, ready to run.
+pub struct FoldedReplay<'a> {
+    replays: Vec<Replay<'a>>,
+    /// Which of them comes when.
+    parts: Vec<Part<usize>>,
+}
+
+/// What the replay of a program with loops gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldedOutcome {
+    /// The times of the ranks.
+    pub outcome: Outcome,
+    /// Iterations of the outermost loops.
+    pub iterations: u64,
+    /// How many of them were walked, or walked again for a check; the others were added.
+    pub walked: u64,
+    /// What each cost was rounded to a multiple of.
+    pub tick: Time,
+}
+
+impl<'a> FoldedReplay<'a> {
+    /// Of the replays of the parts. `None` where an iteration is more than maxima of sums, or where something lasts beyond
+    /// one: one-sided communication and files, collectives whose cost depends on who comes last, progress streams.
+    pub fn new(parts: Vec<Part<Replay<'a>>>) -> Option<FoldedReplay<'a>> {
+        let mut replays = Vec::new();
+        let parts = map_all(parts, &mut |replay| {
+            if !is_maxima_of_sums(&replay) {
+                return Err(());
+            }
+            replays.push(replay);
+            Ok(replays.len() - 1)
+        });
+        Some(FoldedReplay { parts: parts.ok()?, replays })
+    }
+
+    /// Runs to the end; `None` if the ranks come too far from each other for times that are exact.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`].
+    pub fn run(&self) -> Result<Option<FoldedOutcome>, SimulateError> {
+        let mut longest = Time::from_nanos(1.0);
+        for replay in &self.replays {
+            longest = later(longest, replay.observed(&mut Unobserved)?.makespan());
+        }
+        let mut room = longest * ROOM;
+        while let Some(grid) = Grid::reaching(room).filter(|_| room <= MOST_ROOM) {
+            match self.run_on(grid) {
+                Ok(outcome) => return Ok(Some(outcome)),
+                Err(Stop::Unreachable) => room = room * MORE_ROOM,
+                Err(Stop::Failed(error)) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn run_on(&self, grid: Grid) -> Result<FoldedOutcome, Stop<SimulateError>> {
+        let costs: Vec<_> = self.replays.iter().map(|replay| LaneCosts::new(&[&replay.costs]).on(grid)).collect();
+        let walks: Vec<_> = self.replays.iter().zip(&costs).map(|(replay, costs)| replay.walk(costs)).collect();
+        let streams = self.replays[0].program.streams();
+        let has_interfaces = costs.iter().any(|costs| costs.has_busy_interfaces);
+        let mut now = Boundary::new(if has_interfaces { 2 * streams } else { streams });
+        let mut passes =
+            Passes { walks: &walks, grid, streams, spent: vec![Vec::new(); walks.len()], states: Vec::new() };
+        let mut whole = FoldedOutcome { outcome: Outcome::default(), iterations: 0, walked: 0, tick: grid.time(1) };
+        for part in &self.parts {
+            let Walked { walked, jumped } = passes.part(part, &mut now)?;
+            if let Part::Loop(count, _) = part {
+                whole.iterations = whole.iterations.saturating_add(*count);
+                whole.walked += walked;
+                debug_assert!(walked + jumped >= *count);
+            }
+        }
+        whole.outcome = self.outcome(&passes, &now);
+        Ok(whole)
+    }
+
+    fn outcome(&self, passes: &Passes<'_>, now: &Boundary) -> Outcome {
+        let pieces = pieces(&self.parts).expect("the iterations were counted");
+        let spent = |rank: usize, of: usize| -> Time {
+            let ticks =
+                pieces.iter().map(|(piece, times)| i128::from(passes.spent[**piece][rank][of]) * i128::from(*times));
+            passes.grid.time(ticks.sum())
+        };
+        let rank = |rank| RankOutcome::new(passes.grid.time(now.time(rank)), spent(rank, 0), spent(rank, 1));
+        let sum = |of: fn(&Program) -> u64| {
+            let terms = pieces.iter().map(|(piece, times)| of(self.replays[**piece].program).saturating_mul(*times));
+            terms.fold(0, u64::saturating_add)
+        };
+        Outcome {
+            ranks: (0..passes.streams).map(rank).collect(),
+            messages: sum(|program| u64::from(program.messages())),
+            bytes: Bytes(sum(|program| program.bytes().0)),
+            waits: Waits::default(),
+        }
+    }
+}
+
+/// The walks of a program's parts, one after the other.
+struct Passes<'a> {
+    walks: &'a [Walk<'a, 1>],
+    grid: Grid,
+    streams: usize,
+    /// By part and rank: what one pass spends on computation and overhead, in ticks.
+    spent: Vec<Vec<[i64; 2]>>,
+    /// Empty: the memory of the states of the last pass.
+    states: Vec<RankState<'static, 1>>,
+}
+
+impl Passes<'_> {
+    fn part(&mut self, part: &Part<usize>, now: &mut Boundary) -> Result<Walked, Stop<SimulateError>> {
+        match part {
+            Part::Once(index) => self.pass(*index, now).map(|()| Walked::default()),
+            Part::Loop(count, body) => {
+                repeat(*count, now, |now| body.iter().try_for_each(|part| self.part(part, now).map(drop)))
+            }
+        }
+    }
+
+    /// Walks a part from one boundary to the next.
+    fn pass(&mut self, index: usize, now: &mut Boundary) -> Result<(), Stop<SimulateError>> {
+        let walk = &self.walks[index];
+        let (grid, streams) = (self.grid, self.streams);
+        let mut states: Vec<RankState<'_, 1>> = emptied(std::mem::take(&mut self.states));
+        states.extend((0..streams).map(|rank| {
+            let time = grid.time(now.above[rank].into());
+            let free = now.above.get(streams + rank).map_or(time, |free| grid.time((*free).into()));
+            RankState::new(walk.program, Rank(rank as u32)).from(time, free)
+        }));
+        let (mut observer, mut transit) = (Unobserved, Undisturbed);
+        let ended = walk.run_from(states, &mut observer, &mut transit).map_err(Stop::Failed)?;
+        let ticks = |time: Time| grid.ticks(time).ok_or(Stop::Unreachable);
+        for (rank, state) in ended.iter().enumerate() {
+            now.above[rank] = ticks(state.time[0])?;
+            if let Some(free) = now.above.get_mut(streams + rank) {
+                // Before the rank goes on it asks for nothing.
+                *free = ticks(later(state.interface_free[0], state.time[0]))?;
+            }
+        }
+        now.settle();
+        if self.spent[index].is_empty() {
+            let spent = |state: &RankState<'_, 1>| Ok([ticks(state.compute[0])?, ticks(state.overhead)?]);
+            self.spent[index] = ended.iter().map(spent).collect::<Result<_, _>>()?;
+        }
+        self.states = emptied(ended);
+        Ok(())
+    }
+}
+
+/// The memory of states for others.
+fn emptied<'a>(mut states: Vec<RankState<'_, 1>>) -> Vec<RankState<'a, 1>> {
+    states.clear();
+    states.into_iter().map(|_| unreachable!("there is none left")).collect()
+}
+
+/// Whether what happens to each rank is a maximum of sums, and nothing lasts beyond the end but the times of the ranks.
+fn is_maxima_of_sums(replay: &Replay<'_>) -> bool {
+    let program = replay.program;
+    let is_plain = program.accesses().is_empty() && program.progress_streams().is_empty();
+    is_plain && (program.calls().is_empty() || collectives_cost_the_same(replay))
+}
+
+/// Whether each collective costs the same whoever decides its end.
+fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
+    let (program, costs) = (replay.program, &replay.costs);
+    let mut known: HashMap<(u32, usize), Time> = HashMap::new();
+    let mut executions = vec![Execution::default(); program.instances().len()];
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            let Op::Collective { call, instance } = op else { continue };
+            let made = &program.calls()[call as usize];
+            let sizes = (made.send, made.recv);
+            let cost = known
+                .entry((call, costs.group_index(rank)))
+                .or_insert_with(|| costs.collective(made.op, made.communicator, rank, sizes));
+            executions[instance as usize].add(*cost, made.mode, made.is_root);
+        }
+    }
+    executions.iter().all(Execution::is_decided)
+}
+
+/// What an execution of a collective costs: as the roots, and as the other ranks have it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Execution {
+    roots: Agreed,
+    others: Agreed,
+    mode: Option<CollectiveMode>,
+    modes_differ: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Agreed {
+    cost: Option<Time>,
+    is_not: bool,
+}
+
+impl Execution {
+    fn add(&mut self, cost: Time, mode: CollectiveMode, is_root: bool) {
+        let side = if is_root { &mut self.roots } else { &mut self.others };
+        side.is_not |= side.cost.is_some_and(|known| known != cost);
+        side.cost = Some(cost);
+        self.modes_differ |= self.mode.is_some_and(|known| known != mode);
+        self.mode = Some(mode);
+    }
+
+    /// Where there is a root, its call counts.
+    fn is_decided(&self) -> bool {
+        let decides = if self.roots.cost.is_some() { self.roots } else { self.others };
+        !self.modes_differ && (!decides.is_not || self.mode == Some(CollectiveMode::RootSynchronous))
+    }
+}

@@ -1,0 +1,59 @@
+//! Concurrent flows over time as an HTML page: which share of its uncontended rate each flow gets when, as curves to
+//! choose from, above the drawing of all flows.
+
+use serde_json::{Value, json};
+
+use crate::{charts, pattern_plot};
+use flowcast_flows::concurrent::Prediction;
+use flowcast_model::sharing::completion::Interval;
+use flowcast_units::Rounded;
+
+const SCRIPT: &str = include_str!("assets/pattern.js");
+const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
+.scroll{overflow:auto;max-height:360px}table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums}\
+th,td{padding:2px 9px;text-align:right;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}\
+svg{max-width:100%;height:auto}";
+
+/// The page.
+pub fn html(prediction: &Prediction, title: &str) -> String {
+    let flows: Vec<Value> = (0..prediction.flows.len()).map(|index| flow(prediction, index)).collect();
+    let head: String = ["", "flow", "from", "to", "size", "start", "end", "alone", "slowdown"]
+        .iter()
+        .map(|name| format!("<th scope=\"col\">{name}</th>"))
+        .collect();
+    let body = format!(
+        "<div id=\"shares\"></div>\n<p id=\"why\" aria-live=\"polite\">Point at a curve to see why the flow gets no more.</p>\n\
+         <div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody id=\"flows\"></tbody></table></div>\n{}",
+        pattern_plot::svg(prediction, "All flows")
+    );
+    charts::page(title, STYLE, &body, (&json!(flows).to_string(), SCRIPT))
+}
+
+/// What the script draws: the cells of a row, and the intervals.
+fn flow(prediction: &Prediction, index: usize) -> Value {
+    let predicted = &prediction.flows[index];
+    let of = &predicted.flow;
+    let interval = |interval: &Interval| {
+        json!([
+            interval.from.as_seconds(),
+            interval.to.as_seconds(),
+            interval.share.0,
+            prediction.reason(interval.limit)
+        ])
+    };
+    json!({
+        "name": format!("{}: {} → {}", of.id, of.src, of.dst),
+        "cells": [
+            of.id.to_string(),
+            of.src.to_string(),
+            of.dst.to_string(),
+            of.size.to_string(),
+            Rounded(of.start).to_string(),
+            Rounded(predicted.end).to_string(),
+            Rounded(predicted.alone).to_string(),
+            format!("{:.3}", predicted.slowdown()),
+        ],
+        "slowdown": predicted.slowdown(),
+        "intervals": prediction.intervals_of(index).iter().map(interval).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,180 @@
+//! A program with loops, made ready to be replayed on one network.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_replay::SimulateError;
+use flowcast_replay::influence::Unused;
+use flowcast_replay::outcome::Outcome;
+use flowcast_replay::walk::{FoldedOutcome, FoldedReplay, Replay};
+use flowcast_report::export::Replayed;
+use flowcast_trace::folded::{Folded, Part, map_all, pieces};
+use flowcast_trace::program::IgnoredRecords;
+use flowcast_units::Time;
+
+use crate::error::finite;
+use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram};
+
+/// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
+pub struct PreparedFolded<'a> {
+    parts: Vec<Part<PreparedProgram<'a>>>,
+    model: ModelChoice,
+    ignored: Vec<IgnoredRecords>,
+    options: Options,
+}
+
+/// How the loops of a program were walked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loops {
+    /// Iterations of the outermost loops.
+    pub iterations: u64,
+    /// How many of them were walked, or walked again as a check; the others repeat these and were added.
+    pub walked: u64,
+    /// What each cost was rounded to a multiple of, so that the sums are exact.
+    pub tick: Time,
+}
+
+impl fmt::Display for Loops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loops { iterations, walked, tick } = self;
+        let tick = tick.as_nanos();
+        write!(
+            f,
+            "loops: {walked} iterations walked of {iterations}, the others added; costs in steps of {tick:.1e} ns"
+        )
+    }
+}
+
+impl<'a> PreparedFolded<'a> {
+    /// Carries out the collectives and places the ranks; without its loops where the model asks for more than a walk without
+    /// events, or something in the program for all iterations.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::new`], and [`Folded::unfold`].
+    pub(crate) fn prepare(
+        folded: Cow<'a, Folded>,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<Prepared<'a>, Error> {
+        let network = network.ok_or(Error::NoNetwork)?;
+        let model = ModelChoice::for_folded(options.contention, &folded, network);
+        if model.contention != Contention::Shared(Model::Independent) {
+            let flat = Cow::Owned(folded.unfold()?);
+            return Ok(Prepared::Program(PreparedProgram::of(flat, Some(network), options)?));
+        }
+        let ignored = folded.ignored();
+        let parts = match folded {
+            Cow::Borrowed(folded) => {
+                let parts = folded.parts().iter().map(Part::as_ref).collect();
+                map_all(parts, &mut |part| PreparedProgram::new(part, network, options))?
+            }
+            Cow::Owned(folded) => {
+                map_all(folded.into_parts(), &mut |part| PreparedProgram::of(Cow::Owned(part), Some(network), options))?
+            }
+        };
+        let prepared = PreparedFolded { parts, model, ignored, options: options.clone() };
+        Ok(match replay_of(&prepared.parts, network)? {
+            Some(_) => Prepared::Folded(prepared),
+            None => Prepared::Program(prepared.unfolded()?),
+        })
+    }
+
+    /// The part that comes first, which has the ranks of all.
+    pub fn first(&self) -> &PreparedProgram<'a> {
+        self.pieces()[0].0
+    }
+
+    /// The model that the contention calls for.
+    pub fn model(&self) -> &ModelChoice {
+        &self.model
+    }
+
+    /// Number of collectives, each counted once however many ranks take part.
+    pub fn collectives(&self) -> u64 {
+        self.sum(|part| part.program().collectives())
+    }
+
+    /// What the reader found and the replay leaves out.
+    pub fn ignored(&self) -> &[IgnoredRecords] {
+        &self.ignored
+    }
+
+    /// Collectives that keep their formula although messages were asked for.
+    pub fn collectives_by_formula(&self) -> u64 {
+        self.sum(PreparedProgram::collectives_by_formula)
+    }
+
+    fn sum(&self, of: impl Fn(&PreparedProgram<'a>) -> u64) -> u64 {
+        let of_each = self.pieces().into_iter().map(|(part, times)| of(part).saturating_mul(times));
+        of_each.fold(0, u64::saturating_add)
+    }
+
+    fn pieces(&self) -> Vec<(&PreparedProgram<'a>, u64)> {
+        pieces(&self.parts).expect("the iterations were counted")
+    }
+
+    /// Replays for what is asked for; all but the times of the ranks takes the program without loops.
+    pub(crate) fn predict<E: From<Error>>(
+        &self,
+        outputs: Outputs,
+        asked: &[String],
+        export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
+    ) -> Result<Prediction, E> {
+        if outputs != Outputs::default() {
+            return self.unfolded()?.predict(outputs, asked, export);
+        }
+        let Some(folded) = self.replay(self.first().network)? else {
+            return self.unfolded()?.predict(outputs, asked, export);
+        };
+        let FoldedOutcome { outcome, iterations, walked, tick } = folded;
+        let outcome = finite(outcome, Some(self.first().network), asked)?;
+        let loops = Some(Loops { iterations, walked, tick });
+        let (unused, notes) = (self.unused(&outcome, asked), self.first().notes());
+        Ok(Prediction { model: self.model.clone(), outcome, view: None, explanation: None, unused, notes, loops })
+    }
+
+    /// The replay on a network with other numbers; `None` where it takes the program without loops.
+    fn replay(&self, network: &Network) -> Result<Option<FoldedOutcome>, Error> {
+        Ok(match replay_of(&self.parts, network)? {
+            Some(replay) => replay.run()?,
+            None => None,
+        })
+    }
+
+    /// The times of the ranks on a network with other numbers.
+    pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
+        match self.replay(network)? {
+            Some(folded) => Ok(folded.outcome),
+            None => Ok(self.unfolded()?.on(network).engine()?.run()?),
+        }
+    }
+
+    /// The same program without loops, its collectives as they are carried out here.
+    pub(crate) fn unfolded(&self) -> Result<PreparedProgram<'a>, Error> {
+        let parts = self.parts.iter().map(Part::as_ref).collect();
+        let parts = map_all(parts, &mut |part: &PreparedProgram<'a>| Ok::<_, Error>(part.program().clone()))?;
+        let (first, kept) = (self.first(), self.collectives_by_formula());
+        let flat = Cow::Owned(Folded::new(parts)?.unfold()?);
+        PreparedProgram::placed(flat, first.network, &self.options, (first.collectives, kept))
+    }
+
+    /// What played no part in any of the parts.
+    fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
+        let mut of_each = self.pieces().into_iter().map(|(part, _)| part.unused(outcome, asked));
+        let first = of_each.next().unwrap_or_default();
+        of_each.fold(first, |unused, more| unused.into_iter().filter(|one| more.contains(one)).collect())
+    }
+}
+
+/// The replay of the parts on a network; `None` if a loop over them cannot be jumped.
+fn replay_of<'b>(
+    parts: &'b [Part<PreparedProgram<'_>>],
+    network: &Network,
+) -> Result<Option<FoldedReplay<'b>>, SimulateError> {
+    let replays = map_all(parts.iter().map(Part::as_ref).collect(), &mut |part: &'b PreparedProgram<'_>| {
+        Replay::new(&part.program, network, part.placement.on(&network.machine), part.rendezvous)
+    });
+    Ok(FoldedReplay::new(replays?))
+}

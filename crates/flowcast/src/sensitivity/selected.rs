@@ -1,0 +1,78 @@
+//! The curve over the costs of some ranks, pairs, links, sizes or collectives, which no field of the network is.
+
+use flowcast_graph::EventGraph;
+use flowcast_graph::selector::{Quantity, Selector};
+use flowcast_model::network::Network;
+use flowcast_replay::sensitivity::Curve;
+use flowcast_trace::Trace;
+use flowcast_units::Time;
+
+use super::{Inexact, Parameter, Sensitivity};
+use crate::error::finite;
+use crate::{Error, Options, PreparedProgram};
+
+/// As [`sensitivity`](super::sensitivity()), from the events of one replay.
+pub(super) fn sensitivity(
+    trace: &Trace,
+    network: &Network,
+    (parameter, selector, most_passes): (Parameter, &Selector, usize),
+    options: &Options,
+) -> Result<Sensitivity, Error> {
+    let wrong = |found, expected| Error::Option { option: "--parameter", found, expected };
+    let Trace::Program(program) = trace else {
+        let found = format!("{selector} of a GOAL schedule");
+        return Err(wrong(found, "a field of the network, or a trace that is no schedule"));
+    };
+    let prepared = PreparedProgram::new(program, network, options)?;
+    let engine = prepared.engine()?;
+    let (outcome, graph) = EventGraph::record(&engine)?;
+    let outcome = finite(outcome, Some(network), &[])?;
+    let selected = graph.selected(selector);
+    if selected.is_empty() {
+        let found = format!("{selector}, of which the program has none");
+        return Err(wrong(found, "costs that occur (flowcast explain gradient lists them)"));
+    }
+    let (from, to) = parameter.range();
+    let curve = graph.curve(&selected, from..to, most_passes);
+    let inexact = match &curve {
+        None => Some(Inexact::NotConvex),
+        Some(_) if !graph.is_exact() => Some(Inexact::FixedOrder(prepared.model().name())),
+        Some(curve) if curve.error > Time::ZERO => Some(Inexact::Error(most_passes)),
+        Some(_) => None,
+    };
+    Ok(Sensitivity {
+        base: selected.base().filter(|base| base.is_finite()),
+        model: prepared.model().clone(),
+        base_makespan: outcome.makespan(),
+        curve: curve.unwrap_or(Curve { pieces: Vec::new(), walks: 0, error: Time::ZERO }),
+        inexact,
+        fixed_order: None,
+        parameter,
+    })
+}
+
+/// The curve over a field of the interface if events kept the order of the network as it is; none for other fields, for
+/// schedules, and where the field is not the cost of all messages between nodes.
+pub(super) fn fixed_order(
+    trace: &Trace,
+    network: &Network,
+    (parameter, most_passes): (&Parameter, usize),
+    options: &Options,
+) -> Result<Option<Curve>, Error> {
+    let quantity = match parameter.field() {
+        "nic.latency" => Quantity::Latency,
+        "nic.bandwidth" | "nic.gap_per_byte" => Quantity::PerByte,
+        "nic.overhead" => Quantity::Overhead,
+        "nic.gap" => Quantity::Gap,
+        _ => return Ok(None),
+    };
+    let Trace::Program(program) = trace else { return Ok(None) };
+    let prepared = PreparedProgram::new(program, network, options)?;
+    let engine = prepared.engine()?;
+    let (_, graph) = EventGraph::record(&engine)?;
+    let selected = graph.selected(&Selector::between_nodes(quantity));
+    let base = network.quantity(parameter.field()).map(|value| parameter.of(value));
+    let is_same = selected.base().zip(base).is_some_and(|(found, base)| (found - base).abs() <= 1e-6 * base);
+    let (from, to) = parameter.range();
+    Ok(if is_same { graph.curve(&selected, from..to, most_passes) } else { None })
+}

@@ -1,0 +1,184 @@
+//! Which changes would help a program most: candidates from the slopes of its time, each then replayed.
+
+use flowcast_graph::gradient::Gradient;
+use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Rule};
+use flowcast_model::network::Network;
+use flowcast_trace::{Program, Trace};
+use flowcast_units::{CollectiveOp, Rank, Time};
+use serde_json::{Value, json};
+
+use super::{ratio, recorded};
+use crate::{Collectives, Error, Options, PreparedProgram, predict};
+
+/// Something else than it is, and what is predicted then.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// A field, as `--set` names it, the computing of a rank, or the algorithm of a collective.
+    pub what: String,
+    /// As it is.
+    pub from: String,
+    /// After the change.
+    pub to: String,
+    /// The predicted time with it.
+    pub makespan: Time,
+}
+
+/// Fields and the factor that makes each better: halved times, doubled rates, processors that are a tenth faster.
+const FIELDS: [(&str, f64); 10] = [
+    ("nic.latency", 0.5),
+    ("nic.bandwidth", 2.0),
+    ("nic.overhead", 0.5),
+    ("nic.gap", 0.5),
+    ("machine.nodes.*.speed", 1.1),
+    ("machine.nodes.*.accelerator_speed", 1.1),
+    ("machine.nodes.*.intra_latency", 0.5),
+    ("machine.nodes.*.intra_bandwidth", 2.0),
+    ("backbone.bandwidth", 2.0),
+    ("file_system.bandwidth", 2.0),
+];
+
+/// By how much a rank is made faster, and how many ranks are tried: those with the largest slopes.
+const FASTER: f64 = 1.1;
+const RANKS: usize = 3;
+
+/// Of how many collectives, those with the largest part in the time, other algorithms are tried.
+const COLLECTIVES: usize = 3;
+
+/// A change that saves less than this part of the time is not told.
+const WORTH_TELLING: f64 = 5e-4;
+
+/// How many changes are told.
+const TOLD: usize = 10;
+
+impl Change {
+    /// By which part of the time without it the time is larger; negative if it helps.
+    pub fn difference(&self, makespan: Time) -> f64 {
+        ratio(self.makespan, makespan) - 1.0
+    }
+
+    /// What is changed, in words.
+    pub fn sentence(&self) -> String {
+        format!("{} of {} instead of {}", self.what, self.to, self.from)
+    }
+
+    /// For programs.
+    pub fn document(&self, makespan: Time) -> Value {
+        json!({
+            "field": self.what,
+            "from": self.from,
+            "to": self.to,
+            "makespan_s": self.makespan.as_seconds(),
+            "change": self.difference(makespan),
+        })
+    }
+}
+
+/// Up to ten changes, the most helpful first, each with what is predicted for the trace with it: the network's main fields
+/// made better; the ranks whose computing the time depends on most, a tenth faster; the collectives whose messages it depends
+/// on most, by other algorithms. Fields that the network does not set, or that are 0, are left out, and so are changes that
+/// save less than a twentieth of a per cent.
+///
+/// # Errors
+/// As [`predict`](crate::predict()).
+pub fn changes(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {
+    let trace = &*trace.unfolded()?;
+    let gradient = match trace {
+        Trace::Program(_) => Some(recorded(trace, network, options, |graph| Ok(graph.gradient()))?.1),
+        _ => None,
+    };
+    changes_by(trace, network, options, gradient.as_ref())
+}
+
+/// As [`changes`], with slopes that are known.
+pub(super) fn changes_by(
+    trace: &Trace,
+    network: &Network,
+    options: &Options,
+    gradient: Option<&Gradient>,
+) -> Result<Vec<Change>, Error> {
+    let base = predict(trace, network, options)?.outcome.makespan();
+    let mut changes = of_fields(trace, network, options)?;
+    if let (Trace::Program(program), Some(gradient)) = (trace, gradient) {
+        changes.extend(of_ranks(program, network, options, gradient)?);
+        changes.extend(of_algorithms(program, network, options, gradient)?);
+    }
+    changes.retain(|change| change.difference(base) < -WORTH_TELLING);
+    changes.sort_by_key(|change| change.makespan);
+    changes.truncate(TOLD);
+    Ok(changes)
+}
+
+fn of_fields(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {
+    let mut changes = Vec::new();
+    for (field, factor) in FIELDS {
+        let Some(from) = network.quantity(field).filter(|value| value.number() > 0.0) else { continue };
+        let to = from.with_number(from.number() * factor);
+        let changed = network.with_overrides(&[(field.to_owned(), to.to_string())])?;
+        let makespan = predict(trace, &changed, options)?.outcome.makespan();
+        changes.push(Change { what: field.to_owned(), from: from.rounded(), to: to.rounded(), makespan });
+    }
+    Ok(changes)
+}
+
+/// The ranks with the largest slopes, each a tenth faster. With one rank nothing differs from a faster machine.
+fn of_ranks(
+    program: &Program,
+    network: &Network,
+    options: &Options,
+    gradient: &Gradient,
+) -> Result<Vec<Change>, Error> {
+    let mut ranks: Vec<usize> = (0..gradient.compute.len()).collect();
+    ranks.sort_by_key(|rank| (std::cmp::Reverse(gradient.compute[*rank].now), *rank));
+    ranks.retain(|rank| gradient.compute.len() > 1 && gradient.compute[*rank].now > Time::ZERO);
+    ranks.truncate(RANKS);
+    let prepared = PreparedProgram::new(program, network, options)?;
+    let change = |rank: usize| {
+        let paced = prepared.clone().paced(Rank(rank as u32), FASTER);
+        let makespan = paced.engine()?.run()?.makespan();
+        let what = format!("speed of rank {rank}");
+        Ok(Change { what, from: "1".to_owned(), to: FASTER.to_string(), makespan })
+    };
+    ranks.into_iter().map(change).collect()
+}
+
+/// The best other algorithm of each of the collectives whose messages the time depends on most.
+fn of_algorithms(
+    program: &Program,
+    network: &Network,
+    options: &Options,
+    gradient: &Gradient,
+) -> Result<Vec<Change>, Error> {
+    let Some(table) = options.collectives.table(program, Some(network)) else { return Ok(Vec::new()) };
+    let mut ops: Vec<(CollectiveOp, Time)> = gradient.within.iter().map(|(op, time)| (*op, *time)).collect();
+    ops.sort_by_key(|(op, time)| (std::cmp::Reverse(*time), *op));
+    let mut changes = Vec::new();
+    for (op, _) in ops.into_iter().take(COLLECTIVES) {
+        let from = used(program, network, options, op)?;
+        let mut tried = Vec::new();
+        for algorithm in Algorithm::of(op).iter().filter(|algorithm| from != algorithm.name()) {
+            let Ok(rule) = algorithm.name().parse::<Rule>() else { continue };
+            let mut other: AlgorithmTable = table.clone();
+            other.rows.insert(op, vec![rule]);
+            let options = Options { collectives: Collectives::Table(other), ..options.clone() };
+            let makespan = PreparedProgram::new(program, network, &options)?.engine()?.run()?.makespan();
+            tried.push(Change {
+                what: op.name().to_owned(),
+                from: from.clone(),
+                to: algorithm.name().to_owned(),
+                makespan,
+            });
+        }
+        changes.extend(tried.into_iter().min_by_key(|change| change.makespan));
+    }
+    Ok(changes)
+}
+
+/// The algorithms that carry out an operation now.
+fn used(program: &Program, network: &Network, options: &Options, op: CollectiveOp) -> Result<String, Error> {
+    let expanded = options.collectives.expand(program, Some(network), options.threads)?;
+    let uses = expanded.iter().flat_map(|expanded| &expanded.uses).filter(|used| used.op == op);
+    let mut names: Vec<String> = uses.filter_map(|used| used.choice.map(|choice| choice.to_string())).collect();
+    names.sort();
+    names.dedup();
+    Ok(names.join(", "))
+}

@@ -1,0 +1,98 @@
+//! Why a prediction is what it is, how much it depends on what, and what would change it; each as an [`Answer`].
+
+pub(crate) mod changes;
+mod gradient;
+mod noise;
+mod runs;
+mod scenarios;
+mod slack;
+
+use std::borrow::Cow;
+
+use flowcast_graph::EventGraph;
+use flowcast_model::network::Network;
+use flowcast_trace::{Program, Trace};
+use flowcast_units::Time;
+
+use crate::error::finite;
+use crate::{Error, Options, PreparedProgram};
+pub use flowcast_report::answer::{Answer, AnswerTable};
+pub use gradient::gradient;
+pub use noise::{NoiseOptions, Noisy, parse_noise};
+pub use runs::compare_runs;
+pub use scenarios::{Cost, Scenario, scenarios};
+pub use slack::slack;
+
+/// The program of a trace, without its loops.
+fn program_of(trace: &Trace) -> Result<Cow<'_, Program>, Error> {
+    match trace {
+        Trace::Program(program) => Ok(Cow::Borrowed(program)),
+        Trace::Folded(folded) => Ok(Cow::Owned(folded.unfold()?)),
+        Trace::Schedule(_) => {
+            Err(Error::Option { option: "TRACE", found: "a GOAL schedule".into(), expected: "a trace of a program" })
+        }
+    }
+}
+
+/// The time of a program on a network, and the graph of its events, for `use_graph`.
+fn with_graph<R>(
+    prepared: &PreparedProgram<'_>,
+    network: &Network,
+    use_graph: impl FnOnce(&EventGraph<'_>) -> Result<R, Error>,
+) -> Result<(Time, R), Error> {
+    let engine = prepared.engine()?;
+    let (outcome, graph) = EventGraph::record(&engine)?;
+    let outcome = finite(outcome, Some(network), &[])?;
+    Ok((outcome.makespan(), use_graph(&graph)?))
+}
+
+/// Replays for a graph, and says of which replay.
+fn recorded<R>(
+    trace: &Trace,
+    network: &Network,
+    options: &Options,
+    use_graph: impl FnOnce(&EventGraph<'_>) -> Result<R, Error>,
+) -> Result<(Told, R), Error> {
+    let prepared = PreparedProgram::of(program_of(trace)?, Some(network), options)?;
+    let model = prepared.model().clone();
+    let mut is_exact = false;
+    let (makespan, found) = with_graph(&prepared, network, |graph| {
+        is_exact = graph.is_exact();
+        use_graph(graph)
+    })?;
+    let mut lines = vec![model.to_string()];
+    if !is_exact {
+        lines
+            .push("events keep the order and the waiting times of this replay (--model independent: exact)".to_owned());
+    }
+    Ok((Told { makespan, model: model.name(), is_exact, lines }, found))
+}
+
+/// What is said of the replay behind an answer.
+struct Told {
+    makespan: Time,
+    model: &'static str,
+    is_exact: bool,
+    lines: Vec<String>,
+}
+
+impl Told {
+    /// The fields that all documents have.
+    fn document(&self, network: &Network) -> serde_json::Value {
+        serde_json::json!({
+            "network": network.name,
+            "model": self.model,
+            "makespan_s": self.makespan.as_seconds(),
+            "exact": self.is_exact,
+        })
+    }
+}
+
+/// A part of a whole for people.
+fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+fn ratio(part: Time, whole: Time) -> f64 {
+    if whole > Time::ZERO { part.as_nanos() / whole.as_nanos() } else { 0.0 }
+}

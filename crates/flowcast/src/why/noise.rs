@@ -1,0 +1,145 @@
+//! What random delays of computations do to a prediction.
+
+use std::fmt;
+
+use flowcast_graph::EventGraph;
+use flowcast_graph::noise::{Noise, factors_of};
+use flowcast_trace::Program;
+use flowcast_units::{Rank, Rounded, Time};
+use serde_json::{Value, json};
+
+use crate::error::finite;
+use crate::{Error, Prepared, PreparedProgram};
+
+/// Which delays, and how often they are drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoiseOptions {
+    /// Their distribution.
+    pub noise: Noise,
+    /// How many runs.
+    pub runs: usize,
+    /// Start of the random numbers; equal seeds give equal runs.
+    pub seed: u64,
+    /// The probability with which the interval holds a run, above 0 and below 1.
+    pub level: f64,
+    /// Threads; the result does not depend on them.
+    pub threads: usize,
+}
+
+/// The distribution of the predicted time. Shown, it is a sentence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noisy {
+    /// The end of each run, shortest first; at least one.
+    pub makespans: Vec<Time>,
+    /// By rank: by how much later it ends on average.
+    pub later: Vec<Time>,
+    /// The predicted time without delays.
+    pub quiet: Time,
+    /// The probability of the interval.
+    pub level: f64,
+    /// Whether events may change their order without that being known here.
+    pub is_exact: bool,
+}
+
+/// Reads a distribution: as [`Noise::parse`], or `empirical`, which takes the variation of the computations of `recorded`.
+///
+/// # Errors
+/// [`Error::Noise`]; a recording without computations.
+pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<Noise, Error> {
+    let Some(recorded) = recorded.filter(|_| text == "empirical" || text.starts_with("empirical:")) else {
+        return Ok(Noise::parse(text)?);
+    };
+    let factors = factors_of(recorded);
+    if factors.is_empty() {
+        let expected = "a recording with computations";
+        return Err(Error::Option { option: "--noise", found: "one without computations".into(), expected });
+    }
+    Ok(Noise::Factors(factors))
+}
+
+impl Prepared<'_> {
+    /// Replays once, and from its events many times with random delays.
+    ///
+    /// # Errors
+    /// A schedule; no runs, a delay of a rank that there is not; those of the replay.
+    pub fn with_noise(&self, options: &NoiseOptions) -> Result<Noisy, Error> {
+        let wrong = |found: String, expected| Error::Option { option: "--noise", found, expected };
+        match self {
+            Prepared::Program(program) => program.with_noise(options),
+            Prepared::Folded(folded) => folded.unfolded()?.with_noise(options),
+            Prepared::Schedule(_) => Err(wrong("a GOAL schedule".into(), "a trace of a program")),
+        }
+    }
+}
+
+impl PreparedProgram<'_> {
+    fn with_noise(&self, options: &NoiseOptions) -> Result<Noisy, Error> {
+        let wrong = |found: String, expected| Error::Option { option: "--noise", found, expected };
+        if options.runs == 0 {
+            return Err(Error::Option { option: "--noise-runs", found: "0".into(), expected: "at least 1" });
+        }
+        let known: &Program = self.program();
+        if let Noise::Once { rank: Rank(rank), .. } = options.noise
+            && rank as usize >= known.ranks()
+        {
+            return Err(wrong(format!("rank {rank}"), "a rank of the trace"));
+        }
+        let engine = self.engine()?;
+        let (outcome, graph) = EventGraph::record(&engine)?;
+        finite(outcome, Some(self.network), &[])?;
+        Ok(Noisy::of(&graph, options))
+    }
+}
+
+impl Noisy {
+    /// Of the events of a replay.
+    pub(super) fn of(graph: &EventGraph<'_>, options: &NoiseOptions) -> Noisy {
+        let drawn = graph.disturbed(&options.noise, (options.seed, options.runs), options.threads);
+        Noisy {
+            makespans: drawn.makespans,
+            later: drawn.later,
+            quiet: graph.makespan(),
+            level: options.level,
+            is_exact: graph.is_exact(),
+        }
+    }
+
+    /// The run below which this part of all runs ends, 0 to 1.
+    pub fn quantile(&self, part: f64) -> Time {
+        let last = self.makespans.len() - 1;
+        self.makespans[((last as f64 * part).round() as usize).min(last)]
+    }
+
+    /// The ends of the interval that holds a run with the probability that was asked for.
+    pub fn interval(&self) -> [Time; 2] {
+        [(1.0 - self.level) / 2.0, f64::midpoint(1.0, self.level)].map(|part| self.quantile(part))
+    }
+
+    /// For programs.
+    pub fn document(&self) -> Value {
+        let [low, high] = self.interval();
+        json!({
+            "runs": self.makespans.len(),
+            "median_s": self.quantile(0.5).as_seconds(),
+            "interval_s": [low.as_seconds(), high.as_seconds()],
+            "level": self.level,
+            "exact": self.is_exact,
+            "makespans_s": self.makespans.iter().map(|time| time.as_seconds()).collect::<Vec<_>>(),
+            "later_s": self.later.iter().map(|time| time.as_seconds()).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl fmt::Display for Noisy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([low, high], median) = (self.interval(), self.quantile(0.5));
+        let more = 100.0 * (median.as_nanos() / self.quiet.as_nanos().max(1e-9) - 1.0);
+        let (low, high, median) = (Rounded(low), Rounded(high), Rounded(median));
+        write!(f, "{median} ({low} to {high}, {} % of {} runs), ", 100.0 * self.level, self.makespans.len())?;
+        write!(f, "{more:.1} % more than without noise")?;
+        let reached = self.later.iter().filter(|later| later.as_nanos() > 1.0).count();
+        write!(f, "; {reached} of {} ranks end later", self.later.len())?;
+        let fixed = "; events keep the order and the waiting times of the replay without noise";
+        f.write_str(if self.is_exact { "" } else { fixed })
+    }
+}

@@ -1,0 +1,221 @@
+//! Named what-ifs of one program: other networks, faults, noise, side by side.
+
+use flowcast_graph::selector::{Quantity, Selector};
+use flowcast_graph::{EventGraph, Selected, To};
+use flowcast_model::network::Network;
+use flowcast_replay::sweep::SetOutcome;
+use flowcast_report::answer::{Answer, AnswerTable};
+use flowcast_trace::{Program, Trace};
+use flowcast_units::{Rank, Rounded, Time};
+use serde_json::{Value, json};
+
+use super::{NoiseOptions, Noisy, percent, program_of, ratio};
+use crate::error::finite;
+use crate::{Error, Options, PreparedProgram};
+
+/// A network and what is different on it.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// The network.
+    pub network: Network,
+    /// Model, mapping, collectives, rendezvous.
+    pub options: Options,
+    /// Nodes whose ranks take so many times as long to compute.
+    pub slow_nodes: Vec<(u32, f64)>,
+    /// Costs that are others than the network's.
+    pub costs: Vec<Cost>,
+    /// Random delays of computations.
+    pub noise: Option<NoiseOptions>,
+}
+
+/// Costs that are others than the network's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// Which.
+    pub selector: Selector,
+    /// What they become.
+    pub to: To,
+}
+
+impl Cost {
+    /// Messages to or from a node have so many times the rate between nodes.
+    ///
+    /// # Errors
+    /// A rate of 0 or less.
+    pub fn slow_link(node: u32, rate: f64) -> Result<Cost, Error> {
+        if !(rate > 0.0 && rate.is_finite()) {
+            let found = rate.to_string();
+            return Err(Error::Option { option: "slow_links", found, expected: "a part of the rate, above 0" });
+        }
+        let selector = Selector::parse(&format!("gap_per_byte[node={node},link=between]"))?;
+        Ok(Cost { selector, to: To::Factor(1.0 / rate) })
+    }
+
+    /// No message takes time on its way: what remains if all of it were hidden behind computations.
+    pub fn perfect_overlap() -> [Cost; 2] {
+        [Quantity::Latency, Quantity::PerByte]
+            .map(|quantity| Cost { selector: Selector::all(quantity), to: To::Value(0.0) })
+    }
+}
+
+/// What is predicted for a scenario.
+struct Found {
+    makespan: Time,
+    communication: f64,
+    model: &'static str,
+    noisy: Option<Noisy>,
+    /// Whether events keep the order of a replay with other costs, although it depends on them.
+    keeps_order: bool,
+}
+
+/// Predicts the program for each of the scenarios, on as many threads as the first one's options allow; the ratios are to the
+/// first.
+///
+/// # Errors
+/// Those of the first scenario that has one; a schedule; no scenario.
+pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Answer, Error> {
+    let program = &*program_of(trace)?;
+    let Some(first) = all.first() else {
+        return Err(Error::Option {
+            option: "--scenarios",
+            found: "none".into(),
+            expected: "at least one [[scenario]]",
+        });
+    };
+    let portions = all.chunks(all.len().div_ceil(first.options.threads.max(1)));
+    let found = std::thread::scope(|scope| {
+        let follow = |portion: &'_ [Scenario]| portion.iter().map(|one| one.predict(program)).collect::<Vec<_>>();
+        let running: Vec<_> = portions.map(|portion| scope.spawn(move || follow(portion))).collect();
+        running.into_iter().flat_map(|one| one.join().expect("a prediction does not panic")).collect::<Vec<_>>()
+    });
+    let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
+    Ok(answer(trace, all, &found))
+}
+
+impl Scenario {
+    fn predict(&self, program: &Program) -> Result<Found, Error> {
+        let mut prepared = PreparedProgram::new(program, &self.network, &self.options)?;
+        for (node, factor) in &self.slow_nodes {
+            let found = format!("node {node}, {factor} times as long");
+            let slow = prepared.slowed(*node, *factor);
+            prepared = slow.ok_or(Error::Option {
+                option: "slow_nodes",
+                found,
+                expected: "a node on which ranks run, and a factor above 0",
+            })?;
+        }
+        let engine = prepared.engine()?;
+        let model = prepared.model().name();
+        if self.costs.is_empty() && self.noise.is_none() {
+            let outcome = finite(engine.run()?, Some(&self.network), &[])?;
+            let communication = SetOutcome::from(&outcome).communication_share();
+            return Ok(Found { makespan: outcome.makespan(), communication, model, noisy: None, keeps_order: false });
+        }
+        let (outcome, graph) = EventGraph::record(&engine)?;
+        let computes: Time = outcome.ranks.iter().map(|rank| rank.compute).sum();
+        let graph = self.changed(graph)?;
+        let noisy = self.noise.as_ref().map(|noise| Noisy::of(&graph, noise));
+        let ends: Time = graph.ends().sum();
+        let makespan = noisy.as_ref().map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
+        let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
+        Ok(Found { makespan, communication, model, noisy, keeps_order: !graph.is_exact() })
+    }
+
+    fn changed<'g>(&self, graph: EventGraph<'g>) -> Result<EventGraph<'g>, Error> {
+        let select = |cost: &Cost| -> Result<(Selected, To), Error> {
+            let selected = graph.selected(&cost.selector);
+            let is_all = cost.selector.conditions.is_empty();
+            if selected.is_empty() && !is_all {
+                let found = format!("{} in {}, of which the program has none", cost.selector, self.name);
+                return Err(Error::Option { option: "costs", found, expected: "costs that occur" });
+            }
+            Ok((selected, cost.to))
+        };
+        let changes: Vec<(Selected, To)> = self.costs.iter().map(select).collect::<Result<_, _>>()?;
+        Ok(graph.changed(&changes))
+    }
+}
+
+impl PreparedProgram<'_> {
+    /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
+    fn slowed(&self, node: u32, factor: f64) -> Option<Self> {
+        let ranks = (0..self.program().ranks() as u32).map(Rank);
+        let own: Vec<Rank> = ranks.filter(|rank| self.placement.node(*rank).0 == node).collect();
+        let is_factor = factor > 0.0 && factor.is_finite();
+        (is_factor && !own.is_empty())
+            .then(|| own.into_iter().fold(self.clone(), |prepared, rank| prepared.paced(rank, 1.0 / factor)))
+    }
+}
+
+fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
+    let base = found[0].makespan;
+    let worst = found.iter().enumerate().max_by_key(|(index, found)| (found.makespan, std::cmp::Reverse(*index)));
+    let best = found.iter().enumerate().min_by_key(|(index, found)| (found.makespan, *index));
+    let told = |place: Option<(usize, &Found)>| {
+        let (index, found) = place.expect("there is a scenario");
+        format!(
+            "{} {} ({:.3} of {})",
+            all[index].name,
+            Rounded(found.makespan),
+            ratio(found.makespan, base),
+            all[0].name
+        )
+    };
+    let mut lines = vec![format!("shortest: {}; longest: {}", told(best), told(worst))];
+    let mut models: Vec<&str> = found.iter().map(|found| found.model).collect();
+    models.sort_unstable();
+    models.dedup();
+    lines.push(format!("by model {}", models.join(", ")));
+    let kept: Vec<&str> = all
+        .iter()
+        .zip(found)
+        .filter(|(_, found)| found.keeps_order)
+        .map(|(scenario, _)| scenario.name.as_str())
+        .collect();
+    if !kept.is_empty() {
+        lines.push(format!("events keep the order of a replay without the change in {}", kept.join(", ")));
+    }
+    let columns = ["scenario", "network", ">predicted time", ">to the first", ">in communication", ">interval"];
+    let rows = all.iter().zip(found).map(|(scenario, found)| {
+        let interval = found.noisy.as_ref().map_or("-".to_owned(), |noisy| {
+            let [low, high] = noisy.interval().map(|time| Rounded(time).to_string());
+            format!("{low} to {high}")
+        });
+        vec![
+            scenario.name.clone(),
+            scenario.network.name.clone(),
+            Rounded(found.makespan).to_string(),
+            format!("{:.3}", ratio(found.makespan, base)),
+            percent(found.communication),
+            interval,
+        ]
+    });
+    let table = AnswerTable {
+        rows: rows.collect(),
+        bars: found.iter().map(|found| ratio(found.makespan, base)).collect(),
+        ..AnswerTable::new("", &columns)
+    };
+    let documents = all.iter().zip(found).map(|(scenario, found)| document(scenario, found, base));
+    Answer {
+        schema: "flowcast/scenarios/1",
+        title: format!("{}: scenarios", trace.name()),
+        lines,
+        tables: vec![table],
+        document: json!({"scenarios": documents.collect::<Vec<Value>>()}),
+    }
+}
+
+fn document(scenario: &Scenario, found: &Found, base: Time) -> Value {
+    json!({
+        "name": scenario.name,
+        "network": scenario.network.name,
+        "model": found.model,
+        "makespan_s": found.makespan.as_seconds(),
+        "ratio": ratio(found.makespan, base),
+        "communication_share": found.communication,
+        "noise": found.noisy.as_ref().map(Noisy::document),
+        "keeps_order": found.keeps_order,
+    })
+}
