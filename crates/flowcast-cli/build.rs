@@ -1,8 +1,8 @@
-//! Names the commit of an optimised build, and builds the recorder that goes into the command.
+//! Builds the recorder that goes into an optimised build of the command.
 //!
 //! The recorder is a library of its own, which nobody gets who installs the command alone. A second cargo builds it, in a
-//! target folder of its own, so that the two never wait for each other's lock. Builds for tests do without both: they
-//! find the recorder in their target folder, and a commit shall not rebuild them.
+//! target folder of its own, so that the two never wait for each other's lock. Builds for tests do without: they
+//! find the recorder in their target folder.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,8 @@ const SOURCES: [&str; 3] = ["flowcast-record", "flowcast-recording", "flowcast-u
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is_optimised = variable("PROFILE") == "release";
-    name_version(is_optimised.then(commit).flatten());
     let is_wanted = is_optimised && env::var_os("CARGO_FEATURE_EMBED_RECORDER").is_some();
     embed(is_wanted.then(|| recorder(Path::new(".."))).flatten());
-}
-
-/// What `--version` prints.
-fn name_version(commit: Option<String>) {
-    let version = env::var("CARGO_PKG_VERSION").expect("cargo sets CARGO_PKG_VERSION");
-    let commit = commit.map_or(String::new(), |commit| format!(" ({commit})"));
-    println!("cargo::rustc-env=FLOWCAST_VERSION={version}{commit}");
 }
 
 /// Puts the recorder where `embedded.rs` includes it from; an empty file says that there is none.
@@ -37,25 +29,6 @@ fn embed(recorder: Option<PathBuf>) {
 
 fn variable(name: &str) -> OsString {
     env::var_os(name).unwrap_or_else(|| panic!("found no {name}, expected cargo to set it"))
-}
-
-/// The commit in 12 digits, if this is a checkout of Flowcast and git is installed.
-fn commit() -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8(output.stdout).ok())?
-    };
-    let said = git(&["rev-parse", "--show-prefix", "HEAD"])?;
-    // Sources that were unpacked inside of another repository are not of its commit.
-    let commit = said.strip_prefix("crates/flowcast-cli/\n")?.get(..12)?;
-    // Of these, the second changes with each commit.
-    for file in ["HEAD", "logs/HEAD"] {
-        let path = git(&["rev-parse", "--git-path", file])?;
-        if Path::new(path.trim_end()).exists() {
-            println!("cargo::rerun-if-changed={}", path.trim_end());
-        }
-    }
-    Some(commit.to_owned())
 }
 
 /// Builds the recorder; none if its sources are not beside this crate.

@@ -13,9 +13,11 @@ use anyhow::{Result, anyhow};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::Token;
 
-use crate::exit::EnvironmentLacks;
-use crate::files::write_private_text;
-use crate::{provenance, token};
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::files::write_private_text;
+use flowcast_terminal::provenance;
+
+use crate::token;
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);

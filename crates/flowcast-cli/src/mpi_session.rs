@@ -15,7 +15,7 @@ use flowcast_lab::{Carried, Lab, NodeOf};
 use flowcast_net::mpi::{MOST_FLOWS, Order, Reply};
 
 use crate::commands::lab::explained;
-use crate::exit::EnvironmentLacks;
+use flowcast_terminal::exit::EnvironmentLacks;
 
 /// The subcommand that is a rank.
 pub(crate) const RANK: &str = "mpi-rank";

@@ -8,7 +8,7 @@ use flowcast::model::stats::interval::StoppingRule;
 use flowcast_lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
-use crate::output::Format;
+use flowcast_terminal::output::Format;
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -8,8 +8,8 @@ use flowcast::replay::journal::Keeps;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
 
-use crate::files::{Batch, Output};
-use crate::provenance;
+use flowcast_terminal::files::{Batch, Output};
+use flowcast_terminal::provenance;
 
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]

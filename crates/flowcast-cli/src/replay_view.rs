@@ -3,8 +3,8 @@
 use flowcast::report::NetworkView;
 use flowcast::units::Rounded;
 
-use crate::output::println_out;
-use crate::tables::{cells, table};
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::tables::{cells, table};
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.
 pub(crate) fn print_comparison(views: &[NetworkView]) {

@@ -13,10 +13,10 @@ use flowcast_lab::{ClockRun, Hosts, NodeOf, PatternOptions, PatternRun, repeat};
 use flowcast_net::clocks::ClockPlan;
 
 use crate::commands::lab::explained;
-use crate::exit::EnvironmentLacks;
 use crate::mpi_session::{end, launched, start};
-use crate::provenance;
 use crate::token::TokenArgs;
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::provenance;
 
 /// The subcommand that is a rank.
 const RANK: &str = "tcp-rank";

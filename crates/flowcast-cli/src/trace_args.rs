@@ -18,9 +18,9 @@ use flowcast_files::Reader;
 pub(crate) use flowcast_files::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
 
-use crate::files::read_bytes;
-use crate::input_maps::{self, release};
-use crate::progress::Progress;
+use flowcast_terminal::files::read_bytes;
+use flowcast_terminal::input_maps::{self, release};
+use flowcast_terminal::progress::Progress;
 
 /// Reads a trace of any known format, without its loops; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {

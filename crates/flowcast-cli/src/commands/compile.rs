@@ -8,11 +8,11 @@ use flowcast::trace::fold::fold;
 use flowcast::trace::{Trace, compiled};
 use serde::Serialize;
 
-use crate::files::{Output, declare, write_whole};
-use crate::output::{Counts, Format, Shown, println_out, show};
-use crate::progress::Progress;
-use crate::quantities::Grouped;
 use crate::trace_args::{open_folded, trace_help};
+use flowcast_terminal::files::{Output, declare, write_whole};
+use flowcast_terminal::output::{Counts, Format, Shown, println_out, show};
+use flowcast_terminal::progress::Progress;
+use flowcast_terminal::quantities::Grouped;
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]

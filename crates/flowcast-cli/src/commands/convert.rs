@@ -14,13 +14,13 @@ use flowcast::{Conversion, ConversionError, Options, Outputs, Prepared, Prepared
 use serde_json::json;
 
 use crate::collectives::CollectivesArgs;
-use crate::files::{Output, declare, write_whole};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::output::{Counts, println_out};
-use crate::progress::Progress;
 use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
 use crate::trace_args::{open_trace, print_notes, threads, trace_help};
+use flowcast_terminal::files::{Output, declare, write_whole};
+use flowcast_terminal::output::{Counts, println_out};
+use flowcast_terminal::progress::Progress;
 
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]

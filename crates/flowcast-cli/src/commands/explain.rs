@@ -13,10 +13,10 @@ use super::explain_events::{Gradient, Slack};
 use super::explain_path::Path;
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::output::{Format, Shown, println_out, show};
-use crate::quantities::Grouped;
-use crate::tables::{cells, table};
 use crate::trace_args::{open_trace, program_help, threads};
+use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::{cells, table};
 
 subcommands! {
     /// Say what stands behind a prediction

@@ -9,14 +9,14 @@ use flowcast::trace::Trace;
 use flowcast::why::{Answer, gradient, slack};
 use flowcast::{Error, Options};
 
-use crate::answers::give_answer;
-use crate::files::{Output, declare};
 use crate::network_args::NetworkArgs;
-use crate::output::Format;
-use crate::progress::Progress;
 use crate::replay_args::ReplayArgs;
-use crate::tables::{Most, USUAL_ROWS};
 use crate::trace_args::{open_trace, print_notes, program_help};
+use flowcast_terminal::answers::give_answer;
+use flowcast_terminal::files::{Output, declare};
+use flowcast_terminal::output::Format;
+use flowcast_terminal::progress::Progress;
+use flowcast_terminal::tables::{Most, USUAL_ROWS};
 
 /// On what the predicted time depends how much, from one pass back over the events of a replay: every rank's computing, every
 /// pair's latency and time per byte, overheads, collectives; and the ten changes that would help most, each replayed

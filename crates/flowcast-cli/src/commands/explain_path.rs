@@ -13,11 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::network_args::NetworkArgs;
-use crate::output::{Format, Seconds, Shown, println_out, show};
-use crate::quantities::Grouped;
 use crate::replay_args::ReplayArgs;
-use crate::tables::{Most, USUAL_ROWS, cells, table};
 use crate::trace_args::{open_trace, print_notes, program_help};
+use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::{Most, USUAL_ROWS, cells, table};
 
 /// What the predicted time is spent on along the chain of events that ends last, and which changes would help most
 #[derive(Debug, Args)]

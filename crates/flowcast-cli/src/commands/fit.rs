@@ -21,11 +21,11 @@ use serde::Serialize;
 use super::fit_calls::{CallArgs, FitCalls};
 use super::fit_conflicts;
 use super::fit_models::{self, Models};
-use crate::files::{Output, declare, read_text, write_text};
 use crate::network_args;
-use crate::output::{Format, println_out};
-use crate::provenance;
-use crate::tables::table;
+use flowcast_terminal::files::{Output, declare, read_text, write_text};
+use flowcast_terminal::output::{Format, println_out};
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::table;
 use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.

@@ -13,10 +13,10 @@ use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use super::fit_conflicts::percent;
-use crate::files::{Batch, Output, declare, read_text};
-use crate::output::{Format, Shown, println_out, show};
-use crate::provenance;
-use crate::tables::{cells, table};
+use flowcast_terminal::files::{Batch, Output, declare, read_text};
+use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::{cells, table};
 
 /// Level of the intervals of predicted medians.
 const LEVEL: f64 = 0.9;

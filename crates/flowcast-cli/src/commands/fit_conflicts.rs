@@ -20,9 +20,9 @@ use flowcast::units::{Bytes, Rate, Rounded, Time};
 use flowcast_lab::{LabSpec, network_of};
 use serde_json::{Value, json};
 
-use crate::output::println_out;
-use crate::provenance;
-use crate::tables::table;
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::table;
 
 /// Runs of the packet level where queues overflow, and single runs are a matter of chance.
 const SEEDS: u32 = 9;

@@ -13,9 +13,9 @@ use flowcast::units::{Rounded, Time};
 use serde::Serialize;
 
 use super::fit_conflicts::percent;
-use crate::answers::write_page;
-use crate::output::{Format, Shown, println_out, show};
-use crate::tables::{cells, table};
+use flowcast_terminal::answers::write_page;
+use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::tables::{cells, table};
 
 /// Models of which the residuals are printed by size.
 const SHOWN: usize = 4;

@@ -11,8 +11,8 @@ use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::{compiled, write};
 use flowcast::units::{Bytes, Rate, Time};
 
-use crate::files::{Output, declare, write_whole};
 use crate::rank_files::write_list;
+use flowcast_terminal::files::{Output, declare, write_whole};
 
 /// Write a synthetic workload as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]

@@ -16,13 +16,13 @@ use flowcast::units::{Node, Rate, Rounded};
 use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
 use serde::Serialize;
 
-use crate::exit::EnvironmentLacks;
-use crate::files::read_text;
 use crate::network_args::parse_overrides;
-use crate::output::{Format, Shown, print_out, println_out, show};
-use crate::provenance;
-use crate::tables::{cells, table};
 use cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::files::read_text;
+use flowcast_terminal::output::{Format, Shown, print_out, println_out, show};
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::{cells, table};
 use network::LabNetwork;
 
 subcommands! {

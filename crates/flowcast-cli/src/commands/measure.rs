@@ -27,16 +27,16 @@ use super::measure_clocks::MeasureClocks;
 use super::measure_conflicts::MeasureConflicts;
 use super::measure_pairs::MeasurePairs;
 use super::measure_samples::PartialSamples;
-use crate::exit::EnvironmentLacks;
-use crate::files::{Output, declare};
+use crate::commands::doctor;
 use crate::launcher;
-use crate::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
-use crate::progress::Progress;
-use crate::provenance;
-use crate::quantities::Grouped;
-use crate::tables::table;
 use crate::token::{self, TokenArgs};
 use check::MeasureCheck;
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::files::{Output, declare};
+use flowcast_terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
+use flowcast_terminal::progress::Progress;
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::table;
 
 subcommands! {
     /// Measure a network
@@ -323,7 +323,7 @@ fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>>
 }
 
 fn provenance_of(plan: &PrttPlan, path: String) -> BTreeMap<String, String> {
-    let mut all = provenance::of_this_measurement();
+    let mut all = doctor::provenance_of_measurement();
     let (first, last) = (plan.sizes.first(), plan.sizes.last());
     let sizes = format!("{} sizes from {} to {}", plan.sizes.len(), bytes(first), bytes(last));
     all.extend([

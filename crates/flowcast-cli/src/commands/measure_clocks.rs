@@ -11,10 +11,10 @@ use flowcast_net::clocks::ClockPlan;
 use serde::Serialize;
 
 use crate::carrying::WhereArgs;
+use crate::commands::doctor;
 use crate::commands::lab::explained;
-use crate::output::{Format, Seconds, Shown, println_out, show};
-use crate::provenance;
-use crate::tables::table;
+use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
+use flowcast_terminal::tables::table;
 
 /// Measure offsets and drifts of clocks, and how well they can be known
 ///
@@ -113,7 +113,7 @@ impl Clocks {
             span_s: Seconds(options.span),
             hold_s: Seconds(options.hold),
             clocks: clocks.collect(),
-            provenance: provenance::of_this_measurement(),
+            provenance: doctor::provenance_of_measurement(),
         }
     }
 

@@ -20,14 +20,14 @@ use flowcast_lab::{Lab, PatternOptions};
 use serde::Serialize;
 
 use crate::carrying::{Means, WhereArgs};
+use crate::commands::doctor;
 use crate::commands::lab::{explained, self_tested};
-use crate::exit::Finding;
-use crate::files::{Batch, Output, declare, read_own_text, read_text, write_text};
-use crate::growing::{GrowingFile, partial};
-use crate::output::{Format, Seconds, Shown, println_out, show};
-use crate::provenance;
 use crate::repeating::{Carrying, Repeating};
-use crate::tables::table;
+use flowcast_terminal::exit::Finding;
+use flowcast_terminal::files::{Batch, Output, declare, read_own_text, read_text, write_text};
+use flowcast_terminal::growing::{GrowingFile, partial};
+use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
+use flowcast_terminal::tables::table;
 
 /// Measure messages between all pairs of nodes, and name the slow node or link
 ///
@@ -115,7 +115,7 @@ impl MeasurePairs {
     fn measure(&self) -> Result<(PairSamples, GrowingFile)> {
         let options = self.repeating.options()?;
         let mut samples = PairSamples::default();
-        samples.provenance.extend(provenance::of_this_measurement());
+        samples.provenance.extend(doctor::provenance_of_measurement());
         samples.provenance.insert("repetitions".into(), self.repeating.describe());
         let file = match &self.place.launcher {
             Some(words) => self.with_launcher(words, &mut samples, &options)?,

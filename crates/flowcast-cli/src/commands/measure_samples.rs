@@ -9,7 +9,7 @@ use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::{PrttSamples, csv_header, push_row};
 use flowcast::units::Time;
 
-use crate::growing::{GrowingFile, partial};
+use flowcast_terminal::growing::{GrowingFile, partial};
 
 /// A measurement that is being written.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::growing;
     use flowcast::units::Bytes;
+    use flowcast_terminal::growing;
 
     fn rows(count: u64) -> Vec<(PrttPoint, Time)> {
         (1..=count).map(|size| (PrttPoint::round_trip(Bytes(size)), Time::from_micros(9.0))).collect()

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use flowcast_net::mpi::{MpiError, serve};
 
-use crate::exit::EnvironmentLacks;
-use crate::provenance;
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::provenance;
 
 /// Carry patterns by MPI (started by `measure conflicts` and `validate pattern` under a launcher)
 #[derive(Debug, Args)]

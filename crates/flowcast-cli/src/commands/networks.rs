@@ -13,11 +13,11 @@ use flowcast::units::{Rate, Rounded};
 use flowcast_files::{Kept, Store};
 use serde::Serialize;
 
-use crate::files::{Output, declare, read_own_text, write_text};
 use crate::network_args::{load, parse_overrides};
-use crate::output::print_out;
-use crate::output::println_out;
-use crate::tables::table;
+use flowcast_terminal::files::{Output, declare, read_own_text, write_text};
+use flowcast_terminal::output::print_out;
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::tables::table;
 
 /// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
 #[derive(Debug, Args)]

@@ -13,11 +13,11 @@ use flowcast::units::{Rank, Rate, Time};
 use serde::Serialize;
 
 use crate::network_args::NetworkArgs;
-use crate::output::{Format, Seconds, Shown, println_out, show};
-use crate::progress::Progress;
-use crate::quantities::Grouped;
-use crate::tables::table;
 use crate::trace_args::read_pattern;
+use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
+use flowcast_terminal::progress::Progress;
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::table;
 
 /// Find the best mapping of ranks to nodes for a communication in steps, by trying all
 #[derive(Debug, Args)]

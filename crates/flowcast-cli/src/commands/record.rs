@@ -15,13 +15,13 @@ use flowcast::units::{Bytes, Rank, Time};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::exit::Finding;
-use crate::files::write_text;
-use crate::output::{Format, Seconds, Shown, println_out, show};
-use crate::provenance;
-use crate::quantities::Grouped;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
-use crate::tables::{cells, table};
+use flowcast_terminal::exit::Finding;
+use flowcast_terminal::files::write_text;
+use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
+use flowcast_terminal::provenance;
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::{cells, table};
 
 /// Record what an MPI program communicates while it runs
 #[derive(Debug, Args)]

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast_lab::{Introduction, serve_host};
 
-use crate::exit::EnvironmentLacks;
 use crate::launcher::{Place, place_of_rank, retried};
-use crate::provenance;
 use crate::token::TokenArgs;
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::provenance;
 
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]

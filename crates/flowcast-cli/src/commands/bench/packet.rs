@@ -11,8 +11,8 @@ use flowcast::packet::Carried;
 use serde_json::json;
 
 use super::{Counted, timed};
-use crate::quantities::Grouped;
 use crate::trace_args::read_pattern;
+use flowcast_terminal::quantities::Grouped;
 
 /// Simulates the pattern `runs` times and prints the median.
 pub(super) fn run(

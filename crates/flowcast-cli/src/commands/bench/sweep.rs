@@ -9,7 +9,7 @@ use flowcast::units::{Rate, Time};
 use flowcast::{Contention, Options, PreparedProgram, sweep};
 use serde_json::json;
 
-use crate::output::println_out;
+use flowcast_terminal::output::println_out;
 
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
 pub(super) fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: bool) -> Result<()> {

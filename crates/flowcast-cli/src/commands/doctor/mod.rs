@@ -11,10 +11,13 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use crate::exit::Finding;
-use crate::output::{Format, Shown, println_out, show};
-use crate::tables::table;
+use std::collections::BTreeMap;
+
 use crate::token::TokenArgs;
+use flowcast_terminal::exit::Finding;
+use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::table;
 use machine::Machine;
 
 /// Check this machine before a measurement or a recording
@@ -100,8 +103,16 @@ impl Doctor {
     }
 }
 
-/// What on this machine disturbs a measurement, for its record; each problem is said on standard error. None if all is well.
-pub(crate) fn disturbances() -> Option<String> {
+/// The provenance of a measurement that is about to begin, with what disturbs it on this machine; each problem is said on
+/// standard error.
+pub(crate) fn provenance_of_measurement() -> BTreeMap<String, String> {
+    let mut all = provenance::of_this_run();
+    all.extend(disturbances().map(|found| ("disturbed_by".into(), found)));
+    all
+}
+
+/// What on this machine disturbs a measurement; none if all is well.
+fn disturbances() -> Option<String> {
     let problems = machine::disturbances(&Machine::this());
     for problem in &problems {
         eprintln!("flowcast: note: {}: {} (flowcast doctor)", problem.name, problem.found);

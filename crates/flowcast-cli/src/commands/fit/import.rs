@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::write;
 use crate::commands::fit_conflicts::percent;
-use crate::files::read_text;
-use crate::output::{Format, Shown, println_out, show};
-use crate::provenance;
+use flowcast_terminal::files::read_text;
+use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::provenance;
 
 /// The round trips of all files together.
 pub(in crate::commands) fn imported(files: &[PathBuf]) -> Result<PrttSamples> {

@@ -15,10 +15,10 @@ use serde_json::json;
 
 use super::write;
 use crate::commands::fit_packets::{self, PacketFit};
-use crate::output::println_out;
-use crate::provenance;
 use crate::recording::open_recording;
-use crate::tables::{Table, table};
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::{Table, table};
 
 /// What is fitted, and where it goes.
 pub(in crate::commands) struct FitRegions<'a> {

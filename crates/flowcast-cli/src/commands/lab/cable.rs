@@ -11,11 +11,11 @@ use flowcast_lab::{CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, 
 use serde::Serialize;
 
 use super::{explained, load};
-use crate::exit::Finding;
-use crate::files::read_text;
-use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::provenance;
-use crate::tables::{cells, table};
+use flowcast_terminal::exit::Finding;
+use flowcast_terminal::files::read_text;
+use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::{cells, table};
 
 /// Check the precision of a link emulator: its lateness, its rate, its losses
 ///

@@ -5,7 +5,7 @@ use clap::Args;
 use flowcast_lab::network_of;
 
 use super::load;
-use crate::output::print_out;
+use flowcast_terminal::output::print_out;
 
 /// Print the network file of a lab: what its rates and windows say, with nothing measured
 #[derive(Debug, Args)]

@@ -12,12 +12,12 @@ use flowcast_net::tcp::{TcpTransport, Waiting};
 use serde::Serialize;
 
 use super::{explained, stop_text};
-use crate::files::write_text;
-use crate::output::{Format, Seconds, Shown, print_out, println_out, show};
-use crate::progress::Progress;
-use crate::provenance;
-use crate::quantities::Grouped;
-use crate::tables::table;
+use crate::commands::doctor;
+use flowcast_terminal::files::write_text;
+use flowcast_terminal::output::{Format, Seconds, Shown, print_out, println_out, show};
+use flowcast_terminal::progress::Progress;
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::table;
 
 /// Measures, writes the samples and says what they cost and tell.
 pub(super) fn run(
@@ -40,7 +40,7 @@ pub(super) fn run(
     };
     drop(progress);
     let mut measured = measured.map_err(explained)?;
-    let mut provenance = provenance::of_this_measurement();
+    let mut provenance = doctor::provenance_of_measurement();
     let seed = plan.seed.to_string();
     let precision = plan.precision.to_string();
     provenance.extend([("path".into(), path), ("seed".into(), seed), ("precision".into(), precision)]);

@@ -12,12 +12,12 @@ use flowcast_net::tcp::{TcpTransport, Waiting, loopback_pair};
 use serde::Serialize;
 
 use super::{explained, token_for};
-use crate::exit::Finding;
+use crate::commands::doctor;
 use crate::network_args::load;
-use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::provenance;
-use crate::tables::table;
 use crate::token::TokenArgs;
+use flowcast_terminal::exit::Finding;
+use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
+use flowcast_terminal::tables::table;
 
 /// Check in two seconds whether a network still is what its file says
 ///
@@ -143,7 +143,7 @@ impl Checked {
             network: network.to_owned(),
             verdict,
             points: points.iter().map(point).collect(),
-            provenance: provenance::of_this_measurement(),
+            provenance: doctor::provenance_of_measurement(),
         }
     }
 }

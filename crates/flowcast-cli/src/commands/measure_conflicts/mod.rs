@@ -18,13 +18,13 @@ use flowcast_lab::{Lab, LabSpec, PatternOptions};
 use self::journal::Journal;
 use self::summary::Summary;
 use crate::carrying::{Means, WhereArgs};
+use crate::commands::doctor;
 use crate::commands::lab::{explained, self_tested};
 use crate::commands::validate::racks_of;
-use crate::exit::Finding;
-use crate::files::{Output, declare};
-use crate::output::{Format, show};
-use crate::provenance;
 use crate::repeating::{Carrying, Going, Over, Repeating};
+use flowcast_terminal::exit::Finding;
+use flowcast_terminal::files::{Output, declare};
+use flowcast_terminal::output::{Format, show};
 
 /// Measure how messages in flight at the same time slow each other down
 ///
@@ -138,7 +138,7 @@ impl MeasureConflicts {
     }
 
     fn provenance(&self, path: &str) -> BTreeMap<String, String> {
-        let mut all = provenance::of_this_measurement();
+        let mut all = doctor::provenance_of_measurement();
         all.insert("path".into(), path.to_owned());
         all.insert("seed".into(), self.seed.to_string());
         all.insert("repetitions".into(), self.repeating.describe());

@@ -19,11 +19,11 @@ use super::trace::{
     print_unused, ranks_json, unused_json,
 };
 use crate::commands::explain_trace;
-use crate::files::write_text;
-use crate::output::println_out;
-use crate::provenance;
-use crate::tables::Most;
 use crate::trace_args::print_notes;
+use flowcast_terminal::files::write_text;
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::Most;
 
 /// A program and its share of the result.
 struct Part<'a> {

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use super::Asked;
 use super::pattern::step_intervals;
 use super::trace::{TraceArgs, add_interval, add_model, parse_mapping, print_assumptions};
-use crate::files::write_text;
-use crate::output::println_out;
-use crate::provenance;
-use crate::tables::{cells, table};
 use crate::trace_args::print_notes;
+use flowcast_terminal::files::write_text;
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::{cells, table};
 
 /// One row.
 struct Row {

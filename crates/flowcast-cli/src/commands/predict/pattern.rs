@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::trace::{add_interval, margin};
-use crate::files::write_text;
-use crate::output::println_out;
-use crate::quantities::Grouped;
-use crate::tables::{Most, USUAL_ROWS, cells, table};
+use flowcast_terminal::files::write_text;
+use flowcast_terminal::output::println_out;
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::{Most, USUAL_ROWS, cells, table};
 
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]

@@ -19,17 +19,17 @@ use flowcast_files::{ScenarioDefaults, read_mapping, read_scenarios};
 use serde_json::json;
 
 use super::Asked;
-use crate::answers::give_answer;
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::commands::explain_trace;
-use crate::files::write_text;
 use crate::network_args::tell_rate_kind;
-use crate::output::{Counts, Format, println_out};
-use crate::provenance;
-use crate::quantities::Grouped;
 use crate::replay_files::OutputArgs;
-use crate::tables::{Most, USUAL_ROWS, table};
 use crate::trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads};
+use flowcast_terminal::answers::give_answer;
+use flowcast_terminal::files::write_text;
+use flowcast_terminal::output::{Counts, Format, println_out};
+use flowcast_terminal::provenance;
+use flowcast_terminal::quantities::Grouped;
+use flowcast_terminal::tables::{Most, USUAL_ROWS, table};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]

@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use super::inputs::RailParameters;
 use super::plot::{self, Row};
-use crate::files::{Output, declare};
-use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::provenance;
-use crate::tables::table;
+use flowcast_terminal::files::{Output, declare};
+use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
+use flowcast_terminal::provenance;
+use flowcast_terminal::tables::table;
 
 /// Compare schedulers with the optimum on random sets of messages
 ///

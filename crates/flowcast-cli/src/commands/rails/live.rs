@@ -16,8 +16,8 @@ use flowcast_rails::policy::Steering;
 use flowcast_rails::session::SessionRule;
 use flowcast_rails::token::Token;
 
-use crate::exit::EnvironmentLacks;
 use crate::network_args;
+use flowcast_terminal::exit::EnvironmentLacks;
 
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use flowcast::units::Rounded;
 use serde::Serialize;
 
 use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros};
-use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::{Most, cells, table};
+use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
+use flowcast_terminal::tables::{Most, cells, table};
 
 /// Find the best schedule of a small set, and a lower bound for a large one
 ///

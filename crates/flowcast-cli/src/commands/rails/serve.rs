@@ -10,9 +10,9 @@ use flowcast_rails::exchange::{ExchangeError, answer};
 use flowcast_rails::link::{Door, Link};
 
 use super::live::{WaitingKind, address, lacking, session_rule};
-use crate::exit::EnvironmentLacks;
-use crate::output::println_out;
 use crate::token::TokenArgs;
+use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::output::println_out;
 
 /// Answer `flowcast rails bench` over several networks
 ///

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use flowcast::report::sweep_page;
 use flowcast::study::rows::{Part, Rows};
 
-use crate::growing::{GrowingFile, partial};
+use flowcast_terminal::growing::{GrowingFile, partial};
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]

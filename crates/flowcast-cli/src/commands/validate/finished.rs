@@ -140,9 +140,9 @@ impl Finished {
 mod tests {
     use super::super::journal::{Journal, read};
     use super::*;
-    use crate::growing;
     use flowcast::model::cluster::pattern::Pattern;
     use flowcast_lab::{Carried, profile};
+    use flowcast_terminal::growing;
     use std::fs::OpenOptions;
     use std::io::Write;
 

@@ -7,8 +7,8 @@ use flowcast::model::network::Network;
 use serde::Serialize;
 
 use crate::network_args;
-use crate::output::{Format, Shown, println_out, show};
-use crate::tables::table;
+use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::tables::table;
 
 /// Say how often the intervals that a ledger gives hold what was measured
 ///

@@ -16,13 +16,13 @@ use super::ledger::{self, LedgerArgs};
 use super::patterns::{Draw, Ends, Named, Set};
 use super::results;
 use super::tolerance::{Tolerance, judge};
-use crate::answers::write_page;
 use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::network_args;
-use crate::output::show;
-use crate::provenance;
 use crate::repeating::{Carrying, Going, Over, Repeating};
+use flowcast_terminal::answers::write_page;
+use flowcast_terminal::output::show;
+use flowcast_terminal::provenance;
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
@@ -125,7 +125,7 @@ impl ValidatePattern {
         };
         let errors = validation.errors()?;
         let document = results::Document::new(&validation, &errors, &finished)?;
-        write_page(&self.output, &html(&validation, &errors), &crate::output::document(&document)?)?;
+        write_page(&self.output, &html(&validation, &errors), &flowcast_terminal::output::document(&document)?)?;
         show(&document, self.going.format)?;
         self.ledger.keep(&given, ledger::of_patterns(&validation, &network, header.over())?)?;
         judge(&tolerances, |tolerance| {

@@ -14,7 +14,7 @@ use flowcast_lab::LabSpec;
 
 use crate::commands::mapping::on_equal_nodes;
 use crate::commands::predict::trace::parse_mapping;
-use crate::files::read_bytes;
+use flowcast_terminal::files::read_bytes;
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,14 +25,14 @@ use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
 use super::ledger::{self, LedgerArgs};
 use super::tolerance::{Tolerance, judge};
-use crate::answers::write_page;
 use crate::commands::lab::load;
 use crate::commands::predict::trace::parse_mapping;
 use crate::network_args::{self, parse_overrides};
-use crate::output::{Format, show};
 use crate::predictors::{self, Predictor, Setting};
-use crate::provenance;
 use crate::recording::open_recording;
+use flowcast_terminal::answers::write_page;
+use flowcast_terminal::output::{Format, show};
+use flowcast_terminal::provenance;
 
 pub(super) use chart::ValidateChart;
 
@@ -167,7 +167,7 @@ impl ValidateApp {
         let validation = self.validation(&measured, &predictors, &network)?;
         let fared = validation.fared()?;
         let document = Document::new(&validation, &fared)?;
-        write_page(&self.output, &app_html(&validation)?, &crate::output::document(&document)?)?;
+        write_page(&self.output, &app_html(&validation)?, &flowcast_terminal::output::document(&document)?)?;
         show(&document, self.format)?;
         let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
         self.ledger.keep(&given, ledger::of_program(&validation, &name)?)?;

@@ -22,8 +22,8 @@ use super::super::journal::{self, Journal, path_beside};
 use super::document::RecordedTimes;
 use crate::commands::lab::{explained, self_tested};
 use crate::commands::record::prepare;
-use crate::exit::Finding;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
+use flowcast_terminal::exit::Finding;
 
 /// What is run, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -17,28 +17,30 @@ use crate::quantities::Grouped;
 use crate::tables::{RECORD, TableForm};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
+#[macro_export]
 macro_rules! print_out {
     ($($argument:tt)*) => { $crate::output::print(format_args!($($argument)*)) };
 }
 
 /// `println!`, but a reader that has gone away ends the command quietly instead of with a panic.
+#[macro_export]
 macro_rules! println_out {
     () => { $crate::output::print_lines("") };
     ($($argument:tt)*) => { $crate::output::print_lines(&format!($($argument)*)) };
 }
 
-pub(crate) use {print_out, println_out};
+pub use crate::{print_out, println_out};
 
 /// How a command prints its result; flattened into the arguments of a command.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Format {
+pub struct Format {
     /// Machine-readable output
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
 
 /// The result of a command: its fields are those of the JSON.
-pub(crate) trait Shown: Serialize {
+pub trait Shown: Serialize {
     /// Name and version of the JSON, such as `flowcast/compile/1`.
     const SCHEMA: &'static str;
 
@@ -47,7 +49,7 @@ pub(crate) trait Shown: Serialize {
 }
 
 /// Prints a result in the format that the user asked for.
-pub(crate) fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
+pub fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
     if format.json {
         println_out!("{}", document(result)?);
     } else {
@@ -57,7 +59,7 @@ pub(crate) fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
 }
 
 /// The JSON of a result: its schema and its fields, keys in alphabetical order.
-pub(crate) fn document<R: Shown>(result: &R) -> Result<Value> {
+pub fn document<R: Shown>(result: &R) -> Result<Value> {
     let mut document = serde_json::to_value(result)?;
     document["schema"] = R::SCHEMA.into();
     Ok(document)
@@ -65,7 +67,7 @@ pub(crate) fn document<R: Shown>(result: &R) -> Result<Value> {
 
 /// What a trace holds, for people.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// Ranks.
     pub ranks: usize,
     /// Point-to-point messages.
@@ -76,12 +78,12 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Of a trace.
-    pub(crate) fn of(trace: &Trace) -> Counts {
+    pub fn of(trace: &Trace) -> Counts {
         Counts { ranks: trace.ranks(), messages: trace.messages(), collectives: trace.collectives() }
     }
 
     /// Of a program.
-    pub(crate) fn of_program(program: &Program) -> Counts {
+    pub fn of_program(program: &Program) -> Counts {
         let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
         Counts { ranks, messages, collectives: program.collectives() }
     }
@@ -100,11 +102,11 @@ impl Display for Counts {
 
 /// A time that JSON has in microseconds, and a table with a unit of its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Micros(pub Time);
+pub struct Micros(pub Time);
 
 /// A time that JSON has in seconds, and a table with a unit of its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seconds(pub Time);
+pub struct Seconds(pub Time);
 
 impl Serialize for Micros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -131,7 +133,7 @@ impl Display for Seconds {
 }
 
 /// Writes lines to the standard output; among tables in CSV, what is no table is a comment.
-pub(crate) fn print_lines(text: &str) {
+pub fn print_lines(text: &str) {
     if TableForm::chosen() != TableForm::Csv {
         return print(format_args!("{text}\n"));
     }
@@ -145,7 +147,7 @@ pub(crate) fn print_lines(text: &str) {
 }
 
 /// Writes to the standard output.
-pub(crate) fn print(text: Arguments<'_>) {
+pub fn print(text: Arguments<'_>) {
     match stdout().lock().write_fmt(text) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),

@@ -4,24 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::commands::doctor::disturbances;
+/// The version of the command; in an optimised build of a checkout with its commit.
+pub const VERSION: &str = env!("FLOWCAST_VERSION");
 
 /// Host, kernel, version, command line and date (UTC) of this run.
-pub(crate) fn of_this_run() -> BTreeMap<String, String> {
+pub fn of_this_run() -> BTreeMap<String, String> {
     BTreeMap::from([
-        ("flowcast".into(), env!("FLOWCAST_VERSION").into()),
+        ("flowcast".into(), VERSION.into()),
         ("host".into(), host()),
         ("kernel".into(), read("/proc/sys/kernel/osrelease")),
         ("command".into(), without_secrets(std::env::args())),
         ("date".into(), utc_now()),
     ])
-}
-
-/// The same of a measurement that is about to begin, with what disturbs it on this machine, which standard error is told.
-pub(crate) fn of_this_measurement() -> BTreeMap<String, String> {
-    let mut all = of_this_run();
-    all.extend(disturbances().map(|found| ("disturbed_by".into(), found)));
-    all
 }
 
 /// The words of a command line, but for a token: what is written stays longer than a session.
@@ -42,7 +36,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
 }
 
 /// This machine's name.
-pub(crate) fn host() -> String {
+pub fn host() -> String {
     read("/proc/sys/kernel/hostname")
 }
 
@@ -58,7 +52,7 @@ fn utc_now() -> String {
 }
 
 /// The date (UTC) as Paraver's header has it: `dd/mm/yyyy at hh:mm`.
-pub(crate) fn paraver_date() -> String {
+pub fn paraver_date() -> String {
     let date = utc_now();
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("00");
     format!("{}/{}/{} at {}", part(8..10), part(5..7), part(0..4), part(11..16))

@@ -4,14 +4,14 @@ use std::io;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Effects, Style};
-pub(crate) use flowcast_files::EnvironmentLacks;
+pub use flowcast_files::EnvironmentLacks;
 use flowcast_files::text_of;
 use thiserror::Error;
 
 /// The command did its work and found something that a script should stop at. Exit code 1.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub(crate) struct Finding(pub String);
+pub struct Finding(pub String);
 
 /// As the errors of the command line, which clap prints; none where the standard error is no terminal.
 const RED: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
@@ -23,7 +23,7 @@ fn is_full_disk(cause: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Prints the error once, with its causes, and gives the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }

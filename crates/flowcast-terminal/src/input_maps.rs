@@ -38,7 +38,7 @@ type State = (u64, i64, i64);
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
 /// A file's bytes.
-pub(crate) fn bytes(path: &Path) -> io::Result<SharedBytes> {
+pub fn bytes(path: &Path) -> io::Result<SharedBytes> {
     match map(path)? {
         Some(map) => Ok(map),
         None => Ok(Arc::new(std::fs::read(path)?)),
@@ -46,7 +46,7 @@ pub(crate) fn bytes(path: &Path) -> io::Result<SharedBytes> {
 }
 
 /// A large file as a map.
-pub(crate) fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
+pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     note_read(path);
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -62,7 +62,7 @@ pub(crate) fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
 }
 
 /// Gives back the memory of what was read; it is mapped again where it is needed.
-pub(crate) fn release(map: &Mmap) {
+pub fn release(map: &Mmap) {
     // SAFETY: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
@@ -71,7 +71,7 @@ pub(crate) fn release(map: &Mmap) {
 ///
 /// # Errors
 /// One has been changed.
-pub(crate) fn verify() -> Result<()> {
+pub fn verify() -> Result<()> {
     match changed() {
         Some(path) => {
             bail!("{}: found that the file was changed while it was read, expected it to stay", path.display())

@@ -7,7 +7,7 @@
 //! pipe, a device, /dev/stdout) is written to as it is.
 
 mod declare;
-pub(crate) mod inputs;
+pub mod inputs;
 mod place;
 
 use std::collections::BTreeSet;
@@ -19,26 +19,26 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::{NamedTempFile, TempPath};
 
-pub(crate) use self::declare::{Output, declare};
-pub(crate) use self::inputs::note_read;
+pub use self::declare::{Output, declare};
+pub use self::inputs::note_read;
 use self::inputs::was_read;
 use self::place::{Place, folder_of};
 use crate::input_maps;
 use crate::interrupt;
 
 /// Reads a file.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Reads a text file.
-pub(crate) fn read_text(path: &Path) -> Result<String> {
+pub fn read_text(path: &Path) -> Result<String> {
     text_of(path, read_bytes(path)?)
 }
 
 /// Reads a text file that this run may write over: a result of an earlier run, or a file that is rewritten in its place.
-pub(crate) fn read_own_text(path: &Path) -> Result<String> {
+pub fn read_own_text(path: &Path) -> Result<String> {
     text_of(path, fs::read(path).with_context(|| format!("cannot read {}", path.display()))?)
 }
 
@@ -49,19 +49,19 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
 }
 
 /// Writes one file.
-pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
     let mut batch = Batch::new();
     batch.write(path, write)?;
     batch.commit()
 }
 
 /// Writes one text file.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
     write_whole(path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
 /// Writes a text file over what this run has read of it: a file that the user wants rewritten.
-pub(crate) fn rewrite_text(path: &Path, text: &str) -> Result<()> {
+pub fn rewrite_text(path: &Path, text: &str) -> Result<()> {
     if let Ok(own) = fs::canonicalize(path) {
         inputs::forget(&own);
     }
@@ -69,7 +69,7 @@ pub(crate) fn rewrite_text(path: &Path, text: &str) -> Result<()> {
 }
 
 /// Writes a text file that nobody but this user may read.
-pub(crate) fn write_private_text(path: &Path, text: &str) -> Result<()> {
+pub fn write_private_text(path: &Path, text: &str) -> Result<()> {
     let mut batch = Batch::new();
     batch.mode = Some(0o600);
     batch.write(path, |out| Ok(out.write_all(text.as_bytes())?))?;
@@ -77,11 +77,11 @@ pub(crate) fn write_private_text(path: &Path, text: &str) -> Result<()> {
 }
 
 /// Where a file's content goes.
-pub(crate) type Writer<'a> = BufWriter<&'a File>;
+pub type Writer<'a> = BufWriter<&'a File>;
 
 /// Files that appear together. Without [`Batch::commit`] nothing stays of them, nor after a signal.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub struct Batch {
     files: Vec<(TempPath, PathBuf)>,
     /// New folders, removed again unless they are filled.
     folders: Vec<PathBuf>,
@@ -91,12 +91,12 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// A batch that would write nothing yet.
-    pub(crate) fn new() -> Batch {
+    pub fn new() -> Batch {
         Batch::default()
     }
 
     /// Makes a folder, unless it is there.
-    pub(crate) fn folder(&mut self, path: &Path) -> Result<()> {
+    pub fn folder(&mut self, path: &Path) -> Result<()> {
         let mut temporary = interrupt::temporary();
         match fs::create_dir(path) {
             Ok(()) => {
@@ -110,7 +110,7 @@ impl Batch {
     }
 
     /// Writes a file, which gets its name with the others.
-    pub(crate) fn write(&mut self, path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
+    pub fn write(&mut self, path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         let cannot = || format!("cannot write {}", path.display());
         let place = match Place::of(path)? {
             Place::Stream(stream) => return fill(&stream, write).with_context(cannot),
@@ -129,7 +129,7 @@ impl Batch {
     }
 
     /// Gives all files their names.
-    pub(crate) fn commit(mut self) -> Result<()> {
+    pub fn commit(mut self) -> Result<()> {
         input_maps::verify()?;
         let mut temporary = interrupt::temporary();
         self.forget(&mut temporary);

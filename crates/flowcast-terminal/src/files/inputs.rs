@@ -9,7 +9,7 @@ use std::sync::Mutex;
 static READ: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Notes that a file is an input of this run.
-pub(crate) fn note_read(path: &Path) {
+pub fn note_read(path: &Path) {
     if let Ok(path) = fs::canonicalize(path) {
         READ.lock().expect("nobody panics while it is held").insert(path);
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 /// A count for people: digits in groups of three.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Grouped(pub u64);
+pub struct Grouped(pub u64);
 
 impl Display for Grouped {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

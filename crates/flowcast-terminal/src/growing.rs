@@ -19,7 +19,7 @@ use crate::interrupt;
 
 /// A file that a run appends to.
 #[derive(Debug)]
-pub(crate) struct GrowingFile {
+pub struct GrowingFile {
     path: PathBuf,
     state: State,
 }
@@ -35,7 +35,7 @@ enum State {
 impl GrowingFile {
     /// Starts one. A file of an earlier run is in the way; `content` says what it holds, as in `the samples of an
     /// interrupted run`.
-    pub(crate) fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
+    pub fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
         if path.exists() {
             bail!("{} holds {content}: --resume goes on with them, or remove it", path.display());
         }
@@ -46,7 +46,7 @@ impl GrowingFile {
 
     /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the texts hold, the
     /// head before them; what is incomplete or has changed is not among them.
-    pub(crate) fn resume<T: Default>(
+    pub fn resume<T: Default>(
         path: &Path,
         content: &str,
         head: &str,
@@ -79,7 +79,7 @@ impl GrowingFile {
     }
 
     /// Adds text; before the first, the head.
-    pub(crate) fn append(&mut self, text: &str) -> Result<()> {
+    pub fn append(&mut self, text: &str) -> Result<()> {
         let file = match &mut self.state {
             State::Open(file) => file,
             State::Head(head) => {
@@ -94,17 +94,17 @@ impl GrowingFile {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The name without `.partial`.
-    pub(crate) fn target(&self) -> PathBuf {
+    pub fn target(&self) -> PathBuf {
         self.path.with_extension("")
     }
 
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
-    pub(crate) fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
+    pub fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         write_whole(&self.target(), write)?;
         match self.state {
             State::Head(_) => Ok(()),
@@ -122,7 +122,7 @@ impl Drop for GrowingFile {
 }
 
 /// The texts of a file that grew, for those who only read it; one without checksums is taken as it stands.
-pub(crate) fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     if blocks::are_in(&bytes) {
         return Ok(blocks_of(path, &bytes)?.whole.concat());
@@ -173,12 +173,12 @@ fn cannot_write(path: &Path) -> String {
 }
 
 /// `NAME.partial`, where the parts of a file grow until it can be written whole.
-pub(crate) fn partial(target: &Path) -> PathBuf {
+pub fn partial(target: &Path) -> PathBuf {
     beside(target, ".partial")
 }
 
 /// The path with a longer name.
-pub(crate) fn beside(target: &Path, ending: &str) -> PathBuf {
+pub fn beside(target: &Path, ending: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(ending);
     name.into()

@@ -11,7 +11,7 @@ use crate::exit::EnvironmentLacks;
 
 /// A file that a command is going to write.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output<'a> {
+pub struct Output<'a> {
     /// The option that named it, for messages.
     pub option: &'a str,
     /// Its name.
@@ -22,7 +22,7 @@ pub(crate) struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// With any ending.
-    pub(crate) fn new(option: &'a str, path: &'a Path) -> Output<'a> {
+    pub fn new(option: &'a str, path: &'a Path) -> Output<'a> {
         Output { option, path, endings: &[] }
     }
 }
@@ -33,7 +33,7 @@ impl<'a> Output<'a> {
 /// # Errors
 /// An output is an input, lies in a folder that is one, or is another output; its ending says another format; its folder is
 /// missing; the file or folder may not be written.
-pub(crate) fn declare<'i, 'o>(
+pub fn declare<'i, 'o>(
     inputs: impl IntoIterator<Item = &'i Path>,
     outputs: impl IntoIterator<Item = Output<'o>>,
 ) -> Result<()> {

@@ -25,21 +25,21 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 
 /// The list of what is removed when a signal comes. No signal ends the process while it is held: whoever makes a temporary
 /// file, or gives it its name, holds it meanwhile.
-pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
+pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch);
     TEMPORARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// From now on a signal names this file.
-pub(crate) fn keeps(path: &Path) {
+pub fn keeps(path: &Path) {
     // Watches for signals, too.
     let _temporary = temporary();
     kept().push(path.to_owned());
 }
 
 /// The file is gone.
-pub(crate) fn keeps_no_more(path: &Path) {
+pub fn keeps_no_more(path: &Path) {
     kept().retain(|known| known != path);
 }
 

@@ -13,7 +13,7 @@ use crate::provenance;
 use crate::tables::{Most, table};
 
 /// Prints an answer of the library, at most so many rows of each table; the option shows all.
-pub(crate) fn print_answer(answer: &Answer, format: Format, (most, option): (Most, &str)) -> Result<()> {
+pub fn print_answer(answer: &Answer, format: Format, (most, option): (Most, &str)) -> Result<()> {
     if format.json {
         println_out!("{}", answer.document());
         return Ok(());
@@ -31,7 +31,7 @@ pub(crate) fn print_answer(answer: &Answer, format: Format, (most, option): (Mos
 }
 
 /// As [`print_answer`]; writes the answer's page as well if one is asked for.
-pub(crate) fn give_answer(answer: &Answer, page: Option<&Path>, format: Format, most: (Most, &str)) -> Result<()> {
+pub fn give_answer(answer: &Answer, page: Option<&Path>, format: Format, most: (Most, &str)) -> Result<()> {
     if let Some(path) = page {
         write_page(path, &answer.to_html(&provenance::of_this_run()), &answer.document())?;
     }
@@ -39,7 +39,7 @@ pub(crate) fn give_answer(answer: &Answer, page: Option<&Path>, format: Format, 
 }
 
 /// Writes a page and, beside it, the JSON file of its figures.
-pub(crate) fn write_page(output: &Path, page: &str, document: &Value) -> Result<()> {
+pub fn write_page(output: &Path, page: &str, document: &Value) -> Result<()> {
     let mut batch = Batch::new();
     batch.write(output, |out| Ok(out.write_all(page.as_bytes())?))?;
     batch.write(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))?;

@@ -16,7 +16,7 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 
 /// How tables are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableForm {
+pub enum TableForm {
     /// For reading in a terminal
     #[default]
     Text,
@@ -30,21 +30,21 @@ static FORM: OnceLock<TableForm> = OnceLock::new();
 
 impl TableForm {
     /// Sets how this run writes tables; called once, before anything is printed.
-    pub(crate) fn choose(self) {
+    pub fn choose(self) {
         FORM.get_or_init(|| self);
     }
 
     /// How this run writes tables.
-    pub(crate) fn chosen() -> TableForm {
+    pub fn chosen() -> TableForm {
         FORM.get().copied().unwrap_or_default()
     }
 }
 
 /// Begins each line of a table in CSV until it is printed, so that no other line is taken for one of a table.
-pub(crate) const RECORD: char = '\u{1e}';
+pub const RECORD: char = '\u{1e}';
 
 /// Rows under a header.
-pub(crate) struct Table(comfy_table::Table);
+pub struct Table(comfy_table::Table);
 
 impl Deref for Table {
     type Target = comfy_table::Table;
@@ -96,7 +96,7 @@ impl Table {
 }
 
 /// A table with these column names; those that start with `>` are aligned to the right.
-pub(crate) fn table(columns: &[impl AsRef<str>]) -> Table {
+pub fn table(columns: &[impl AsRef<str>]) -> Table {
     let mut table = comfy_table::Table::new();
     table.load_style(STYLE);
     let columns = || columns.iter().map(AsRef::as_ref);
@@ -115,18 +115,19 @@ pub(crate) fn table(columns: &[impl AsRef<str>]) -> Table {
 }
 
 /// The cells of a row, of values that can be displayed.
+#[macro_export]
 macro_rules! cells {
     ($($value:expr),+ $(,)?) => { [$(comfy_table::Cell::new(&$value)),+] };
 }
 
-pub(crate) use cells;
+pub use crate::cells;
 
 /// How many rows of a long table are printed: so many, or `all`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Most(usize);
+pub struct Most(usize);
 
 /// As the default of an option.
-pub(crate) const USUAL_ROWS: &str = "20";
+pub const USUAL_ROWS: &str = "20";
 
 impl FromStr for Most {
     type Err = String;
@@ -141,7 +142,7 @@ impl FromStr for Most {
 
 impl Most {
     /// The items that get a row.
-    pub(crate) fn of<T>(self, items: &[T]) -> &[T] {
+    pub fn of<T>(self, items: &[T]) -> &[T] {
         &items[..items.len().min(self.rows())]
     }
 
@@ -150,7 +151,7 @@ impl Most {
     }
 
     /// The table, and below it how many items have no row; `option` shows all.
-    pub(crate) fn shown(self, table: &Table, items: usize, option: &str) -> String {
+    pub fn shown(self, table: &Table, items: usize, option: &str) -> String {
         match items.saturating_sub(self.rows()) {
             0 => table.to_string(),
             more => format!("{table}\n... {} more: {option} all", Grouped(more as u64)),
