@@ -4,7 +4,7 @@ mod predict;
 
 use std::sync::Arc;
 
-use flowcast::trace::convert::{self, Dialect, Losses, Tables};
+use flowcast::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::{ReadOptions, Trace, read};
 use flowcast::units::Rank;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flowcast::model::builtin;
 use flowcast::model::sharing::model::Model;
-use flowcast::trace::convert::{self, Dialect, Losses, Tables};
+use flowcast::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::read::OpenPart;
 use flowcast::trace::{Program, ReadOptions, Trace, read};
 use flowcast::units::Rank;

@@ -416,9 +416,10 @@ impl List {
 mod tests {
     use super::*;
     use crate::walk::Replay;
+    use flowcast_convert::generate::{Shape, Workload};
+    use flowcast_convert::write;
     use flowcast_model::machine::Machine;
-    use flowcast_trace::generate::{Shape, Workload};
-    use flowcast_trace::{ReadOptions, Trace, read, write};
+    use flowcast_trace::{ReadOptions, Trace, read};
     use proptest::prelude::*;
     use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Traces of message-passing programs: readers of ten formats, the compiled format, writers and generators.
+//! Traces of message-passing programs: readers of ten formats, and the compiled format.
 //!
 //! Two types hold a trace as it runs. A [`Program`] has a sequence of instructions for each rank; its sends and receives are
 //! matched when it is built, so that a replay need not search for them. A [`schedule::Schedule`] has a graph of operations
@@ -22,14 +22,13 @@
 #![deny(unsafe_code)]
 
 pub mod access;
+pub mod blocking;
 pub mod build;
 pub mod compiled;
-pub mod convert;
 mod error;
 pub mod expand;
 pub mod fold;
 pub mod folded;
-pub mod generate;
 pub mod key_map;
 pub mod link;
 pub mod opcodes;
@@ -42,7 +41,6 @@ pub mod recorded_times;
 pub mod run_times;
 pub mod schedule;
 pub mod together;
-pub mod write;
 
 pub use error::TraceError;
 pub use folded::Folded;

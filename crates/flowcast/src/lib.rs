@@ -54,6 +54,7 @@ pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
 pub use flowcast_calibrate as calibrate;
+pub use flowcast_convert as convert;
 pub use flowcast_fit as fit;
 pub use flowcast_flows as flows;
 pub use flowcast_graph as graph;

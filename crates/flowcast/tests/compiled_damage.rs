@@ -5,9 +5,9 @@ mod random_programs;
 use std::path::Path;
 use std::sync::Arc;
 
+use flowcast::convert::{self, Dialect, Losses, Tables};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::builtin;
-use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use flowcast::units::Rank;

@@ -2,9 +2,9 @@
 
 mod random_programs;
 
+use flowcast::convert::{self, Dialect, Tables};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::replay::loggops::{self, Loggops};
-use flowcast::trace::convert::{self, Dialect, Tables};
 use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions, Trace};

@@ -4,13 +4,14 @@ mod random_programs;
 
 use std::sync::Arc;
 
+use flowcast::convert::generate::{Shape, Workload};
+use flowcast::convert::write;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::walk::{FoldedOutcome, FoldedReplay};
 use flowcast::trace::fold::fold;
 use flowcast::trace::folded::{Folded, Part, map_all, pieces};
-use flowcast::trace::generate::{Shape, Workload};
-use flowcast::trace::{Program, Trace, compiled, write};
+use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Bytes, Time};
 use flowcast::{Contention, Options, predict};
 use proptest::prelude::*;

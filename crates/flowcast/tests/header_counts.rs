@@ -124,7 +124,7 @@ fn no_binary_reader_takes_memory_for_a_number() {
         let file = compiled::parts(&trace).concat();
         let mut goal = Vec::new();
         if let Trace::Schedule(schedule) = &trace {
-            flowcast::trace::convert::goal_binary(schedule, &mut goal).unwrap();
+            flowcast::convert::goal_binary(schedule, &mut goal).unwrap();
         }
         for file in [file, goal] {
             let is_compiled = file.starts_with(b"FLOWCAST");

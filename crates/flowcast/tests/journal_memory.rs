@@ -8,14 +8,15 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use flowcast::convert::generate::{Shape, Workload};
+use flowcast::convert::write;
 use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::costs::Costs;
 use flowcast::replay::loggops::{self, Loggops};
 use flowcast::replay::placement::Placement;
-use flowcast::trace::generate::{Shape, Workload};
-use flowcast::trace::{ReadOptions, Trace, read, write};
+use flowcast::trace::{ReadOptions, Trace, read};
 use flowcast::units::{Bytes, Time, TimePerByte};
 
 struct Counting;

@@ -6,15 +6,16 @@ mod random_programs;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use flowcast::convert::generate::{Shape, Workload};
+use flowcast::convert::write;
 use flowcast::replay::explain::{Cost, Explanation};
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::costs::Costs;
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::{self, Loggops, Prepared, explain::Explainer, plain, queues};
 use flowcast::replay::observer::{Observer, Received, Sent};
-use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
-use flowcast::trace::{ReadOptions, Trace, read, write};
+use flowcast::trace::{ReadOptions, Trace, read};
 use flowcast::units::{Bytes, Rank, Time, TimePerByte};
 use proptest::prelude::*;
 use random_programs::assert_times_add_up;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use flowcast::convert::{self, Dialect};
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::machine::scheduler::Policy;
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
@@ -15,7 +16,6 @@ use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::influence::{Done, without_influence};
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::{Application, Placement};
-use flowcast::trace::convert::{self, Dialect};
 use flowcast::trace::together::together;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled, read};
 use flowcast::units::Rank;

@@ -6,6 +6,8 @@ mod random_programs;
 
 use std::io::Write as _;
 
+use flowcast::convert::generate::{Shape, Workload};
+use flowcast::convert::write::dim;
 use flowcast::model::builtin;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Rule;
@@ -13,8 +15,6 @@ use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
-use flowcast::trace::generate::{Shape, Workload};
-use flowcast::trace::write::dim;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use flowcast::units::{Bytes, Rank, Time};
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
 //! The rules between crates that cargo does not keep: the pure ones touch nothing outside, and what is loaded into other
-//! people's programs compiles no more than it needs.
+//! people's programs compiles no more than it needs. Nor are there circles between the files of a crate.
 //!
 //! The source is read as text; paths that start with `std::` name a part of the standard library. Comments and texts in
 //! quotes are blanked first.
@@ -9,13 +9,15 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use super::circles::circle_of;
 use super::programs::output;
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "flowcast",
     "flowcast-calibrate",
+    "flowcast-convert",
     "flowcast-fit",
     "flowcast-flows",
     "flowcast-graph",
@@ -74,6 +76,12 @@ pub(super) fn check(root: &Path) -> Result<()> {
         let found = unwanted.iter().filter(|package| packages.iter().any(|one| one == *package));
         problems.extend(found.map(|package| format!("{name} must not depend on {package}")));
     }
+    for folder in fs::read_dir(root.join("crates")).context("cannot read crates")? {
+        let source = folder?.path().join("src");
+        let code = |file: &Path| Ok(without_tests(file, &blanked(&fs::read_to_string(file)?)).to_owned());
+        let found = circle_of(&source, code)?;
+        problems.extend(found.map(|circle| format!("{}: files import one another: {circle}", source.display())));
+    }
     ensure!(problems.is_empty(), "\n  {}", problems.join("\n  "));
     Ok(())
 }
@@ -110,7 +118,7 @@ fn without_tests<'a>(file: &Path, code: &'a str) -> &'a str {
 }
 
 /// Where `word` stands as a word of its own.
-fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(super) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).map(|(at, _)| at).filter(move |at| !code[..*at].ends_with(is_part))
 }

@@ -4,6 +4,7 @@
 
 mod browser;
 mod cargo;
+mod circles;
 mod dist;
 mod formats;
 mod fuzz;

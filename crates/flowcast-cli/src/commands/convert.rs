@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use flowcast::convert::{self, Losses, Tables};
 use flowcast::model::network::Network;
-use flowcast::trace::convert::{self, Losses, Tables};
 use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::{Program, Trace};
 use flowcast::{Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm};

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use flowcast::convert::generate::{Shape, Workload};
+use flowcast::convert::write;
 use flowcast::model::cluster::pattern;
 use flowcast::model::cluster::streaming::Stream;
-use flowcast::trace::generate::{Shape, Workload};
-use flowcast::trace::{compiled, write};
+use flowcast::trace::compiled;
 use flowcast::units::{Bytes, Rate, Time};
 
 use crate::rank_files::write_list;

@@ -7,7 +7,7 @@ mod dim;
 mod dumpi;
 mod fault;
 mod goal;
-pub(crate) mod goal_binary;
+pub mod goal_binary;
 mod known_lines;
 mod liballprof;
 mod paraver;

@@ -4,12 +4,16 @@
 //! Each format can express less than a program contains. What is left out or written differently is counted
 //! ([`Losses`]).
 
+#![deny(unsafe_code)]
+
 mod dim;
+pub mod generate;
 mod goal;
 mod goal_binary;
 mod prepare;
 mod steps;
 mod ti;
+pub mod write;
 
 use std::collections::BTreeMap;
 
@@ -23,9 +27,9 @@ pub(crate) use steps::{Message, Step};
 pub(crate) use ti::ti_steps;
 pub use ti::{needs_messages, ti_rank};
 
-use super::key_map::KeyMap;
-use super::opcodes::Op;
-use super::program::{CollectiveCall, MessageClass, Program};
+use flowcast_trace::key_map::KeyMap;
+use flowcast_trace::opcodes::Op;
+use flowcast_trace::program::{CollectiveCall, MessageClass, Program};
 use flowcast_units::Rank;
 
 /// What a format cannot express, by kind.

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use super::steps::{Message, Step};
 use super::{Counters, Losses, RMA_AND_IO, Tables};
-use crate::access::{Access, FileKind, LockKind, TransferKind};
-use crate::opcodes::{self, Op};
-use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
+use flowcast_trace::access::{Access, FileKind, LockKind, TransferKind};
+use flowcast_trace::opcodes::{self, Op};
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 /// Which records are written.
@@ -170,7 +170,7 @@ impl Numbers {
     }
 
     fn definitions(&self, program: &Program) -> String {
-        let line = |communicator: &crate::program::Communicator| {
+        let line = |communicator: &flowcast_trace::program::Communicator| {
             let members: String =
                 communicator.members.iter().map(|member| format!(":{}", program.task(*member))).collect();
             format!("d:1:{}:{}{members}\n", self.number(communicator.id), communicator.members.len())

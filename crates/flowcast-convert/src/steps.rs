@@ -4,8 +4,8 @@
 //! out is counted here, so that the writers only have to find the text.
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, Tables};
-use crate::opcodes::{self, Op};
-use crate::program::{CollectiveMode, MessageClass, SendMode};
+use flowcast_trace::opcodes::{self, Op};
+use flowcast_trace::program::{CollectiveMode, MessageClass, SendMode};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::steps::{Message, Step, Steps};
 use super::{Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
-use crate::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
 
 /// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use super::convert;
 use super::generate::Shape;
 use flowcast_units::Rank;
 
@@ -11,7 +10,7 @@ use flowcast_units::Rank;
 /// # Errors
 /// Those of `out`.
 pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
-    convert::dim_steps(shape.workload.name(), shape.ranks, |rank| shape.steps(rank), out)
+    super::dim_steps(shape.workload.name(), shape.ranks, |rank| shape.steps(rank), out)
 }
 
 /// Writes a GOAL schedule.
@@ -19,7 +18,7 @@ pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn goal(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
-    convert::goal_steps(shape.ranks, |rank| shape.steps(rank), out)
+    super::goal_steps(shape.ranks, |rank| shape.steps(rank), out)
 }
 
 /// Writes one rank of a SimGrid time-independent trace; computations count operations of a host of 1 Gflop/s.
@@ -27,5 +26,5 @@ pub fn goal(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
 /// # Errors
 /// Those of `out`.
 pub fn simgrid_rank(shape: Shape, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
-    convert::ti_steps(shape.steps(rank), rank, out)
+    super::ti_steps(shape.steps(rank), rank, out)
 }

@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 
 use super::Losses;
-use crate::read::goal_binary::{ANY, CALCULATION, HEADER_BYTES, MAGIC, OPERATION_BYTES, RANGE_BYTES, RECEIVE, SEND};
-use crate::schedule::{Graph, Node, Operation, Schedule};
+use flowcast_trace::read::goal_binary::{
+    ANY, CALCULATION, HEADER_BYTES, MAGIC, OPERATION_BYTES, RANGE_BYTES, RECEIVE, SEND,
+};
+use flowcast_trace::schedule::{Graph, Node, Operation, Schedule};
 
 const FRACTIONS: &str = "computations of fractions of a nanosecond; they are rounded";
 

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 
 use super::steps::{Message, Step, Steps};
 use super::{Losses, Tables};
-use crate::program::{CollectiveMode, Program};
-use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_trace::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
 use flowcast_units::{Bytes, Rank, Time};
 
 const COLLECTIVES: &str = "collectives";

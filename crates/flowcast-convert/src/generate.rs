@@ -4,13 +4,13 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use super::build::{Channel, EAGER, RankBuilder, RecordFault};
-use super::convert::{Message, Step};
-use super::folded::{Folded, Part};
-use super::link::{Parts, link};
-use super::opcodes::Record;
-use super::program::{MessageClass, Program, SendMode};
-use super::{ReadOptions, Trace, TraceError};
+use super::{Message, Step};
+use flowcast_trace::build::{Channel, EAGER, RankBuilder, RecordFault};
+use flowcast_trace::folded::{Folded, Part};
+use flowcast_trace::link::{Parts, link};
+use flowcast_trace::opcodes::Record;
+use flowcast_trace::program::{MessageClass, Program, SendMode};
+use flowcast_trace::{ReadOptions, Trace, TraceError};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What the ranks do in each iteration.
