@@ -33,6 +33,7 @@ struct Entry {
     mapping: Option<String>,
     collectives: Option<String>,
     rendezvous_from: Option<String>,
+    aggregate: Option<String>,
     #[serde(default)]
     slow_nodes: BTreeMap<String, f64>,
     #[serde(default)]
@@ -108,6 +109,7 @@ fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Rea
         network: load_network(network, &overrides, reader)?.network,
         options,
         slow_nodes: entry.slow_nodes.iter().map(|(node, by)| Ok((node_of(node)?, *by))).collect::<Result<_>>()?,
+        aggregate: entry.aggregate.as_deref().map(Bytes::parse).transpose()?,
         costs,
         noise: noise.transpose()?,
     })

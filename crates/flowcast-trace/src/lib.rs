@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 
 pub mod access;
+pub mod aggregate;
 pub mod blocking;
 pub mod build;
 pub mod compiled;

@@ -37,6 +37,7 @@ fn scenario(name: &str, options: &Options) -> Scenario {
         network: network(),
         options: options.clone(),
         slow_nodes: Vec::new(),
+        aggregate: None,
         costs: Vec::new(),
         noise: None,
     }

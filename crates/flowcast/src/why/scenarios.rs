@@ -5,8 +5,9 @@ use flowcast_graph::{EventGraph, Selected, To};
 use flowcast_model::network::Network;
 use flowcast_replay::sweep::SetOutcome;
 use flowcast_report::answer::{Answer, AnswerTable};
+use flowcast_trace::aggregate::aggregated;
 use flowcast_trace::{Program, Trace};
-use flowcast_units::{Rank, Rounded, Time};
+use flowcast_units::{Bytes, Rank, Rounded, Time};
 use serde_json::{Value, json};
 
 use super::{NoiseOptions, Noisy, percent, program_of, ratio};
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub options: Options,
     /// Nodes whose ranks take so many times as long to compute.
     pub slow_nodes: Vec<(u32, f64)>,
+    /// Neighbouring messages to one receiver go together up to this size ([`aggregated`]).
+    pub aggregate: Option<Bytes>,
     /// Costs that are others than the network's.
     pub costs: Vec<Cost>,
     /// Random delays of computations.
@@ -96,6 +99,8 @@ pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Answer, Error> {
 
 impl Scenario {
     fn predict(&self, program: &Program) -> Result<Found, Error> {
+        let together = self.aggregate.map(|up_to| aggregated(program, up_to));
+        let program = together.as_ref().unwrap_or(program);
         let mut prepared = PreparedProgram::new(program, &self.network, &self.options)?;
         for (node, factor) in &self.slow_nodes {
             let found = format!("node {node}, {factor} times as long");

@@ -1,0 +1,175 @@
+//! Messages that a program could send together.
+
+use std::collections::HashMap;
+
+use crate::key_map::KeyMap;
+use crate::opcodes::{self, Op};
+use crate::program::{MessageClass, Program, Stream, StreamWords};
+use flowcast_units::{Bytes, Rank};
+
+const NONE: u32 = u32::MAX;
+
+/// The program with one message in place of several that a rank sends to the same receiver without computing or waiting in
+/// between, as long as they have at most `up_to` bytes together.
+///
+/// The message is sent where the last of them was, with its tag. The first receive that was posted for one of them receives
+/// it, and whichever of them the receiver waits for first waits for it. Messages that wait for their receiver stay apart, as
+/// do blocking from non-blocking ones and those of different communicators.
+pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
+    let mut groups = Groups { all: Vec::new(), of_slot: vec![NONE; program.slots as usize] };
+    let streams = || (0..program.streams() as u32).map(Rank);
+    let of_sends: Vec<Vec<u32>> = streams().map(|stream| groups.find(program, stream, up_to)).collect();
+    let posts = groups.number_slots();
+    let mut changed = program.clone();
+    let mut classes = KeyMap::new();
+    for (stream, of_sends) in streams().zip(of_sends) {
+        let first = program.first_slot(stream);
+        let mut rank = RankState { of_sends, next_slot: first, first, ..RankState::default() };
+        let mut words = Vec::with_capacity(program.words(stream).len());
+        opcodes::rewrite(program.words(stream), &mut words, |op| groups.change(op, &mut rank, &posts, &mut classes));
+        changed.streams[stream.index()] =
+            Stream { words: StreamWords::Owned(words), first_slot: posts[first as usize] };
+    }
+    changed.slots = posts[program.slots as usize];
+    changed.classes = classes.keys().collect();
+    changed
+}
+
+/// Messages that become one.
+struct Group {
+    /// The last of its sends, counted over the sends of its rank.
+    last: u32,
+    /// The message that they become.
+    class: MessageClass,
+    /// The slot that receives it.
+    slot: u32,
+    /// Which send of its rank it becomes.
+    number: u32,
+    is_sent: bool,
+    is_received: bool,
+}
+
+struct Groups {
+    all: Vec<Group>,
+    /// The group of the message of each slot.
+    of_slot: Vec<u32>,
+}
+
+/// What has been rewritten of a rank.
+#[derive(Default)]
+struct RankState {
+    /// The group of each send.
+    of_sends: Vec<u32>,
+    sends: u32,
+    new_sends: u32,
+    first: u32,
+    next_slot: u32,
+}
+
+impl Groups {
+    /// Groups the sends of a rank.
+    fn find(&mut self, program: &Program, stream: Rank, up_to: Bytes) -> Vec<u32> {
+        let mut of_sends = Vec::new();
+        let mut open = HashMap::new();
+        for (_, op) in program.ops(stream) {
+            match op {
+                Op::Send { class, slot } => {
+                    let class = program.classes[class as usize];
+                    let is_small = class.size <= up_to && !class.mode.synchronous;
+                    if !is_small && !class.mode.non_blocking {
+                        open.clear();
+                    }
+                    let key = (program.receiver(slot), class.communicator, class.mode.non_blocking);
+                    let last = of_sends.len() as u32;
+                    let group = match open.get(&key).filter(|_| is_small) {
+                        Some(group) if self.join(*group, last, class, up_to) => *group,
+                        _ => self.begin(last, class),
+                    };
+                    if is_small {
+                        open.insert(key, group);
+                    }
+                    of_sends.push(group);
+                    self.of_slot[slot as usize] = group;
+                }
+                Op::Nothing | Op::Irecv | Op::Event(_) | Op::Ignored(_) => {}
+                _ => open.clear(),
+            }
+        }
+        of_sends
+    }
+
+    fn begin(&mut self, last: u32, class: MessageClass) -> u32 {
+        self.all.push(Group { last, class, slot: NONE, number: NONE, is_sent: false, is_received: false });
+        self.all.len() as u32 - 1
+    }
+
+    /// Whether the message fits into the group, which it joins.
+    fn join(&mut self, group: u32, last: u32, class: MessageClass, up_to: Bytes) -> bool {
+        let group = &mut self.all[group as usize];
+        let size = Bytes(group.class.size.0 + class.size.0);
+        let fits = size <= up_to;
+        if fits {
+            (group.last, group.class) = (last, MessageClass { size, ..class });
+        }
+        fits
+    }
+
+    /// Numbers the slots that are left; gives back how many are left before each slot, and in all.
+    fn number_slots(&mut self) -> Vec<u32> {
+        let mut left = 0;
+        let mut before = Vec::with_capacity(self.of_slot.len() + 1);
+        for group in &self.of_slot {
+            before.push(left);
+            let slot = &mut self.all[*group as usize].slot;
+            if *slot == NONE {
+                *slot = left;
+                left += 1;
+            }
+        }
+        before.push(left);
+        before
+    }
+
+    fn change(&mut self, op: Op, rank: &mut RankState, posts: &[u32], classes: &mut KeyMap<MessageClass>) -> Op {
+        match op {
+            Op::Send { .. } => self.send(rank, classes),
+            Op::Recv | Op::Irecv => self.receive(op, rank, posts),
+            Op::WaitRecv(slot) => self.wait(rank.first + slot, posts[rank.first as usize]),
+            Op::WaitSend(ago) => {
+                let group = &mut self.all[rank.of_sends[(rank.sends - 1 - ago) as usize] as usize];
+                let is_waited = std::mem::replace(&mut group.is_sent, true);
+                if is_waited { Op::Nothing } else { Op::WaitSend(rank.new_sends - 1 - group.number) }
+            }
+            other => other,
+        }
+    }
+
+    fn send(&mut self, rank: &mut RankState, classes: &mut KeyMap<MessageClass>) -> Op {
+        let group = &mut self.all[rank.of_sends[rank.sends as usize] as usize];
+        rank.sends += 1;
+        if group.last + 1 != rank.sends {
+            return Op::Nothing;
+        }
+        group.number = rank.new_sends;
+        rank.new_sends += 1;
+        Op::Send { class: classes.number(group.class), slot: group.slot }
+    }
+
+    fn receive(&mut self, op: Op, rank: &mut RankState, posts: &[u32]) -> Op {
+        let slot = rank.next_slot;
+        rank.next_slot += 1;
+        let group = &mut self.all[self.of_slot[slot as usize] as usize];
+        if group.slot == posts[slot as usize] {
+            group.is_received = op == Op::Recv;
+            return op;
+        }
+        if op == Op::Irecv { Op::Nothing } else { self.wait(slot, posts[rank.first as usize]) }
+    }
+
+    /// Waits for the message of an old slot, unless something has waited for it before.
+    fn wait(&mut self, slot: u32, first: u32) -> Op {
+        let group = &mut self.all[self.of_slot[slot as usize] as usize];
+        let is_waited = std::mem::replace(&mut group.is_received, true);
+        if is_waited { Op::Nothing } else { Op::WaitRecv(group.slot - first) }
+    }
+}

@@ -1,0 +1,80 @@
+//! Messages sent together: programs stay programs, bytes stay, and what goes together costs what one message costs.
+
+mod random_programs;
+
+use flowcast::model::sharing::model::Model;
+use flowcast::trace::aggregate::aggregated;
+use flowcast::trace::opcodes::Op;
+use flowcast::trace::{Program, Trace, compiled};
+use flowcast::units::{Bytes, Rank};
+use flowcast::{Contention, Options, predict};
+use proptest::prelude::*;
+use random_programs::{any_records, as_program, read_text};
+
+/// Ranks 0 and 1 of a `.dim` trace.
+fn two_ranks(first: &str, second: &str) -> Program {
+    let records = |rank: u32, records: &str| {
+        records.split(' ').map(|record| record.replacen(':', &format!(":{rank}:0:"), 1) + "\n").collect::<String>()
+    };
+    as_program(
+        read_text(format!("#DIMEMAS:\"x\":1,0:2(1,1),1\nd:1:1:2:0:1\n{}{}", records(0, first), records(1, second)))
+            .unwrap(),
+    )
+}
+
+fn makespan(program: &Program) -> f64 {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+    predict(&Trace::Program(program.clone()), &network, &options).unwrap().outcome.makespan().as_seconds()
+}
+
+fn sent_bytes(program: &Program) -> u64 {
+    let ops = (0..program.streams() as u32).flat_map(|stream| program.ops(Rank(stream)));
+    let sizes = ops.map(|(_, op)| match op {
+        Op::Send { class, .. } => program.classes()[class as usize].size.0,
+        _ => 0,
+    });
+    sizes.sum()
+}
+
+#[test]
+fn three_messages_cost_what_one_of_their_bytes_costs() {
+    let sends = |sizes: &[u32]| sizes.iter().map(|size| format!("2:1:-1:{size}:7:1:0")).collect::<Vec<_>>().join(" ");
+    let (three, one) = (sends(&[100, 200, 300]), sends(&[600]));
+    let receive = |sizes: &[u32]| sizes.iter().map(|size| format!("3:0:-1:{size}:7:1:0")).collect::<Vec<_>>().join(" ");
+    let apart = two_ranks(&three, &receive(&[100, 200, 300]));
+    let together = aggregated(&apart, Bytes(600));
+    assert_eq!((apart.messages(), together.messages()), (3, 1));
+    assert_eq!(makespan(&together), makespan(&two_ranks(&one, &receive(&[600]))));
+    assert_eq!(aggregated(&apart, Bytes(599)).messages(), 2);
+    // Posted before: the first that is waited for waits.
+    let posted = "3:0:-1:100:7:1:1 3:0:-1:200:7:1:1 3:0:-1:300:7:1:0 3:0:-1:100:7:1:2 3:0:-1:200:7:1:2";
+    let posted = aggregated(&two_ranks(&three, posted), Bytes(600));
+    assert_eq!((posted.messages(), makespan(&posted)), (1, makespan(&together)));
+    let ops: Vec<Op> = posted.ops(Rank(1)).map(|(_, op)| op).filter(|op| *op != Op::Nothing).collect();
+    assert_eq!(ops, [Op::Irecv, Op::WaitRecv(0)]);
+}
+
+#[test]
+fn a_computation_between_keeps_messages_apart() {
+    let sends = "2:1:-1:8:7:1:0 1:0.000001 2:1:-1:8:7:1:0";
+    let apart = two_ranks(sends, "3:0:-1:8:7:1:0 3:0:-1:8:7:1:0");
+    assert_eq!(aggregated(&apart, Bytes(1 << 20)).messages(), 2);
+}
+
+proptest! {
+    #[test]
+    fn a_program_stays_one_with_as_many_bytes(records in any_records(), up_to in 0u64..100_000) {
+        let program = records.program();
+        let together = aggregated(&program, Bytes(up_to));
+        prop_assert!(together.messages() <= program.messages());
+        prop_assert_eq!(sent_bytes(&together), sent_bytes(&program));
+        // What is compiled is checked when it is read.
+        let mut file = Vec::new();
+        compiled::write(&Trace::Program(together.clone()), &mut file).unwrap();
+        let read = as_program(random_programs::read_bytes("together.fct", file).unwrap());
+        prop_assert_eq!(makespan(&read), makespan(&together));
+        // Aggregating nothing changes nothing.
+        prop_assert_eq!(makespan(&aggregated(&program, Bytes(0))), makespan(&program));
+    }
+}
