@@ -177,5 +177,9 @@ class _Run:
 
 def max_workers(executor: Executor) -> int:
     """How many tasks an executor does at once, as far as it says so."""
+    client = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "nthreads"):
+        # Dask's executor, whose client knows the cluster.
+        return max(1, int(sum(client.nthreads().values())))
     count = getattr(executor, "_max_workers", None)
     return count if isinstance(count, int) and count > 0 else os.cpu_count() or 1

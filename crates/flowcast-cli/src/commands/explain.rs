@@ -9,8 +9,7 @@ use flowcast::trace::Trace;
 use flowcast::trace::expand::Expanded;
 use serde::Serialize;
 
-use super::explain_events::{Gradient, Slack};
-use super::explain_path::Path;
+use super::explain_events::{Gradient, Path, Slack};
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::{Format, Shown, println_out, show};
