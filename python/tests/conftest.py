@@ -1,6 +1,10 @@
-"""The folder of the examples, and everything from the root of the repository."""
+"""The folder of the examples, and everything from the root of the repository; the command, where it is at hand."""
 
+import json
 import os
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,40 @@ ROOT = Path(__file__).resolve().parents[2]
 def in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are named as in the documentation."""
     monkeypatch.chdir(ROOT)
+
+
+def found_command() -> str | None:
+    """The command that the suite has built."""
+    return os.environ.get("FLOWCAST_COMMAND") or shutil.which("flowcast")
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The command, without which a test is skipped."""
+    found = found_command()
+    if found is None:
+        raise pytest.skip.Exception("the command flowcast is not here (FLOWCAST_COMMAND names it)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def json_of() -> Callable[..., dict[str, object]]:
+    """What the command prints with --json."""
+
+    def document(command: str, *arguments: str) -> dict[str, object]:
+        done = subprocess.run([command, *arguments, "--json"], check=True, capture_output=True, text=True)
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    return document
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples of what runs the command need it; measuring warns on a machine that does other things as well."""
+    for item in items:
+        if item.name.startswith("flowcast._command."):
+            item.add_marker(pytest.mark.filterwarnings("ignore::flowcast.FlowcastWarning"))
+            item.add_marker(pytest.mark.skipif(found_command() is None, reason="the command flowcast is not here"))
 
 
 os.chdir(ROOT)

@@ -1,42 +1,25 @@
 """Predictions, and that they are those of the command."""
 
 import _thread
-import json
-import os
 import pickle
-import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import flowcast
 
+JsonOf = Callable[..., dict[str, object]]
+
 LU = "examples/lu.S.4.dim.gz"
-
-
-@pytest.fixture(scope="module")
-def command() -> str:
-    """The command that the suite has built."""
-    found = os.environ.get("FLOWCAST_COMMAND") or shutil.which("flowcast")
-    if found is None:
-        pytest.skip("the command flowcast is not here (FLOWCAST_COMMAND names it)")
-    return found
-
-
-def json_of(command: str, *arguments: str) -> dict[str, object]:
-    """What the command prints with --json."""
-    done = subprocess.run([command, *arguments, "--json"], check=True, capture_output=True, text=True)
-    document: dict[str, object] = json.loads(done.stdout)
-    return document
 
 
 @pytest.mark.parametrize("network", ["gige-tcp", "infiniband-2006", "examples/links64.toml"])
 @pytest.mark.parametrize("model", [None, "independent", "fair"])
-def test_a_prediction_is_the_commands(command: str, network: str, model: str | None) -> None:
+def test_a_prediction_is_the_commands(command: str, json_of: JsonOf, network: str, model: str | None) -> None:
     arguments = ["predict", LU, "--network", network, *(["--model", model] if model else [])]
     theirs = json_of(command, *arguments)
     ours = flowcast.predict(LU, network=network, model=model)
@@ -52,7 +35,7 @@ def test_a_prediction_is_the_commands(command: str, network: str, model: str | N
     assert (list(ours.interval_s) if ours.interval_s else None) == interval
 
 
-def test_a_pattern_is_predicted_as_by_the_command(command: str) -> None:
+def test_a_pattern_is_predicted_as_by_the_command(command: str, json_of: JsonOf) -> None:
     theirs = json_of(command, "predict", "examples/figure5.pattern", "--network", "gige-lam")
     ours = flowcast.predict_pattern("examples/figure5.pattern", "gige-lam")
     flows = theirs["flows"]

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask test`, `bench`, `golden`, `lines`, `dist` and `install-openmpi`.
+//! Development tasks: `cargo xtask test`, `bench`, `golden`, `lines`, `dist`, `notices` and `install-openmpi`.
 
 mod bench;
 mod dist;
@@ -38,6 +38,8 @@ enum Task {
     Lines,
     /// Pack the command, its manual and its completions as a tarball and as a Debian package
     Dist(dist::Options),
+    /// Write the licences that the Python package carries
+    Notices,
     /// Build the Open MPI component and install it
     InstallOpenmpi(openmpi::Options),
 }
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Task::Bench(options) => bench::run(&options),
         Task::InstallOpenmpi(options) => openmpi::install(&options).map(|_| true),
         Task::Dist(options) => dist::make(&options.output).map(|_| true),
+        Task::Notices => dist::notices::write_for_wheel().map(|()| true),
         Task::Lines => lines::print(Path::new(".")).map(|()| true),
         Task::Golden { folder } => golden::run(&folder).map(|report| {
             print!("{report}");

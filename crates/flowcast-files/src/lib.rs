@@ -22,7 +22,7 @@ pub use mappings::{read_collectives, read_mapping};
 pub use near::beginning;
 pub use networks::{LoadedNetwork, load_network, load_networks, parse_overrides};
 pub use rank_files::first_of_folder;
-pub use scenarios::{ScenarioDefaults, read_scenarios};
+pub use scenarios::{ScenarioDefaults, parse_scenarios, read_scenarios};
 pub use store::{Kept, Store};
 pub use traces::{Holding, is_pattern, open_trace, threads, whole_recording};
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use flowcast::graph::To;
 use flowcast::graph::selector::Selector;
+use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
 use flowcast::units::Bytes;
 use flowcast::why::{Cost, NoiseOptions, Scenario, parse_noise};
@@ -47,9 +48,9 @@ struct Entry {
 
 /// What scenarios have that do not say otherwise.
 pub struct ScenarioDefaults<'a> {
-    /// The network.
-    pub network: Option<&'a str>,
-    /// Fields that are set on every network.
+    /// The network, fields that are set applied.
+    pub network: Option<&'a Network>,
+    /// Fields that are set on the networks that scenarios name.
     pub overrides: &'a [(String, String)],
     /// Model, mapping, collectives, rendezvous.
     pub options: &'a Options,
@@ -67,7 +68,20 @@ pub fn read_scenarios(path: &Path, defaults: &ScenarioDefaults<'_>, reader: &mut
     let bytes = reader.bytes(path).with_context(|| name.clone())?;
     let text =
         std::str::from_utf8((*bytes).as_ref()).with_context(|| format!("{name}: found no text, expected TOML"))?;
-    let file: File = toml::from_str(text).with_context(|| name.clone())?;
+    parse_scenarios(&name, text, defaults, reader)
+}
+
+/// As [`read_scenarios`], of a text that messages call by this name.
+///
+/// # Errors
+/// As [`read_scenarios`].
+pub fn parse_scenarios(
+    name: &str,
+    text: &str,
+    defaults: &ScenarioDefaults<'_>,
+    reader: &mut dyn Reader,
+) -> Result<Vec<Scenario>> {
+    let file: File = toml::from_str(text).with_context(|| name.to_owned())?;
     if file.scenario.is_empty() {
         bail!("{name}: found no [[scenario]], expected at least one");
     }
@@ -77,9 +91,12 @@ pub fn read_scenarios(path: &Path, defaults: &ScenarioDefaults<'_>, reader: &mut
 }
 
 fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Reader) -> Result<Scenario> {
-    let network = entry.network.as_deref().or(defaults.network).ok_or(flowcast::Error::NoNetwork)?;
-    let own = entry.set.iter().map(|(key, value)| (key.clone(), text_of(value)));
-    let overrides: Vec<(String, String)> = defaults.overrides.iter().cloned().chain(own).collect();
+    let own: Vec<(String, String)> = entry.set.iter().map(|(key, value)| (key.clone(), text_of(value))).collect();
+    let network = match (&entry.network, defaults.network) {
+        (Some(name), _) => load_network(name, &[defaults.overrides, &own].concat(), reader)?.network,
+        (None, Some(network)) => network.with_overrides(&own)?,
+        (None, None) => return Err(flowcast::Error::NoNetwork.into()),
+    };
     let mut options = defaults.options.clone();
     if let Some(model) = &entry.model {
         options.contention = Contention::named(model)?;
@@ -106,7 +123,7 @@ fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Rea
     });
     Ok(Scenario {
         name: entry.name.clone(),
-        network: load_network(network, &overrides, reader)?.network,
+        network,
         options,
         slow_nodes: entry.slow_nodes.iter().map(|(node, by)| Ok((node_of(node)?, *by))).collect::<Result<_>>()?,
         aggregate: entry.aggregate.as_deref().map(Bytes::parse).transpose()?,

@@ -4,9 +4,11 @@
 //! command. Work is done without Python's lock, on a thread of its own, so that an interrupt ends the wait at once
 //! (`work`). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks (`errors`).
 
+mod answers;
 mod errors;
 mod fit;
 mod networks;
+mod noise;
 mod options;
 mod place;
 mod predict;
@@ -22,9 +24,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::answers::{Answer, explain, predict_scenarios, sensitivity};
+    #[pymodule_export]
     use super::fit::fit_round_trips;
     #[pymodule_export]
-    use super::networks::{Network, built_in_networks};
+    use super::networks::{Network, built_in_networks, toml_of};
+    #[pymodule_export]
+    use super::noise::Noise;
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]

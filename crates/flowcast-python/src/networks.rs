@@ -28,6 +28,17 @@ pub(crate) enum Value {
     Number(f64),
 }
 
+impl Value {
+    /// As text; a number on a network takes the unit of its field there.
+    pub(crate) fn text(&self, key: &str, network: Option<&Network>) -> String {
+        match (self, network) {
+            (Value::Text(text), _) => text.clone(),
+            (Value::Number(_), Some(network)) => network.text_of(key, self),
+            (Value::Number(number), None) => number.to_string(),
+        }
+    }
+}
+
 #[pymethods]
 impl Network {
     /// A built-in network, a network file or a Dimemas configuration.
@@ -48,12 +59,7 @@ impl Network {
     /// The network of the fields of a file as JSON.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Network> {
-        let read = || {
-            let table: toml::Table = serde_json::from_str(text)?;
-            Ok(flowcast::model::network::Network::from_toml(&toml::to_string(&table)?, &[])?)
-        };
-        let network = read().map_err(|error: anyhow::Error| raised(py, &error.context("network")))?;
-        Ok(Network::of(Arc::new(network)))
+        Network::from_toml(py, &toml_of(py, "network", text)?)
     }
 
     /// The text of the network's file.
@@ -129,6 +135,13 @@ impl Network {
         let is_taken = |text: &String| self.network.with_overrides(&[(key.clone(), text.clone())]).is_ok();
         UNITS.iter().map(with).find(is_taken).unwrap_or_else(|| number.to_string())
     }
+}
+
+/// A JSON object as TOML.
+#[pyfunction]
+pub(crate) fn toml_of(py: Python<'_>, name: &str, json: &str) -> PyResult<String> {
+    let text = || Ok(toml::to_string(&serde_json::from_str::<toml::Table>(json)?)?);
+    text().map_err(|error: anyhow::Error| raised(py, &error.context(name.to_owned())))
 }
 
 /// The names of the built-in networks.

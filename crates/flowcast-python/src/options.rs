@@ -29,7 +29,9 @@ enum Where {
 #[pymethods]
 impl Options {
     #[new]
-    #[pyo3(signature = (model=None, mapping=None, rendezvous_from=None, collectives=None, goal_params=None))]
+    #[pyo3(signature = (
+        model=None, mapping=None, rendezvous_from=None, collectives=None, goal_params=None, mapping_name=None
+    ))]
     fn new(
         py: Python<'_>,
         model: Option<&str>,
@@ -37,6 +39,7 @@ impl Options {
         rendezvous_from: Option<&str>,
         collectives: Option<&str>,
         goal_params: Option<[f64; 5]>,
+        mapping_name: Option<String>,
     ) -> PyResult<Options> {
         let read = || {
             let contention = match model {
@@ -52,7 +55,7 @@ impl Options {
             let loggops = goal_params.map(loggops).transpose()?;
             let options =
                 flowcast::Options { contention, mapping, rendezvous_from, collectives, loggops, threads: threads() };
-            Ok(Options { options, mapping: name })
+            Ok(Options { options, mapping: mapping_name.or(name) })
         };
         read().map_err(|error| raised(py, &error))
     }

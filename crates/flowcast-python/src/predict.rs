@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
 use flowcast::report::export::{Replayed, tables};
+use flowcast::units::Time;
 use flowcast::{
     Interval, IntervalOptions, Outputs, PatternOptions, Prepared, pattern_intervals, predict_steps,
     replay::journal::Keeps,
@@ -16,6 +19,7 @@ use pyo3::prelude::*;
 
 use crate::errors::raised;
 use crate::networks::Network;
+use crate::noise::{self, Noise};
 use crate::options::Options;
 use crate::table::{Columns, Table, Values, escaped};
 use crate::traces::Trace;
@@ -27,6 +31,7 @@ pub(crate) struct Prediction {
     asked: Asked,
     prediction: flowcast::Prediction,
     interval: Option<Interval>,
+    noise: Option<Py<Noise>>,
 }
 
 /// What was predicted, to replay it for more.
@@ -41,6 +46,19 @@ impl Asked {
     fn replayed<T>(&self, work: impl FnOnce(&Prepared<'_>) -> Result<T>) -> Result<T> {
         let network = self.network.as_ref().map(|network| &*network.network);
         work(&Prepared::new(&self.trace.trace, network, &self.options)?)
+    }
+
+    /// The messages, column by column.
+    fn messages(&self) -> Result<Table> {
+        self.replayed(|prepared| {
+            let mut columns = Columns::default();
+            let outputs = Outputs { journal: Some(Keeps::default()), ..Outputs::default() };
+            prepared.predict_and_export(outputs, &[], |replayed| {
+                columns = message_columns(replayed);
+                anyhow::Ok(())
+            })?;
+            Ok(Table { columns: Arc::new(columns), head: format!("# schema: {}\n", tables::MESSAGES) })
+        })
     }
 
     /// A table that is written as text in a replay of its own.
@@ -72,15 +90,36 @@ impl Asked {
                     prediction.outcome.messages
                 ),
                 networks: prediction.view.into_iter().collect(),
-                provenance: BTreeMap::from([("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
+                provenance: provenance(),
             };
             Ok(page.to_html())
         })
     }
 }
 
+/// Where a page comes from.
+pub(crate) fn provenance() -> BTreeMap<String, String> {
+    BTreeMap::from([("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
+}
+
+/// The columns of the command's table of messages.
+fn message_columns(replayed: Replayed<'_>) -> Columns {
+    let whole = |of: fn(MessageSpan) -> i64| Values::Integers(replayed.messages().map(of).collect());
+    let time =
+        |of: fn(MessageSpan) -> Time| Values::Floats(replayed.messages().map(|span| of(span).as_seconds()).collect());
+    Columns::default()
+        .with("src", whole(|span| i64::from(span.src.0)))
+        .with("dst", whole(|span| i64::from(span.dst.0)))
+        .with("bytes", whole(|span| span.size.0 as i64))
+        .with("tag", whole(|span| i64::from(span.tag)))
+        .with("sent_s", time(|span| span.sent))
+        .with("arrived_s", time(|span| span.arrived))
+        .with("received_s", time(|span| span.received))
+}
+
 /// Predicts a trace; `asked` are the fields of the network that the caller set.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
 pub(crate) fn predict(
     py: Python<'_>,
     trace: Trace,
@@ -89,17 +128,21 @@ pub(crate) fn predict(
     level: f64,
     judged: Option<String>,
     asked: Vec<String>,
+    noise: Option<noise::Asked>,
 ) -> PyResult<Prediction> {
     let of = Asked { trace, network, options: options.options };
-    beside(py, move || {
-        let (prediction, interval) = of.replayed(|prepared| {
+    let (prediction, interval, noise, asked) = beside(py, move || {
+        let (prediction, interval, noise) = of.replayed(|prepared| {
             let prediction = prepared.predict(Outputs::default(), &asked)?;
             let options = IntervalOptions { level, judged: judged.as_deref(), ..IntervalOptions::default() };
             let interval = prepared.interval(&prediction.outcome, &options)?;
-            Ok((prediction, interval))
+            let noise = noise.map(|noise| noise.draw(prepared, level)).transpose()?;
+            Ok((prediction, interval, noise))
         })?;
-        Ok(Prediction { asked: of, prediction, interval })
-    })
+        Ok((prediction, interval, noise, of))
+    })?;
+    let noise = noise.map(|noise| Py::new(py, noise)).transpose()?;
+    Ok(Prediction { asked, prediction, interval, noise })
 }
 
 #[pymethods]
@@ -182,6 +225,12 @@ impl Prediction {
         self.interval.as_ref().map(|interval| interval.covers.as_str())
     }
 
+    /// The distribution of the predicted time under random delays, where they were asked for.
+    #[getter]
+    fn noise(&self, py: Python<'_>) -> Option<Py<Noise>> {
+        self.noise.as_ref().map(|noise| noise.clone_ref(py))
+    }
+
     /// The predicted time with its interval, as people read it.
     #[getter]
     fn text(&self) -> String {
@@ -195,7 +244,7 @@ impl Prediction {
     #[getter]
     fn ranks(&self) -> Table {
         let ranks = &self.prediction.outcome.ranks;
-        let seconds = |of: fn(&flowcast::replay::outcome::RankOutcome) -> flowcast::units::Time| {
+        let seconds = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| {
             Values::Floats(ranks.iter().map(|rank| of(rank).as_seconds()).collect())
         };
         let columns = Columns::default()
@@ -210,7 +259,7 @@ impl Prediction {
     /// The messages: ends, sizes, and when each was sent, arrived and was received.
     fn message_table(&self, py: Python<'_>) -> PyResult<Table> {
         let asked = self.asked.clone();
-        beside(py, move || asked.table(tables::messages))
+        beside(py, move || asked.messages())
     }
 
     /// The ranks with all that the command's table of ranks has.

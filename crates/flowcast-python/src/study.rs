@@ -31,27 +31,35 @@ enum Values {
 #[pymethods]
 impl Study {
     #[new]
+    #[pyo3(signature = (trace, networks, grid, options, level=None))]
     fn new(
         py: Python<'_>,
         trace: Trace,
-        network: Network,
+        networks: Vec<Network>,
         grid: Vec<(String, Values)>,
-        options: Options,
+        options: Vec<Options>,
+        level: Option<f64>,
     ) -> PyResult<Study> {
         let text = |(key, values): (String, Values)| {
             let values = match values {
                 Values::Text(text) => text,
-                Values::List(list) => network.texts_of(&key, list).join(","),
+                Values::List(list) => networks[0].texts_of(&key, list).join(","),
             };
             format!("{}={values}", full_name(&key))
         };
         let texts: Vec<String> = grid.into_iter().map(text).collect();
-        let network = network.network.as_ref().clone();
-        let grid = Grid::new(std::slice::from_ref(&network), &[], &texts).context("grid");
+        let networks: Vec<_> = networks.iter().map(|network| network.network.as_ref().clone()).collect();
+        let mappings: Vec<String> = options.iter().filter_map(|one| one.mapping.clone()).collect();
+        let grid = Grid::new(&networks, &mappings, &texts).context("grid");
         let grid = grid.map_err(|error| raised(py, &error))?;
         let study = beside(py, move || {
-            let names = Names { trace: Some(&trace.file_name), mappings: options.mapping.as_slice() };
-            Ok(flowcast::study::Study::new(&trace.trace, vec![network], grid, vec![options.options], names)?)
+            let names = Names { trace: Some(&trace.file_name), mappings: &mappings };
+            let options = options.into_iter().map(|one| one.options).collect();
+            let study = flowcast::study::Study::new(&trace.trace, networks, grid, options, names)?;
+            Ok(match level {
+                Some(level) => study.with_intervals(level),
+                None => study,
+            })
         })?;
         Ok(Study { study: Arc::new(study) })
     }
@@ -69,14 +77,15 @@ impl Study {
     }
 
     /// The lines of the sets from one to before another, joined: on so many threads, or on one for each processor.
-    #[pyo3(signature = (start, end, threads=None))]
-    fn lines(&self, py: Python<'_>, start: usize, end: usize, threads: Option<usize>) -> PyResult<String> {
+    #[pyo3(signature = (start, end, threads=None, json=false))]
+    fn lines(&self, py: Python<'_>, start: usize, end: usize, threads: Option<usize>, json: bool) -> PyResult<String> {
+        let form = if json { Form::JsonLines } else { Form::Csv };
         let study = self.study.clone();
         let threads = threads.unwrap_or_else(flowcast_files::threads).max(1);
         beside(py, move || {
             let sets: Vec<usize> = (start..end.min(study.grid().len())).collect();
             let mut all: Lines = Vec::with_capacity(sets.len());
-            study.run((&sets, Form::Csv), threads, |lines| {
+            study.run((&sets, form), threads, |lines| {
                 all.extend(lines);
                 anyhow::Ok(())
             })?;

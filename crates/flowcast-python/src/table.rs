@@ -2,12 +2,14 @@
 
 mod arrow;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
+use serde_json::Value;
 
 /// The values of a column.
 #[derive(Debug)]
@@ -57,7 +59,51 @@ impl Columns {
     }
 }
 
+impl Columns {
+    /// Of the objects of a document, a row each: their texts, numbers and truth values, also of objects in them (`a.b`).
+    /// The two ends of an interval are two columns; longer lists have none.
+    pub(crate) fn of_documents(documents: &[Value]) -> Columns {
+        let rows: Vec<BTreeMap<String, &Value>> = documents.iter().map(flat).collect();
+        let names: BTreeSet<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
+        let column = |columns: Columns, name: &String| {
+            let cells: Vec<&Value> = rows.iter().map(|row| row.get(name).copied().unwrap_or(&Value::Null)).collect();
+            columns.with(name, Values::of_documents(&cells))
+        };
+        names.into_iter().fold(Columns::default(), column)
+    }
+}
+
+/// The fields of an object by their names, with those of objects and intervals in it.
+fn flat(document: &Value) -> BTreeMap<String, &Value> {
+    let mut all = BTreeMap::new();
+    for (name, value) in document.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(_) => {
+                all.extend(flat(value).into_iter().map(|(inner, value)| (format!("{name}.{inner}"), value)))
+            }
+            Value::Array(ends) => {
+                if let [low, high] = &ends[..] {
+                    all.extend([(format!("{name}.low"), low), (format!("{name}.high"), high)]);
+                }
+            }
+            value => drop(all.insert(name.clone(), value)),
+        }
+    }
+    all
+}
+
 impl Values {
+    /// Whole numbers, truth values as 0 and 1; numbers, none as NaN; or texts.
+    fn of_documents(cells: &[&Value]) -> Values {
+        let integer = |cell: &&Value| cell.as_i64().or_else(|| cell.as_bool().map(i64::from));
+        let float = |cell: &&Value| cell.as_f64().or_else(|| cell.is_null().then_some(f64::NAN));
+        if let Some(values) = cells.iter().map(integer).collect() {
+            return Values::Integers(values);
+        }
+        let floats: Option<Vec<f64>> = cells.iter().map(float).collect();
+        floats.map_or_else(|| Values::texts(cells.iter().map(|cell| cell.as_str().unwrap_or(""))), Values::Floats)
+    }
+
     fn of(name: &str, cells: &[&str]) -> Values {
         let is_measured = ["_s", "_share", "_per_byte"].iter().any(|ending| name.ends_with(ending));
         let integers = || cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<i64>>>();
@@ -173,6 +219,14 @@ impl Table {
     #[staticmethod]
     fn from_csv(text: &str) -> Table {
         Table::of_csv(text)
+    }
+
+    /// A JSON list of objects as a table, a row each.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Table> {
+        let documents: Vec<Value> =
+            serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Table::of(Columns::of_documents(&documents)))
     }
 
     /// The names of the columns.

@@ -13,8 +13,8 @@ use flowcast::units::{Rounded, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::quantities::Grouped;
 use crate::tables::{RECORD, TableForm};
+use flowcast::report::answer::Grouped;
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 #[macro_export]

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use clap::ValueEnum;
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, TableStyle};
 
-use crate::quantities::Grouped;
+use flowcast::report::answer::Grouped;
 
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 

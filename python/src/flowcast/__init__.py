@@ -5,17 +5,22 @@
 3
 
 The functions have the names and defaults of the commands: :func:`predict`, :func:`predict_pattern`, :func:`compare`,
-:func:`sweep`, :func:`place`, :func:`fit`, :func:`rails`, :func:`compile`, :func:`convert`, :func:`networks`. Times are in
-seconds, sizes in bytes, unless a name says otherwise.
+:func:`sweep`, :func:`sensitivity`, :func:`explain_path`, :func:`explain_gradient`, :func:`explain_slack`,
+:func:`predict_scenarios`, :func:`place`, :func:`measure`, :func:`fit`, :func:`record`, :func:`rails`, :func:`compile`,
+:func:`convert`, :func:`networks`. Times are in seconds, sizes in bytes, unless a name says otherwise.
 """
 
-from flowcast._errors import FlowcastWarning, InputError, MissingError
+from flowcast._answers import explain_gradient, explain_path, explain_slack, predict_scenarios, sensitivity
+from flowcast._command import Measurement, Recording, measure, record
+from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError
 from flowcast._native import (
     VERSION as __version__,
 )
 from flowcast._native import (
+    Answer,
     Column,
     Network,
+    Noise,
     PatternPrediction,
     Prediction,
     Table,
@@ -38,22 +43,27 @@ from flowcast.network_file import Bus, Link, NetworkFile, Nic, networks
 from flowcast.programs import Program, Rank
 
 __all__ = [
+    "Answer",
     "Bus",
     "Column",
+    "FindingError",
     "Fit",
     "FlowcastWarning",
     "InputError",
     "Link",
+    "Measurement",
     "MissingError",
     "Network",
     "NetworkFile",
     "Nic",
+    "Noise",
     "Parameter",
     "PatternPrediction",
     "Placement",
     "Prediction",
     "Program",
     "Rank",
+    "Recording",
     "Schedule",
     "Table",
     "Trace",
@@ -61,12 +71,19 @@ __all__ = [
     "compare",
     "compile",
     "convert",
+    "explain_gradient",
+    "explain_path",
+    "explain_slack",
     "fit",
+    "measure",
     "networks",
     "place",
     "predict",
     "predict_pattern",
+    "predict_scenarios",
     "rails",
+    "record",
+    "sensitivity",
     "sweep",
     "sweep_parts",
 ]

@@ -10,15 +10,14 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
-    FIRST_COMPLETED,
     BrokenExecutor,
     Executor,
     Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
-    wait,
 )
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -100,14 +99,16 @@ class _Run:
         self.todo = deque(range(len(tasks)))
         self.waiting: dict[Future[Any], int] = {}
         self.done: dict[int, Any] = {}
+        # In the order in which they end, so that no task costs a look at all others.
+        self.finished: SimpleQueue[Future[Any]] = SimpleQueue()
 
     def results(self) -> Iterator[Any]:
         for index in range(len(self.tasks)):
             while index not in self.done:
                 self.submit()
-                finished, _ = wait(self.waiting, return_when=FIRST_COMPLETED)
-                broken = [self.collect(future) for future in finished]
-                if any(broken):
+                future = self.finished.get()
+                # What came from a pool that was replaced is dealt with already.
+                if future in self.waiting and self.collect(future):
                     self.replace()
             yield self.done.pop(index)
 
@@ -124,6 +125,7 @@ class _Run:
                 continue
             self.todo.popleft()
             self.waiting[future] = index
+            future.add_done_callback(self.finished.put)
 
     def collect(self, future: Future[Any]) -> bool:
         """Takes what a task gave; whether it says that the executor is broken."""
@@ -177,5 +179,9 @@ class _Run:
 
 def max_workers(executor: Executor) -> int:
     """How many tasks an executor does at once, as far as it says so."""
+    client = getattr(executor, "_client", None)
+    if client is not None and hasattr(client, "nthreads"):
+        # Dask's executor, whose client knows the cluster.
+        return max(1, int(sum(client.nthreads().values())))
     count = getattr(executor, "_max_workers", None)
     return count if isinstance(count, int) and count > 0 else os.cpu_count() or 1

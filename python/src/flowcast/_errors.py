@@ -49,5 +49,9 @@ class MissingError(OSError):
     """The machine lacks something that is needed, such as the library that reads OTF2 archives."""
 
 
+class FindingError(RuntimeError):
+    """The work was done, and something was found at which a script should stop, such as a program that failed."""
+
+
 class FlowcastWarning(UserWarning):
     """Something is left out of a prediction, or was done in another way than was asked for."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from flowcast._errors import FlowcastWarning
+from flowcast._errors import FlowcastWarning, InputError
 from flowcast._native import Network, Options, Trace
 
 if TYPE_CHECKING:
@@ -55,15 +55,28 @@ def options_of(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
     goal_params: Sequence[float] | None = None,
+    mapping_name: str | None = None,
 ) -> Options:
-    """The options; a size without a unit is one in bytes."""
+    """The options; a size without a unit is one in bytes. Results call the mapping by its name."""
     if isinstance(mapping, os.PathLike):
         mapping = os.fspath(mapping)
     elif mapping is not None and not isinstance(mapping, str):
         mapping = [int(node) for node in mapping]
     if isinstance(rendezvous_from, int):
         rendezvous_from = f"{rendezvous_from}B"
-    return Options(model, mapping, rendezvous_from, collectives, goal_params)
+    return Options(model, mapping, rendezvous_from, collectives, goal_params, mapping_name)
+
+
+def with_seed(values: Mapping[str, Value] | None, seed: int | None) -> Mapping[str, Value] | None:
+    """The values, and the seed of what varies at random on the network."""
+    return values if seed is None else {**(values or {}), "machine.random.seed": str(seed)}
+
+
+def share_of(level: float) -> float:
+    """A probability given in per cent."""
+    if not 0 < level < 100:
+        raise InputError(f"--level: found {level}, expected a number of per cent above 0 and below 100")
+    return level / 100
 
 
 def _warn(text: str) -> None:

@@ -11,7 +11,17 @@ from typing import cast
 from flowcast import _native
 from flowcast._engines import Shipping, in_order
 from flowcast._errors import InputError
-from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, network_of, options_of, trace_of
+from flowcast._inputs import (
+    MappingLike,
+    NetworkLike,
+    TraceLike,
+    Value,
+    network_of,
+    options_of,
+    share_of,
+    trace_of,
+    with_seed,
+)
 from flowcast._native import PatternPrediction, Prediction, Table
 from flowcast._sweep import _sendable
 from flowcast._worker import row, row_of
@@ -27,6 +37,9 @@ def predict(
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
     goal_params: Sequence[float] | None = None,
+    noise: str | None = None,
+    noise_runs: int = 200,
+    seed: int | None = None,
     level: float = 90.0,
     judged: str | None = None,
     incomplete: bool = False,
@@ -52,6 +65,13 @@ def predict(
         ``formula``, ``openmpi``, ``mpich``, ``algorithm`` or ``algorithm:FILE``.
     goal_params : sequence of five float, optional
         For GOAL schedules: LogGOPSim's L, o, g, G (nanoseconds) and S (bytes).
+    noise : str, optional
+        Delays that are drawn for each computation: ``exponential:MEAN``, ``pareto:LEAST,EXPONENT``, ``once:DELAY,RANK``,
+        ``empirical`` or ``empirical:RECORDING``. The result's ``noise`` is the distribution of the time with them.
+    noise_runs : int, optional
+        How often delays are drawn.
+    seed : int, optional
+        Start of the random numbers of `noise`, and of a network that varies at random.
     level : float, optional
         Probability, in per cent, with which the interval is to hold what is measured.
     judged : str, optional
@@ -76,13 +96,22 @@ def predict(
     (3, 'fair')
     >>> flowcast.predict("examples/ring.dim", set={"latency": 0.0}).makespan_s < prediction.makespan_s
     True
+    >>> noisy = flowcast.predict("examples/ring.dim", model="independent", noise="exponential:5us", seed=7).noise
+    >>> noisy.interval_s[0] <= noisy.median_s <= noisy.interval_s[1]
+    True
     """
+    set = with_seed(set, seed)
     if isinstance(path, (str, os.PathLike)) and os.path.isfile(path) and _native.is_pattern(path):
         return cast(Prediction, predict_pattern(path, network or "gige-tcp", model, set=set, level=level))
     trace = trace_of(path, incomplete=incomplete)
     found = None if network is None else network_of(network, set)
     options = options_of(model, mapping, rendezvous_from, collectives, goal_params)
-    return _native.predict(trace, found, options, _share(level), judged, list(set or ()))
+    drawn = None
+    if noise is not None:
+        other = noise.removeprefix("empirical:")
+        recorded = None if other == noise else trace_of(other)
+        drawn = (noise, recorded, noise_runs, 1 if seed is None else seed)
+    return _native.predict(trace, found, options, share_of(level), judged, list(set or ()), drawn)
 
 
 def predict_pattern(
@@ -116,7 +145,7 @@ def predict_pattern(
         name, content = "pattern", path.encode()
     else:
         name, content = os.fspath(path), read(path)
-    return _native.predict_pattern(name, content, network_of(network, set), options_of(model), _share(level))
+    return _native.predict_pattern(name, content, network_of(network, set), options_of(model), share_of(level))
 
 
 def compare(
@@ -171,11 +200,12 @@ def compare(
         if executor is None:
             for (network, _, _), options in zip(choices, settings, strict=True):
                 found_options = options_of(*options)
-                rows.append(row_of(_native.predict(trace, network, found_options, _share(level), None, list(set or ()))))
+                made = _native.predict(trace, network, found_options, share_of(level), None, list(set or ()), None)
+                rows.append(row_of(made))
             continue
         with Shipping(trace) as shipping:
             tasks = [
-                (shipping.shipment, network.to_toml(), options, _share(level))
+                (shipping.shipment, network.to_toml(), options, share_of(level))
                 for (network, _, _), options in zip(choices, settings, strict=True)
             ]
             rows += in_order(executor, row, tasks, shipping.content)
@@ -206,12 +236,6 @@ def read(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
-
-
-def _share(level: float) -> float:
-    if not 0 < level < 100:
-        raise InputError(f"--level: found {level}, expected a number of per cent above 0 and below 100")
-    return level / 100
 
 
 def _name_of(mapping: MappingLike | None) -> str:

@@ -23,8 +23,8 @@ def show_page(page: str) -> object:
         In a notebook an ``IPython.display.HTML``, else the page's ``pathlib.Path``.
     """
     try:
-        from IPython import get_ipython
-        from IPython.display import HTML
+        from IPython.core.display import HTML
+        from IPython.core.getipython import get_ipython
     except ImportError:
         pass
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -69,7 +69,7 @@ def sweep(
     [5e-06, 5e-05]
     """
     options = (model, mapping, rendezvous_from, collectives)
-    parts = Sweep(trace_of(path), network_of(network, set), grid or {}, options)
+    parts = Sweep(trace_of(path), [network_of(network, set)], (grid or {}).items(), [options])
     with Progress(parts.sets, "sets", progress) as shown:
         all_lines = []
         for part in parts.lines(executor):
@@ -100,24 +100,40 @@ def sweep_parts(
     9
     """
     options = (model, mapping, rendezvous_from, collectives)
-    parts = Sweep(trace_of(path), network_of(network, set), grid or {}, options)
+    parts = Sweep(trace_of(path), [network_of(network, set)], (grid or {}).items(), [options])
     return (parts.table(part) for part in parts.lines(executor))
 
 
 class Sweep:
-    """A sweep that is ready to be done, in parts."""
+    """A sweep that is ready to be done, in parts.
+
+    Parameters
+    ----------
+    trace : Trace
+    networks : sequence of Network
+    grid : iterable of pairs
+        Fields and their values.
+    options : sequence of tuple
+        The arguments of `options_of`, one tuple for each mapping.
+    level : float, optional
+        Probability of the intervals; none without it.
+    json : bool, optional
+        Whether rows are lines of JSON.
+    """
 
     def __init__(
         self,
         trace: Trace,
-        network: Network,
-        grid: Mapping[str, str | Sequence[Value]],
-        options: tuple[Any, ...],
+        networks: Sequence[Network],
+        grid: Iterable[tuple[str, str | Sequence[Value]]],
+        options: Sequence[tuple[Any, ...]],
+        level: float | None = None,
+        json: bool = False,
     ) -> None:
-        self._trace, self._network = trace, network
-        self._grid = tuple((key, values if isinstance(values, str) else _plain(values)) for key, values in grid.items())
-        self._options = tuple(_sendable(option) for option in options)
-        self._study: Study = study_of(trace, network, self._grid, self._options)
+        self._trace, self._networks, self._level, self._json = trace, networks, level, json
+        self._grid = tuple((key, values if isinstance(values, str) else _plain(values)) for key, values in grid)
+        self._options = tuple(tuple(_sendable(option) for option in one) for one in options)
+        self._study: Study = study_of(trace, networks, self._grid, self._options, level)
 
     @property
     def sets(self) -> int:
@@ -134,14 +150,19 @@ class Sweep:
             # So many at a time that an interrupt leaves little to come to its end.
             step = _MOST_IN_A_PART * (os.cpu_count() or 1)
             for start in range(0, self.sets, step):
-                yield self._study.lines(start, start + step)
+                yield self._study.lines(start, start + step, None, self._json)
             return
-        share = -(-self.sets // (4 * max_workers(executor)))
+        yield from self.lines_of([(0, self.sets)], executor)
+
+    def lines_of(self, ranges: Sequence[tuple[int, int]], executor: Executor) -> Iterator[str]:
+        """The rows of the sets from the first to before the last of each range, one part after the other."""
+        share = -(-sum(end - start for start, end in ranges) // (4 * max_workers(executor)))
         step = max(1, min(share, _MOST_IN_A_PART))
         with Shipping(self._trace) as shipping:
-            grid = Grid(shipping.shipment, self._network.to_toml(), self._grid, self._options)
-            tasks = [(grid, start, min(start + step, self.sets)) for start in range(0, self.sets, step)]
-            yield from in_order(executor, lines, tasks, shipping.content)
+            networks = tuple(network.to_toml() for network in self._networks)
+            grid = Grid(shipping.shipment, networks, self._grid, self._options, self._level, self._json)
+            parts = [(start, min(start + step, end)) for begin, end in ranges for start in range(begin, end, step)]
+            yield from in_order(executor, lines, [(grid, *part) for part in parts], shipping.content)
 
 
 def _plain(values: Sequence[Value]) -> tuple[Value, ...]:

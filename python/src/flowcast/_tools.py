@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowcast import _native
+from flowcast._command import Measurement
 from flowcast._errors import FlowcastWarning, InputError
 from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
 from flowcast._native import Network, Table
@@ -52,7 +53,7 @@ class Fit:
 
 
 def fit(
-    samples: str | os.PathLike[str],
+    samples: str | os.PathLike[str] | Measurement | Table,
     *,
     name: str = "measured",
     level: float = 0.95,
@@ -63,8 +64,8 @@ def fit(
 
     Parameters
     ----------
-    samples : path-like
-        What ``flowcast measure p2p`` wrote, or columns ``n,d_us,size_B,prtt_us``.
+    samples : path-like, Measurement or Table
+        What :func:`measure` gave, or what ``flowcast measure p2p`` wrote, or columns ``n,d_us,size_B,prtt_us``.
     name : str, optional
         Name of the network.
     level : float, optional
@@ -87,7 +88,7 @@ def fit(
     >>> flowcast.predict("examples/ring.dim", network=found.network).network
     'mine'
     """
-    parameters, network, told = _native.fit_round_trips(_text(samples), name, level, seed, replicates)
+    parameters, network, told = _native.fit_round_trips(_samples(samples), name, level, seed, replicates)
     return Fit({symbol: Parameter(value, ends) for symbol, value, ends in parameters}, network, told)
 
 
@@ -270,6 +271,12 @@ def convert(
         warnings.warn(f"{count} {kind}{left_out}", FlowcastWarning, stacklevel=2)
     _write(path, output, content)
     return dict(losses)
+
+
+def _samples(given: str | os.PathLike[str] | Measurement | Table) -> str:
+    if isinstance(given, Measurement):
+        return given.csv
+    return given.to_csv() if isinstance(given, Table) else _text(given)
 
 
 def _text(path: str | os.PathLike[str]) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from flowcast._inputs import Value, options_of
 from flowcast._native import Network, Prediction, Study, Trace, predict
+
+#: The values of each field.
+GridValues: TypeAlias = "tuple[tuple[str, str | tuple[Value, ...]], ...]"
 
 _KEPT = 4
 _kept: OrderedDict[Hashable, Any] = OrderedDict()
@@ -67,32 +70,38 @@ class Grid:
     """A study, as it travels to workers."""
 
     shipment: Shipment
-    network: str
-    grid: tuple[tuple[str, str | tuple[Value, ...]], ...]
-    options: tuple[Any, ...]
+    networks: tuple[str, ...]
+    grid: GridValues
+    options: tuple[tuple[Any, ...], ...]
+    level: float | None = None
+    json: bool = False
 
     def study(self, content: bytes | None = None) -> Study:
         """The study, which is kept for the next task."""
         known = _find(self)
         if known is None:
             trace = self.shipment.trace(content)
-            network = Network.from_toml(self.network)
-            known = _keep(self, study_of(trace, network, self.grid, self.options))
+            networks = [Network.from_toml(text) for text in self.networks]
+            known = _keep(self, study_of(trace, networks, self.grid, self.options, self.level))
         assert isinstance(known, Study)
         return known
 
 
 def study_of(
-    trace: Trace, network: Network, grid: tuple[tuple[str, str | tuple[Value, ...]], ...], options: tuple[Any, ...]
+    trace: Trace,
+    networks: Sequence[Network],
+    grid: GridValues,
+    options: Sequence[tuple[Any, ...]],
+    level: float | None = None,
 ) -> Study:
-    """A study of parts that can be compared and sent."""
+    """A study of parts that can be compared and sent; options are one for each mapping."""
     lists = [(key, values if isinstance(values, str) else list(values)) for key, values in grid]
-    return Study(trace, network, lists, options_of(*options))
+    return Study(trace, networks, lists, [options_of(*one) for one in options], level)
 
 
 def lines(content: bytes | None, grid: Grid, start: int, end: int) -> str:
     """The rows of the sets from ``start`` to before ``end``, on one thread."""
-    return grid.study(content).lines(start, end, 1)
+    return grid.study(content).lines(start, end, 1, grid.json)
 
 
 def row(
@@ -100,7 +109,7 @@ def row(
 ) -> tuple[str, float, float, float]:
     """Model, makespan and the ends of its interval (NaN where none is known)."""
     trace = shipment.trace(content)
-    return row_of(predict(trace, Network.from_toml(network), options_of(*options), level, None, []))
+    return row_of(predict(trace, Network.from_toml(network), options_of(*options), level, None, [], None))
 
 
 def row_of(prediction: Prediction) -> tuple[str, float, float, float]:

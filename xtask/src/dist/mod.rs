@@ -4,7 +4,7 @@
 
 mod debian;
 mod needs;
-mod notices;
+pub(crate) mod notices;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -90,7 +90,7 @@ fn fill(tree: &Path, manual: &Path) -> Result<()> {
     for file in ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         put(&documents.join(file), &fs::read(file).with_context(|| format!("cannot read {file}"))?)?;
     }
-    put(&documents.join("copyright"), notices::collect()?.as_bytes())?;
+    put(&documents.join("copyright"), notices::collect("flowcast-cli", "command")?.as_bytes())?;
     // Whatever the user's mask.
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
 }

@@ -1,17 +1,34 @@
-//! The licences of all that is linked into the command.
+//! The licences of all that is linked into the command, or into the wheel.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::suite::{layers, licences};
 
-/// Our own, then each text once, with the packages that it belongs to.
-pub(super) fn collect() -> Result<String> {
-    let linked = layers::packages_of("flowcast-cli")?;
+/// What the wheel carries, from which pip installs as well.
+const OF_WHEEL: &str = "python/THIRD-PARTY-LICENSES";
+
+/// Writes anew what the wheel carries.
+pub(crate) fn write_for_wheel() -> Result<()> {
+    fs::write(OF_WHEEL, collect("flowcast-python", "wheel")?).with_context(|| format!("cannot write {OF_WHEEL}"))
+}
+
+/// Refuses a wheel whose licences are those of other dependencies than it has.
+pub(crate) fn check_wheel() -> Result<()> {
+    let kept = fs::read_to_string(OF_WHEEL).with_context(|| format!("cannot read {OF_WHEEL}"))?;
+    if kept != collect("flowcast-python", "wheel")? {
+        bail!("{OF_WHEEL}: found the licences of other dependencies, expected those of now (cargo xtask notices)");
+    }
+    Ok(())
+}
+
+/// Our own, then each text once, with the packages that it belongs to; `what` is made of this package.
+pub(super) fn collect(package: &str, what: &str) -> Result<String> {
+    let linked = layers::packages_of(package)?;
     let metadata: Value = serde_json::from_str(&licences::metadata()?)?;
     let packages = metadata["packages"].as_array().context("cargo metadata: expected `packages`")?;
     let is_linked = |package: &&Value| {
@@ -30,7 +47,7 @@ pub(super) fn collect() -> Result<String> {
     ensure!(!texts.is_empty(), "found no licence of a dependency");
     let own = format!("Flowcast {}: Apache-2.0 OR MIT, see LICENSE-APACHE and LICENSE-MIT\n", super::VERSION);
     let others =
-        format!("The command contains Rust's standard library (Apache-2.0 OR MIT) and these packages:\n{licences}");
+        format!("The {what} contains Rust's standard library (Apache-2.0 OR MIT) and these packages:\n{licences}");
     let rule = "-".repeat(80);
     let section =
         |(text, names): (&String, &Vec<String>)| format!("{rule}\n{}\n\n{}\n", names.join(", "), text.trim_end());

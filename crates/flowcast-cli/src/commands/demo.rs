@@ -14,12 +14,12 @@ use flowcast_net::loopback::measure_and_fit_loopback;
 use serde_json::json;
 
 use crate::replay_view::print_comparison;
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::EnvironmentLacks;
 use flowcast_terminal::files::{Output, declare, write_text};
 use flowcast_terminal::output::println_out;
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::provenance;
-use flowcast_terminal::quantities::Grouped;
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");

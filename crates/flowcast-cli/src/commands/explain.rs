@@ -9,13 +9,12 @@ use flowcast::trace::Trace;
 use flowcast::trace::expand::Expanded;
 use serde::Serialize;
 
-use super::explain_events::{Gradient, Slack};
-use super::explain_path::Path;
+use super::explain_events::{Gradient, Path, Slack};
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::trace_args::{open_trace, program_help, threads};
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::output::{Format, Shown, println_out, show};
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::{cells, table};
 
 subcommands! {

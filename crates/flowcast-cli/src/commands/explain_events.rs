@@ -1,4 +1,4 @@
-//! `flowcast explain gradient`, `explain slack`: what the events of one replay say.
+//! `flowcast explain path`, `explain gradient`, `explain slack`: what the events of one replay say.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::trace::Trace;
-use flowcast::why::{Answer, gradient, slack};
+use flowcast::why::{Answer, gradient, path, slack};
 use flowcast::{Error, Options};
 
 use crate::network_args::NetworkArgs;
@@ -17,6 +17,16 @@ use flowcast_terminal::files::{Output, declare};
 use flowcast_terminal::output::Format;
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::tables::{Most, USUAL_ROWS};
+
+/// What the predicted time is spent on along the chain of events that ends last, and which changes would help most
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast explain path lu.dim --network gige-tcp
+  flowcast explain path lu.dim --network gige-tcp --model independent --json")]
+pub(crate) struct Path {
+    #[command(flatten)]
+    question: Question,
+}
 
 /// On what the predicted time depends how much, from one pass back over the events of a replay: every rank's computing, every
 /// pair's latency and time per byte, overheads, collectives; and the ten changes that would help most, each replayed
@@ -38,6 +48,13 @@ pub(crate) struct Gradient {
 pub(crate) struct Slack {
     #[command(flatten)]
     question: Question,
+}
+
+impl Path {
+    /// Replays once for the path, and once for each change.
+    pub(crate) fn run(self) -> Result<()> {
+        self.question.ask(path)
+    }
 }
 
 impl Gradient {
@@ -64,7 +81,7 @@ struct Question {
     #[command(flatten)]
     replay: ReplayArgs,
     /// Rows that each table has; or all
-    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
+    #[arg(long, alias = "show-ranks", value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
     show_rows: Most,
     /// Write a self-contained page, and the JSON beside it
     #[arg(short, long, value_name = "FILE.html", help_heading = "Output")]

@@ -31,11 +31,11 @@ use crate::commands::doctor;
 use crate::launcher;
 use crate::token::{self, TokenArgs};
 use check::MeasureCheck;
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::EnvironmentLacks;
 use flowcast_terminal::files::{Output, declare};
 use flowcast_terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
 use flowcast_terminal::progress::Progress;
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::table;
 
 subcommands! {

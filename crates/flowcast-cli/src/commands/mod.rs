@@ -31,7 +31,6 @@ mod demo;
 pub(crate) mod doctor;
 mod explain;
 mod explain_events;
-mod explain_path;
 mod explain_trace;
 mod fit;
 mod fit_calls;

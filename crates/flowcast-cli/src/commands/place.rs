@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use crate::network_args::NetworkArgs;
 use crate::trace_args::read_pattern;
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
 use flowcast_terminal::progress::Progress;
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::table;
 
 /// Find the best mapping of ranks to nodes for a communication in steps, by trying all

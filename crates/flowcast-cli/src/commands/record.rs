@@ -16,11 +16,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::Finding;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
 use flowcast_terminal::provenance;
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::{cells, table};
 
 /// Record what an MPI program communicates while it runs

@@ -2,12 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::model::quantity::Quantity;
-use flowcast::report::answer::AnswerTable;
-use flowcast::report::chart_page::{ChartPage, Picture};
-use flowcast::study::grid::full_name;
 use flowcast::{Parameter, sensitivity};
 
 use crate::network_args::NetworkArgs;
@@ -63,7 +59,7 @@ impl Sensitivity {
         let pages = self.output.iter().map(|path| Output { option: "-o", path, endings: &["html"] });
         declare(inputs, pages)?;
         let network = self.network.load()?;
-        let parameter = self.parameter()?;
+        let parameter = Parameter::parse(&self.parameter, &self.range)?;
         let options = self.replay.options()?;
         let trace = open_trace(&self.input)?;
         print_notes(&trace.ignored());
@@ -73,30 +69,8 @@ impl Sensitivity {
         drop(progress);
         let answer = found.answer(&network.name);
         if let Some(path) = &self.output {
-            let title = format!("{} over {}", trace.name(), found.parameter.field());
-            let tables: Vec<_> = answer.tables.iter().map(AnswerTable::head_and_rows).collect();
-            let page = ChartPage {
-                title: &title,
-                summary: &answer.lines,
-                tables: &tables.iter().map(Vec::as_slice).collect::<Vec<_>>(),
-                document: &answer.document().to_string(),
-                picture: Picture::Sensitivity,
-            };
-            write_page(path, &page.to_html(), &answer.document())?;
+            write_page(path, &found.page(trace.name(), &answer), &answer.document())?;
         }
         print_answer(&answer, self.format, (self.show_pieces, "--show-pieces"))
-    }
-
-    fn parameter(&self) -> Result<Parameter> {
-        let expected = "expected FROM..TO, each with its unit, such as 0us..1ms";
-        let Some((from, to)) = self.range.split_once("..") else {
-            bail!("--range: found `{}`, {expected}", self.range)
-        };
-        let value = |text: &str| {
-            Quantity::parse(text.trim()).with_context(|| format!("--range: found `{}`, {expected}", self.range))
-        };
-        let name = self.parameter.trim();
-        let field = if name.contains('[') { name.to_owned() } else { full_name(name) };
-        Ok(Parameter::new(&field, value(from)?, value(to)?)?)
     }
 }

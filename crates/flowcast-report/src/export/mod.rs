@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use flowcast_replay::journal::{Journal, Slice};
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
-use flowcast_replay::timeline::Activity;
+use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_trace::TraceRef;
 use flowcast_units::{Node, Rank, Time};
 
@@ -33,6 +33,11 @@ pub struct Replayed<'a> {
 }
 
 impl Replayed<'_> {
+    /// The messages, by sender in the order of its sends.
+    pub fn messages(&self) -> impl Iterator<Item = MessageSpan> {
+        self.ranks().flat_map(|rank| self.journal.sent(rank)).map(|(_, times)| times.span)
+    }
+
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..self.trace.ranks() as u32).map(Rank)
     }

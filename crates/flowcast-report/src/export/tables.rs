@@ -12,24 +12,24 @@ use flowcast_units::{Rank, Time};
 /// Where a table comes from, as keys and values of one line each.
 pub type Provenance = BTreeMap<String, String>;
 
+/// Name and version of the table of messages.
+pub const MESSAGES: &str = "flowcast/messages/1";
+
 /// One line for each message, by sender in the order of its sends.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
-    write_head("flowcast/messages/1", provenance, out)?;
+    write_head(MESSAGES, provenance, out)?;
     writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
     let mut text = Text::new(out);
-    for rank in replayed.ranks() {
-        for (_, times) in replayed.journal.sent(rank) {
-            let MessageSpan { src, dst, size, tag, sent, arrived, received } = times.span;
-            text.number(u64::from(src.0)).sign(b',').number(u64::from(dst.0)).sign(b',').number(size.0);
-            text.sign(b',').signed(i64::from(tag));
-            for time in [sent, arrived, received] {
-                text.sign(b',').decimal(time.as_seconds());
-            }
-            text.end_line()?;
+    for MessageSpan { src, dst, size, tag, sent, arrived, received } in replayed.messages() {
+        text.number(u64::from(src.0)).sign(b',').number(u64::from(dst.0)).sign(b',').number(size.0);
+        text.sign(b',').signed(i64::from(tag));
+        for time in [sent, arrived, received] {
+            text.sign(b',').decimal(time.as_seconds());
         }
+        text.end_line()?;
     }
     text.finish()
 }

@@ -6,6 +6,7 @@ use flowcast_model::quantity::Quantity;
 use flowcast_units::TimePerByte;
 
 use crate::Error;
+use crate::study::grid::full_name;
 
 /// A field of the network and the range of its values. As a number it counts nanoseconds, nanoseconds per byte, bytes or
 /// what has no unit; of a rate and of a speed the inverse.
@@ -52,6 +53,20 @@ impl Parameter {
         let ends = [parameter.of(from), parameter.of(to)];
         (parameter.from, parameter.to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         Ok(parameter)
+    }
+
+    /// A field by its name or its short name, or a selector, and its range as text, such as `0us..1ms`.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a range of another form, and as [`Parameter::new`].
+    pub fn parse(name: &str, range: &str) -> Result<Parameter, Error> {
+        let expected = "FROM..TO, each with its unit, such as 0us..1ms";
+        let wrong = || Error::Option { option: "--range", found: format!("`{range}`"), expected };
+        let (from, to) = range.split_once("..").ok_or_else(wrong)?;
+        let value = |text: &str| Quantity::parse(text.trim()).ok_or_else(wrong);
+        let name = name.trim();
+        let field = if Selector::is_meant(name) { name.to_owned() } else { full_name(name) };
+        Parameter::new(&field, value(from)?, value(to)?)
     }
 
     /// The field, as `--set` names it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flowcast_replay::sensitivity::Piece;
 use flowcast_report::answer::{Answer, AnswerTable};
+use flowcast_report::chart_page::{ChartPage, Picture};
 use flowcast_units::{Rounded, Time};
 use serde_json::{Value, json};
 
@@ -34,6 +35,19 @@ impl Sensitivity {
             tables: vec![AnswerTable { columns, rows, ..AnswerTable::default() }],
             document: self.document(network),
         }
+    }
+
+    /// The answer on the trace of this name as a page with the curve.
+    pub fn page(&self, trace: &str, answer: &Answer) -> String {
+        let tables: Vec<_> = answer.tables.iter().map(AnswerTable::head_and_rows).collect();
+        let page = ChartPage {
+            title: &format!("{trace} over {}", self.parameter.field()),
+            summary: &answer.lines,
+            tables: &tables.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            document: &answer.document().to_string(),
+            picture: Picture::Sensitivity,
+        };
+        page.to_html()
     }
 
     fn document(&self, network: &str) -> Value {

@@ -137,6 +137,11 @@ impl Study {
         &self.networks
     }
 
+    /// How the program is replayed: one for each mapping.
+    pub fn options(&self) -> &[Options] {
+        &self.options
+    }
+
     /// The model on each of the networks.
     pub fn models(&self) -> &[ModelChoice] {
         &self.choices

@@ -3,11 +3,12 @@
 use flowcast_graph::gradient::Gradient;
 use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Rule};
 use flowcast_model::network::Network;
+use flowcast_report::answer::AnswerTable;
 use flowcast_trace::{Program, Trace};
-use flowcast_units::{CollectiveOp, Rank, Time};
+use flowcast_units::{CollectiveOp, Rank, Rounded, Time};
 use serde_json::{Value, json};
 
-use super::{ratio, recorded};
+use super::{percent, ratio, recorded};
 use crate::{Collectives, Error, Options, PreparedProgram, predict};
 
 /// Something else than it is, and what is predicted then.
@@ -106,6 +107,20 @@ pub(super) fn changes_by(
     changes.sort_by_key(|change| change.makespan);
     changes.truncate(TOLD);
     Ok(changes)
+}
+
+/// Changes that would help, and what is predicted with each.
+pub(super) fn change_table(changes: &[Change], makespan: Time) -> AnswerTable {
+    let columns = ["change", ">from", ">to", ">predicted time", ">difference"];
+    let row = |change: &Change| {
+        let time = Rounded(change.makespan).to_string();
+        vec![change.what.clone(), change.from.clone(), change.to.clone(), time, percent(change.difference(makespan))]
+    };
+    AnswerTable {
+        rows: changes.iter().map(row).collect(),
+        bars: changes.iter().map(|change| -change.difference(makespan)).collect(),
+        ..AnswerTable::new("", &columns)
+    }
 }
 
 fn of_fields(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {

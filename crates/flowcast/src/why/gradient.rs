@@ -7,7 +7,7 @@ use flowcast_trace::Trace;
 use flowcast_units::{Rounded, Time};
 use serde_json::{Value, json};
 
-use super::changes::{Change, changes_by};
+use super::changes::{Change, change_table, changes_by};
 use super::{percent, ratio, recorded};
 use crate::{Error, Options};
 
@@ -28,11 +28,13 @@ pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<A
     document["changes"] = changes.iter().map(|change| change.document(told.makespan)).collect();
     document["slopes"] = costs.document();
     document["other_s"] = gradient.other.as_seconds().into();
+    let heading = "changes that would help, each replayed".to_owned();
+    let helpful = AnswerTable { heading, ..change_table(&changes, told.makespan) };
     Ok(Answer {
         schema: "flowcast/gradient/1",
         title: format!("{}: what would help", trace.name()),
         lines,
-        tables: vec![change_table(&changes, told.makespan), costs.table(told.makespan)],
+        tables: vec![helpful, costs.table(told.makespan)],
         document,
     })
 }
@@ -43,19 +45,6 @@ fn first_line(changes: &[Change], makespan: Time) -> String {
     let further: Vec<String> = changes.iter().skip(1).take(2).map(told).collect();
     let further = if further.is_empty() { String::new() } else { format!("; then {}", further.join(", ")) };
     format!("most would help {}: {} less time{further}", best.sentence(), percent(-best.difference(makespan)))
-}
-
-fn change_table(changes: &[Change], makespan: Time) -> AnswerTable {
-    let columns = ["change", ">from", ">to", ">predicted time", ">difference"];
-    let row = |change: &Change| {
-        let time = Rounded(change.makespan).to_string();
-        vec![change.what.clone(), change.from.clone(), change.to.clone(), time, percent(change.difference(makespan))]
-    };
-    AnswerTable {
-        rows: changes.iter().map(row).collect(),
-        bars: changes.iter().map(|change| -change.difference(makespan)).collect(),
-        ..AnswerTable::new("changes that would help, each replayed", &columns)
-    }
 }
 
 /// The slopes of one kind of cost at one place.

@@ -3,6 +3,7 @@
 pub(crate) mod changes;
 mod gradient;
 mod noise;
+mod path;
 mod runs;
 mod scenarios;
 mod slack;
@@ -19,6 +20,7 @@ use crate::{Error, Options, PreparedProgram};
 pub use flowcast_report::answer::{Answer, AnswerTable};
 pub use gradient::gradient;
 pub use noise::{NoiseOptions, Noisy, parse_noise};
+pub use path::path;
 pub use runs::compare_runs;
 pub use scenarios::{Cost, Scenario, scenarios};
 pub use slack::slack;

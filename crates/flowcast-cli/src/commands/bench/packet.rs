@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Counted, timed};
 use crate::trace_args::read_pattern;
-use flowcast_terminal::quantities::Grouped;
+use flowcast::report::answer::Grouped;
 
 /// Simulates the pattern `runs` times and prints the median.
 pub(super) fn run(

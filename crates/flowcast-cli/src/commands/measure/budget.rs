@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::{explained, stop_text};
 use crate::commands::doctor;
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::{Format, Seconds, Shown, print_out, println_out, show};
 use flowcast_terminal::progress::Progress;
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::table;
 
 /// Measures, writes the samples and says what they cost and tell.

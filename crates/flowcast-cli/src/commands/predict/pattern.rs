@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::trace::{add_interval, margin};
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::println_out;
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::{Most, USUAL_ROWS, cells, table};
 
 /// Options for patterns.

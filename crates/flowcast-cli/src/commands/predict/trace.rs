@@ -21,14 +21,14 @@ use serde_json::json;
 use super::Asked;
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::commands::explain_trace;
-use crate::network_args::tell_rate_kind;
+use crate::network_args::{LoadedNetwork, load, tell_rate_kind};
 use crate::replay_files::OutputArgs;
 use crate::trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads};
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::answers::give_answer;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::{Counts, Format, println_out};
 use flowcast_terminal::provenance;
-use flowcast_terminal::quantities::Grouped;
 use flowcast_terminal::tables::{Most, USUAL_ROWS, table};
 
 /// Options that only a trace takes.
@@ -138,8 +138,9 @@ pub(in crate::commands) fn run_scenarios(
     let mapping = args.mapping.first().map(|mapping| parse_mapping(mapping)).transpose()?;
     let options = args.options(asked.model()?, mapping)?;
     let noise = args.noise(Noise::Exponential(Time::ZERO), asked);
-    let network = named.first().map(String::as_str);
-    let defaults = ScenarioDefaults { network, overrides: &asked.overrides, options: &options, noise: &noise };
+    let network = named.first().map(|name| load(name, &asked.overrides)).transpose()?.map(LoadedNetwork::announced);
+    let defaults =
+        ScenarioDefaults { network: network.as_ref(), overrides: &asked.overrides, options: &options, noise: &noise };
     let all = read_scenarios(file, &defaults, &mut Maps::default())?;
     let answer = scenarios(&args.open(input)?, &all)?;
     give_answer(&answer, args.report.as_deref(), Format { json: asked.json }, (args.show_ranks, "--show-ranks"))

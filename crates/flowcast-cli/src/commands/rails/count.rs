@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::live::LiveRail;
 use super::serve::unexpected;
+use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::Finding;
 use flowcast_terminal::output::{Format, Shown, println_out, show};
 use flowcast_terminal::provenance;
-use flowcast_terminal::quantities::Grouped;
 
 /// The counting test.
 #[derive(Debug, Args)]

@@ -1,7 +1,9 @@
 //! `flowcast sweep`: many what-ifs of one trace, in parts if need be, and the parts put together.
 
 mod output;
+mod remote;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,12 +14,13 @@ use flowcast::model::network::Network;
 use flowcast::report::sweep_page;
 use flowcast::study::grid::Grid;
 use flowcast::study::rows::{self, Form, Part, Rows};
-use flowcast::study::{Names, Study, StudyError};
+use flowcast::study::{Lines, Names, Study, StudyError};
 use flowcast::trace::Trace;
 use flowcast::units::Bytes;
 use flowcast::{Contention, Options, no_margin};
 
 use self::output::Output;
+use self::remote::Executor;
 use super::predict::probability;
 use super::predict::trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, note_formulas};
@@ -33,6 +36,7 @@ use flowcast_terminal::progress::Progress;
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 -o lu.html
   flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 90 -o lu.html
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
+  flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us -o lu.csv --executor dask:tcp://node1:8786
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
 pub(crate) struct Sweep {
     #[arg(required_unless_present = "merge", conflicts_with = "merge", help = program_help())]
@@ -84,6 +88,9 @@ pub(crate) struct Sweep {
     /// Threads; as many as there are processors if absent
     #[arg(long, conflicts_with = "merge", help_heading = "Run")]
     threads: Option<usize>,
+    /// Replay on the workers of a Dask cluster, dask:ADDRESS, by way of the Python package; the result is the same, to the byte
+    #[arg(long, value_name = "EXECUTOR", conflicts_with_all = ["merge", "threads"], help_heading = "Run")]
+    executor: Option<Executor>,
     /// One line of JSON for each set instead of CSV
     #[arg(long, conflicts_with = "merge", help_heading = "Output")]
     json: bool,
@@ -133,13 +140,17 @@ impl Sweep {
         if self.json && self.output.as_deref().is_some_and(output::is_page) {
             bail!("--json: found a page to write, expected a file of lines");
         }
-        let study = self.study(input)?;
+        if let Some(executor) = &self.executor {
+            executor.look_for_package()?;
+        }
+        let trace = open_trace(input)?;
+        let study = self.study(input, &trace)?;
         note_formulas(study.collectives_by_formula());
         self.say(&study);
-        self.work(&study, if self.json { Form::JsonLines } else { Form::Csv })
+        self.work((&study, &trace, input), if self.json { Form::JsonLines } else { Form::Csv })
     }
 
-    fn study(&self, input: &Path) -> Result<Study> {
+    fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
         let networks = load_all(&self.network, &parse_overrides(&self.overrides)?)?;
         let networks: Vec<Network> = networks.into_iter().map(LoadedNetwork::announced).collect();
         let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
@@ -155,14 +166,13 @@ impl Sweep {
         if all.is_empty() {
             all.push(options);
         }
-        let trace = open_trace(input)?;
-        if let Trace::Schedule(_) = &trace {
+        if let Trace::Schedule(_) = trace {
             return Err(StudyError::Schedule(input.display().to_string()).into());
         }
         print_notes(&trace.ignored());
-        let file_name = input.file_name().map(|name| name.to_string_lossy());
-        let names = Names { trace: file_name.as_deref(), mappings: &self.mapping };
-        let study = Study::new(&trace, networks, grid, all, names)?;
+        let name = file_name(input);
+        let names = Names { trace: name.as_deref(), mappings: &self.mapping };
+        let study = Study::new(trace, networks, grid, all, names)?;
         Ok(match self.level {
             Some(level) => study.with_intervals(level),
             None => study,
@@ -184,7 +194,7 @@ impl Sweep {
         }
     }
 
-    fn work(&self, study: &Study, form: Form) -> Result<()> {
+    fn work(&self, (study, trace, input): (&Study, &Trace, &Path), form: Form) -> Result<()> {
         let (all, header) = (study.grid().len(), study.header(form));
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
         if self.resume && self.output.as_deref().is_some_and(|path| is_done(path, &header, shard.clone())) {
@@ -199,11 +209,17 @@ impl Sweep {
         let sets: Vec<usize> = shard.clone().filter(|set| !output.rows().contains(*set)).collect();
         let progress = Progress::of("replaying", "sets", shard.len() as u64);
         progress.begin_at((shard.len() - sets.len()) as u64);
-        let threads = self.threads.unwrap_or_else(threads).max(1);
-        study.run((&sets, form), threads, |lines| {
+        let done = |lines: Lines| {
             progress.add(lines.len() as u64);
             output.append(lines)
-        })?;
+        };
+        match &self.executor {
+            Some(executor) => {
+                let name = file_name(input).unwrap_or_default();
+                executor.run(trace, &sets, remote::job(self, &name, study)?, done)?;
+            }
+            None => study.run((&sets, form), self.threads.unwrap_or_else(threads).max(1), done)?,
+        }
         drop(progress);
         output.finish()?;
         for field in output.rows().without_influence(form, study.grid()) {
@@ -213,6 +229,11 @@ impl Sweep {
         eprintln!("flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep", of - done);
         Ok(())
     }
+}
+
+/// A file without its folders.
+fn file_name(path: &Path) -> Option<Cow<'_, str>> {
+    path.file_name().map(|name| name.to_string_lossy())
 }
 
 /// Whether an earlier run has done everything.

@@ -51,12 +51,10 @@ pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn W
     out.write_all(MAGIC)?;
     let mut file = File { out, at: MAGIC.len() as i64, groups: Vec::new(), rows: 0 };
     let mut group = Group::default();
-    for rank in replayed.ranks() {
-        for (_, times) in replayed.journal.sent(rank) {
-            group.push(&times.span);
-            if group.rows == ROWS {
-                file.write(&mut group)?;
-            }
+    for span in replayed.messages() {
+        group.push(&span);
+        if group.rows == ROWS {
+            file.write(&mut group)?;
         }
     }
     if group.rows > 0 {

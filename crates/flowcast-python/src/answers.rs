@@ -1,0 +1,190 @@
+//! Answers about a prediction: how it depends on what, and what would change it.
+
+use anyhow::{Context, Result};
+use flowcast::graph::noise::Noise;
+use flowcast::study::grid::full_name;
+use flowcast::trace::Trace as AnyTrace;
+use flowcast::units::Time;
+use flowcast::why::{self, NoiseOptions};
+use flowcast::{Options as ReplayOptions, Parameter};
+use flowcast_files::{ScenarioDefaults, Whole, parse_scenarios, threads};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::networks::{Network, Value as Setting};
+use crate::options::Options;
+use crate::predict::provenance;
+use crate::table::{Columns, Table, escaped};
+use crate::traces::Trace;
+use crate::work::beside;
+
+/// The answer to a question about a prediction.
+#[pyclass(frozen, module = "flowcast")]
+pub(crate) struct Answer {
+    answer: why::Answer,
+    page: String,
+}
+
+impl Answer {
+    fn of(answer: why::Answer) -> Answer {
+        Answer { page: answer.to_html(&provenance()), answer }
+    }
+
+    /// The lists of the document that have a row in each entry.
+    fn lists(&self) -> impl Iterator<Item = (&String, &Vec<Value>)> {
+        let fields = self.answer.document.as_object().into_iter().flatten();
+        fields.filter_map(|(name, value)| Some((name, value.as_array()?)))
+    }
+}
+
+/// How the predicted time of a trace depends on a field, over a range (`FROM..TO`) of its values.
+#[pyfunction]
+pub(crate) fn sensitivity(
+    py: Python<'_>,
+    trace: Trace,
+    network: Network,
+    parameter: String,
+    range: String,
+    most_walks: usize,
+    options: Options,
+) -> PyResult<Answer> {
+    beside(py, move || {
+        let asked = (Parameter::parse(&parameter, &range)?, most_walks);
+        let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
+            .with_context(|| format!("--parameter {parameter} --range {range}"))?;
+        let answer = found.answer(&network.network.name);
+        Ok(Answer { page: found.page(trace.trace.name(), &answer), answer })
+    })
+}
+
+/// What `flowcast explain` says of one replay: `path`, `gradient` or `slack`.
+#[pyfunction]
+pub(crate) fn explain(
+    py: Python<'_>,
+    question: &str,
+    trace: Trace,
+    network: Network,
+    options: Options,
+) -> PyResult<Answer> {
+    type Asked =
+        fn(&AnyTrace, &flowcast::model::network::Network, &ReplayOptions) -> Result<why::Answer, flowcast::Error>;
+    let ask: Asked = match question {
+        "path" => why::path,
+        "gradient" => why::gradient,
+        "slack" => why::slack,
+        other => return Err(PyKeyError::new_err(other.to_owned())),
+    };
+    beside(py, move || Ok(Answer::of(ask(&trace.trace, &network.network, &options.options)?)))
+}
+
+/// Predicts each scenario of a TOML text.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
+pub(crate) fn predict_scenarios(
+    py: Python<'_>,
+    trace: Trace,
+    file: (String, String),
+    network: Option<Network>,
+    overrides: Vec<(String, Setting)>,
+    options: Options,
+    level: f64,
+    noise_runs: usize,
+    seed: u64,
+) -> PyResult<Answer> {
+    beside(py, move || {
+        let noise =
+            NoiseOptions { noise: Noise::Exponential(Time::ZERO), runs: noise_runs, seed, level, threads: threads() };
+        let text_of = |(key, value): &(String, Setting)| (full_name(key), value.text(key, network.as_ref()));
+        let overrides: Vec<(String, String)> = overrides.iter().map(text_of).collect();
+        let network = network.as_ref().map(|network| &*network.network);
+        let defaults = ScenarioDefaults { network, overrides: &overrides, options: &options.options, noise: &noise };
+        let all = parse_scenarios(&file.0, &file.1, &defaults, &mut Whole)?;
+        Ok(Answer::of(why::scenarios(&trace.trace, &all)?))
+    })
+}
+
+#[pymethods]
+impl Answer {
+    /// Name and version of the document, such as `flowcast/slack/1`.
+    #[getter]
+    fn schema(&self) -> &'static str {
+        self.answer.schema
+    }
+
+    /// What was asked of which trace.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.answer.title
+    }
+
+    /// The answer in words, then what it rests on.
+    #[getter]
+    fn lines(&self) -> Vec<String> {
+        self.answer.lines.clone()
+    }
+
+    /// The document that the command prints with `--json`, times in seconds.
+    #[getter]
+    fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (self.answer.document().to_string(),))
+    }
+
+    /// The names of the tables.
+    #[getter]
+    fn table_names(&self) -> Vec<&String> {
+        self.lists().map(|(name, _)| name).collect()
+    }
+
+    fn __getitem__(&self, name: &str) -> PyResult<Table> {
+        match self.lists().find(|(known, _)| *known == name) {
+            Some((_, rows)) => Ok(Table::of(Columns::of_documents(rows))),
+            None => {
+                let names: Vec<&str> = self.lists().map(|(name, _)| name.as_str()).collect();
+                Err(PyKeyError::new_err(format!("found no table `{name}`, expected one of {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// The whole answer as one HTML page.
+    fn to_html(&self) -> &str {
+        &self.page
+    }
+
+    /// Shows the page: in a notebook inside it, else in a browser.
+    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("flowcast._show")?.call_method1("show_page", (&self.page,))
+    }
+
+    /// Draws the curve or the bars of the answer with matplotlib.
+    #[pyo3(signature = (ax=None))]
+    fn plot<'py>(slf: &Bound<'py, Self>, ax: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("flowcast._plot")?.call_method1("plot_answer", (slf, ax))
+    }
+
+    /// The answer in words and the first rows of its tables, for notebooks.
+    fn _repr_html_(&self) -> String {
+        const SHOWN: usize = 10;
+        let words: String = self.answer.lines.iter().map(|line| format!("<br>{}", escaped(line))).collect();
+        let tables = self.answer.tables.iter().map(|table| {
+            let row = |(index, cells): (usize, &Vec<String>)| {
+                let kind = if index == 0 { "th" } else { "td" };
+                let cells: String = cells.iter().map(|cell| format!("<{kind}>{}</{kind}>", escaped(cell))).collect();
+                format!("<tr>{cells}</tr>")
+            };
+            let rows = table.head_and_rows();
+            let shown: String = rows.iter().take(SHOWN + 1).enumerate().map(row).collect();
+            let heading = escaped(&table.heading);
+            format!("<table><caption>{heading}</caption>{shown}</table><p>{} rows</p>", rows.len() - 1)
+        });
+        format!("<p><b>{}</b>{words}</p>{}", escaped(&self.answer.title), tables.collect::<String>())
+    }
+
+    fn __str__(&self) -> String {
+        self.answer.lines.join("\n")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Answer {}: {}>", self.answer.title, self.answer.lines.first().map_or("", String::as_str))
+    }
+}

@@ -1,0 +1,269 @@
+"""What a predicted time depends on, what it is spent on, and what would change it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from flowcast import _native
+from flowcast._inputs import (
+    MappingLike,
+    NetworkLike,
+    TraceLike,
+    Value,
+    network_of,
+    options_of,
+    share_of,
+    trace_of,
+    with_seed,
+)
+from flowcast._native import Answer, Network
+from flowcast._predict import read
+
+#: Fields of the network by the quantity of a condition, such as ``latency[pair=0-3]``.
+_FIELDS = ("latency", "bandwidth", "overhead", "gap", "gap_per_byte")
+
+
+def sensitivity(
+    path: TraceLike,
+    network: NetworkLike = "gige-tcp",
+    model: str | None = None,
+    *,
+    parameter: str,
+    range: str | tuple[Value, Value],
+    most_walks: int = 10_000,
+    mapping: MappingLike | None = None,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+) -> Answer:
+    """Says how the predicted time depends on a field of the network, or on some of the costs, over a range of values.
+
+    Parameters
+    ----------
+    path : path-like, Trace or Program
+        The trace.
+    network : str, path-like, Network or NetworkFile, optional
+    model : str, optional
+        As for :func:`predict`; with ``"independent"`` the curve is exact.
+    parameter : str
+        The field to vary, as in `set`, or ``latency``, ``bandwidth``, ``overhead``, ``gap``; of some costs alone with
+        conditions in brackets, such as ``"compute[rank=2]"`` or ``"latency[pair=0-3,size>=1KiB]"``.
+    range : str or pair
+        The values from the first to the last: a text such as ``"0us..1ms"``, or two texts with units or two numbers in
+        base units (seconds, bytes per second, seconds per byte, bytes, factors).
+    most_walks : int, optional
+        Walks over the program after which the search for further pieces ends.
+    mapping, set, rendezvous_from, collectives
+        As for :func:`predict`.
+
+    Returns
+    -------
+    Answer
+        The table ``pieces`` of the curve has ``from`` and ``to`` in base units, ``makespan_s_at_from`` and ``slope``
+        (seconds for each unit of the parameter; of a rate or speed its inverse is the parameter); ``document`` has
+        ``tolerance`` and ``improvement``, the values at which the program takes 1 to 10 % more or less.
+
+    Raises
+    ------
+    InputError
+        The trace, the network, the parameter or its range is wrong.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> answer = flowcast.sensitivity(
+    ...     "examples/ring.dim", model="independent", parameter="latency", range=(0.0, 1e-3)
+    ... )
+    >>> answer.document["exact"]
+    True
+    >>> answer["pieces"]["from"][0]
+    0.0
+    """
+    found = network_of(network, set)
+    options = options_of(model, mapping, rendezvous_from, collectives)
+    return _native.sensitivity(trace_of(path), found, parameter, _range(found, parameter, range), most_walks, options)
+
+
+def explain_path(
+    path: TraceLike,
+    network: NetworkLike = "gige-tcp",
+    model: str | None = None,
+    *,
+    mapping: MappingLike | None = None,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+) -> Answer:
+    """Says what the predicted time is spent on along the chain of events that ends last, and what would help most.
+
+    Parameters
+    ----------
+    path, network, model, mapping, set, rendezvous_from, collectives
+        As for :func:`predict`.
+
+    Returns
+    -------
+    Answer
+        With the tables ``shares``, ``ranks`` and ``changes``.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> answer = flowcast.explain_path("examples/lu.S.4.dim.gz", model="independent")
+    >>> answer["shares"]["limit"][0]
+    'latency'
+    >>> answer["changes"]["field"][0]
+    'nic.latency'
+    """
+    return _explain("path", path, network, set, (model, mapping, rendezvous_from, collectives))
+
+
+def explain_gradient(
+    path: TraceLike,
+    network: NetworkLike = "gige-tcp",
+    model: str | None = None,
+    *,
+    mapping: MappingLike | None = None,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+) -> Answer:
+    """Says on what the predicted time depends how much: the slope with respect to every cost, and what would help most.
+
+    Parameters
+    ----------
+    path, network, model, mapping, set, rendezvous_from, collectives
+        As for :func:`predict`.
+
+    Returns
+    -------
+    Answer
+        With the tables ``changes`` (up to ten that would help, each replayed) and ``slopes`` (in seconds for each
+        ``unit``: a second, a second per byte, a factor larger by 1).
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> slopes = flowcast.explain_gradient("examples/lu.S.4.dim.gz", model="independent")["slopes"]
+    >>> slopes.column_names
+    ['cost', 'now_s', 'of', 'slope', 'unit']
+    """
+    return _explain("gradient", path, network, set, (model, mapping, rendezvous_from, collectives))
+
+
+def explain_slack(
+    path: TraceLike,
+    network: NetworkLike = "gige-tcp",
+    model: str | None = None,
+    *,
+    mapping: MappingLike | None = None,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+) -> Answer:
+    """Says how late each rank, message and computation may be without moving the end.
+
+    Parameters
+    ----------
+    path, network, model, mapping, set, rendezvous_from, collectives
+        As for :func:`predict`.
+
+    Returns
+    -------
+    Answer
+        With the tables ``ranks`` (``slower`` is the part by which a rank may compute slower, NaN for any), ``links`` and
+        ``histogram``.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> flowcast.explain_slack("examples/lu.S.4.dim.gz", model="independent")["ranks"]["rank"].to_list()
+    [0, 1, 2, 3]
+    """
+    return _explain("slack", path, network, set, (model, mapping, rendezvous_from, collectives))
+
+
+def predict_scenarios(
+    path: TraceLike,
+    scenarios: str | os.PathLike[str] | Sequence[Mapping[str, object]],
+    network: NetworkLike | None = None,
+    model: str | None = None,
+    *,
+    mapping: MappingLike | None = None,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    level: float = 90.0,
+    noise_runs: int = 200,
+    seed: int | None = None,
+    incomplete: bool = False,
+) -> Answer:
+    """Predicts named what-ifs of a program: networks, slow nodes and links, noise, mappings, algorithms of collectives.
+
+    Parameters
+    ----------
+    path : path-like, Trace or Program
+        The trace.
+    scenarios : path-like, or sequence of mappings
+        A TOML file as for ``flowcast predict --scenarios``, or the fields of each scenario.
+    network : str, path-like, Network or NetworkFile, optional
+        The network of scenarios that name none.
+    model, mapping, set, rendezvous_from, collectives, level, incomplete
+        As for :func:`predict`; a scenario may say otherwise.
+    noise_runs : int, optional
+        How often the delays of a scenario with noise are drawn.
+    seed : int, optional
+        Start of the random numbers.
+
+    Returns
+    -------
+    Answer
+        The table ``scenarios`` has ``name``, ``network``, ``model``, ``makespan_s``, ``ratio`` to the first, and
+        ``communication_share``; with noise ``noise.median_s`` and the interval's ends.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> what_if = [{"name": "as it is"}, {"name": "half the latency", "set": {"nic.latency": "32.7us"}}]
+    >>> table = flowcast.predict_scenarios("examples/ring.dim", what_if, "gige-tcp")["scenarios"]
+    >>> table["name"].to_list(), table["ratio"][1] < 1
+    (['as it is', 'half the latency'], True)
+    """
+    values = with_seed(set, seed)
+    if isinstance(scenarios, (str, os.PathLike)):
+        name, text = os.fspath(scenarios), read(scenarios).decode("utf-8", "replace")
+    else:
+        name, text = "scenarios", _native.toml_of("scenarios", json.dumps({"scenario": [dict(one) for one in scenarios]}))
+    found = None if network is None else network_of(network, values)
+    texts = [(key, value) for key, value in (values or {}).items()]
+    return _native.predict_scenarios(
+        trace_of(path, incomplete=incomplete),
+        (name, text),
+        found,
+        texts,
+        options_of(model, mapping, rendezvous_from, collectives),
+        share_of(level),
+        noise_runs,
+        1 if seed is None else seed,
+    )
+
+
+def _explain(
+    question: str,
+    path: TraceLike,
+    network: NetworkLike,
+    values: Mapping[str, Value] | None,
+    options: tuple[str | None, MappingLike | None, str | int | None, str | None],
+) -> Answer:
+    return _native.explain(question, trace_of(path), network_of(network, values), options_of(*options))
+
+
+def _range(network: Network, parameter: str, given: str | tuple[Value, Value]) -> str:
+    if isinstance(given, str):
+        return given
+    low, high = given
+    quantity = parameter.split("[")[0].strip().removeprefix("nic.")
+    field = quantity if quantity in _FIELDS else parameter
+    return "..".join(network.texts_of(field, [value if isinstance(value, str) else float(value) for value in (low, high)]))

@@ -1,0 +1,308 @@
+"""What starts other programs is left to the command: it runs here as a child, which ends with its caller."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError
+from flowcast._native import Table, Trace
+
+Time: TypeAlias = "str | float"
+Size: TypeAlias = "str | int"
+
+#: How long a child has to end after an interrupt, in seconds.
+_PATIENCE = 5.0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Measured round trips, which :func:`fit` takes as they are.
+
+    Attributes
+    ----------
+    csv : str
+        The samples with where they come from, as the command writes them.
+    document : dict
+        What the command prints with ``--json``.
+    """
+
+    csv: str = field(repr=False)
+    document: dict[str, Any]
+
+    @property
+    def samples(self) -> Table:
+        """``n``, ``d_us``, ``size_B`` and ``prtt_us`` of each round trip."""
+        return Table.from_csv(self.csv)
+
+    def _repr_html_(self) -> str:
+        return self.samples._repr_html_()
+
+
+def measure(
+    output: str | os.PathLike[str] | None = None,
+    *,
+    connect: str | None = None,
+    token: str | None = None,
+    max_time: Time | None = None,
+    budget: Time | None = None,
+    precision: str | float | None = None,
+    most_messages: int | None = None,
+    sizes: Sequence[Size] | None = None,
+    max_size: Size | None = None,
+    step: Size | None = None,
+    messages: int | None = None,
+    delay: Time | None = None,
+    poll: bool = False,
+    seed: int = 1,
+) -> Measurement:
+    """Measures round trips over TCP: over loopback, or with ``flowcast measure p2p --listen`` on another machine.
+
+    Runs the command ``flowcast measure p2p``, which has to be installed; arguments that are None have its defaults.
+
+    Parameters
+    ----------
+    output : path-like, optional
+        Where the samples are written as well.
+    connect : str, optional
+        Address of the answering end, ``HOST:PORT``.
+    token : str, optional
+        What the answering end printed.
+    max_time : str or float, optional
+        Stop after this time; a number is in seconds. 10 s.
+    budget : str or float, optional
+        Choose each next round trip by what it tells about L, o, g and G, at most for this time.
+    precision : str or float, optional
+        Stop when half the 95 % interval of every median, or with `budget` of every parameter, is at most this share.
+    most_messages : int, optional
+        With `budget`: most messages in both directions.
+    sizes : sequence of str or int, optional
+        Sizes to measure, ascending.
+    max_size, step : str or int, optional
+        Largest size and step from one to the next. 64 KiB and 2 KiB.
+    messages : int, optional
+        Messages before an answer. 16.
+    delay : str or float, optional
+        Computing between two messages when the overhead is measured.
+    poll : bool, optional
+        Poll instead of sleeping while waiting.
+    seed : int, optional
+        Seed of the order in which points are measured.
+
+    Returns
+    -------
+    Measurement
+
+    Raises
+    ------
+    InputError
+        An argument is wrong.
+    MissingError
+        The command is not installed, or the other end cannot be reached.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> measured = flowcast.measure(max_time="0.5s", sizes=["1B", "1KiB", "2KiB"])
+    >>> measured.samples.column_names
+    ['n', 'd_us', 'size_B', 'prtt_us']
+    >>> sorted(flowcast.fit(measured).parameters)
+    ['G_us_per_B', 'L_us', 'g_us', 'o_us']
+    """
+    words = ["measure", "p2p", "--json", "--seed", str(seed)]
+    words += _given("--connect", connect)
+    for option, time in (("--max-time", max_time), ("--budget", budget), ("--delay", delay)):
+        words += _given(option, time if time is None or isinstance(time, str) else f"{time!r}s")
+    for option, size in (("--max-size", max_size), ("--step", step)):
+        words += _given(option, None if size is None else _size(size))
+    words += _given("--sizes", None if sizes is None else ",".join(_size(size) for size in sizes))
+    for option, value in (("--precision", precision), ("--most-messages", most_messages), ("--messages", messages)):
+        words += _given(option, value)
+    words += ["--poll"] if poll else []
+    with tempfile.TemporaryDirectory(prefix="flowcast-") as folder:
+        place = Path(folder, "samples.csv") if output is None else Path(output)
+        done = run([*words, "-o", os.fspath(place)], {} if token is None else {"FLOWCAST_TOKEN": token})
+        return Measurement(place.read_text(), _document(done[0])[1])
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recorded run of a program.
+
+    Attributes
+    ----------
+    path : Path
+        The recording's folder.
+    document : dict
+        What ``flowcast record --json`` says of it.
+    stdout, stderr : str
+        What the program wrote.
+    """
+
+    path: Path
+    document: dict[str, Any] = field(repr=False)
+    stdout: str = field(repr=False)
+    stderr: str = field(repr=False)
+
+    @property
+    def functions(self) -> Table:
+        """The MPI functions: calls, bytes and seconds."""
+        return Table.from_json(json.dumps(self.document["functions"]))
+
+    def trace(self) -> Trace:
+        """The recording, read, as the other functions take it."""
+        return Trace.open(self.path)
+
+    def _repr_html_(self) -> str:
+        return self.functions._repr_html_()
+
+
+def record(
+    command: str | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    budget: Size | None = None,
+    buffer: Size | None = None,
+    idle_sleep: Time | None = None,
+    clocks: bool = False,
+    recorder: str | os.PathLike[str] | None = None,
+) -> Recording:
+    """Records what an MPI program communicates while it runs.
+
+    Runs the command ``flowcast record``, which has to be installed; arguments that are None have its defaults. An interrupt
+    ends the program.
+
+    Parameters
+    ----------
+    command : str or sequence
+        What to run: the launcher with its options, the program with its own, such as ``"mpirun -np 4 ./heat 200 2000"``.
+    output : path-like
+        Folder to write, new or empty.
+    budget : str or int, optional
+        Most that each rank may write, such as ``"20MB"``; a number is in bytes.
+    buffer : str or int, optional
+        Memory in which each rank's calls wait for the disk. 256 KiB.
+    idle_sleep : str or float, optional
+        Ranks that wait sleep this long instead of yielding; a number is in seconds.
+    clocks : bool, optional
+        Whether rank 0's clock is read at every rank, so that times of several hosts stand on one axis.
+    recorder : path-like, optional
+        The library to load into the program instead of flowcast's own.
+
+    Returns
+    -------
+    Recording
+
+    Raises
+    ------
+    InputError
+        An argument is wrong.
+    FindingError
+        The program failed; what it did until then is in the folder.
+    MissingError
+        The command, or what it needs, is not installed, or the program calls no MPI that can be recorded.
+    """
+    words = ["record", "--json", "-o", os.fspath(output)]
+    for option, size in (("--budget", budget), ("--buffer", buffer)):
+        words += _given(option, None if size is None else _size(size))
+    words += _given("--idle-sleep", f"{idle_sleep!r}s" if isinstance(idle_sleep, (int, float)) else idle_sleep)
+    words += _given("--recorder", None if recorder is None else os.fspath(recorder))
+    words += ["--clocks"] if clocks else []
+    program = shlex.split(command) if isinstance(command, str) else [os.fspath(word) for word in command]
+    stdout, stderr = run([*words, "--", *program], {})
+    written, document = _document(stdout)
+    return Recording(Path(output), document, written, stderr)
+
+
+def run(words: Sequence[str], environment: dict[str, str]) -> tuple[str, str]:
+    """What the command writes to its standard output and error; notes of it become warnings.
+
+    Parameters
+    ----------
+    words : sequence of str
+    environment : dict
+        What its environment has beside that of this process.
+    """
+    program = os.environ.get("FLOWCAST_COMMAND") or shutil.which("flowcast")
+    if program is None:
+        expected = "expected it on PATH (cargo install --locked --path crates/flowcast-cli), or its path in FLOWCAST_COMMAND"
+        raise MissingError(f"found no command flowcast, {expected}")
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as told:
+        try:
+            # In a group of its own, all of which an interrupt ends: the command, the launcher, the program.
+            child = subprocess.Popen(
+                [program, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=told,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MissingError(f"cannot run {program}: {error.strerror}") from error
+        try:
+            while child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(0.05)
+        except BaseException:
+            _end(child)
+            raise
+        out.seek(0)
+        told.seek(0)
+        stdout, stderr = out.read(), told.read()
+    return _checked(child.returncode, stdout, stderr)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGINT)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_PATIENCE)
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _checked(status: int, stdout: str, stderr: str) -> tuple[str, str]:
+    own = [line.removeprefix("flowcast: ") for line in stderr.splitlines() if line.startswith("flowcast: ")]
+    notes = [line.removeprefix("note: ") for line in own if line.startswith("note: ")]
+    for note in notes:
+        warnings.warn(note, FlowcastWarning, stacklevel=4)
+    if status == 0:
+        return stdout, stderr
+    faults = [line for line in own if not line.startswith("note: ")]
+    # An option that is none is told without the name of the command.
+    message = faults[-1] if faults else stderr.strip().split("\n\n")[0].removeprefix("error: ")
+    kinds: dict[int, type[Exception]] = {1: FindingError, 2: InputError, 3: MissingError}
+    raise kinds.get(status, FindingError)(message or f"flowcast ended with status {status}")
+
+
+def _document(stdout: str) -> tuple[str, dict[str, Any]]:
+    """What stands before the document, which is the last line, and the document."""
+    start = stdout.rstrip("\n").rfind("\n") + 1
+    while (start := stdout.find("{", start)) >= 0:
+        with suppress(json.JSONDecodeError):
+            document: dict[str, Any] = json.loads(stdout[start:])
+            return stdout[:start], document
+        start += 1
+    raise InputError(f"found {stdout[-200:]!r}, expected the summary of the command")
+
+
+def _given(option: str, value: object) -> list[str]:
+    return [] if value is None else [option, str(value)]
+
+
+def _size(size: Size) -> str:
+    return size if isinstance(size, str) else f"{size}B"

@@ -1,0 +1,150 @@
+"""Measuring and recording, which the command does."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+import flowcast
+
+pytestmark = pytest.mark.filterwarnings("ignore::flowcast.FlowcastWarning")
+
+SIZES = ["1B", "1KiB", "4KiB"]
+
+
+def test_loopback_is_measured_and_fitted(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "samples.csv"
+    measured = flowcast.measure(file, max_time=1.0, sizes=SIZES, seed=3)
+    assert file.read_text() == measured.csv
+    assert sorted(set(measured.samples["size_B"].to_list())) == [1, 1024, 4096]
+    assert len(measured.samples) == measured.document["samples"]
+    assert "# seed: 3" in measured.csv
+    fitted = flowcast.fit(measured, name="loopback")
+    assert fitted.parameters == flowcast.fit(file, name="loopback").parameters
+    assert min(measured.samples["prtt_us"].to_list()) > 0
+    assert flowcast.fit(measured.samples).parameters == fitted.parameters
+
+
+def test_a_budget_chooses_the_round_trips(command: str) -> None:
+    measured = flowcast.measure(budget="1s", precision=0.5, most_messages=500)
+    assert 0 < measured.document["messages"] <= 500
+    assert len(measured.samples) == measured.document["round_trips"]
+    # On a machine that does other things as well there may be no fit yet.
+    assert {one["symbol"] for one in measured.document["parameters"]} <= {"L", "o", "g", "G"}
+
+
+def test_two_ends_measure_over_tcp(command: str) -> None:
+    words = [command, "measure", "p2p", "--listen", "127.0.0.1:0"]
+    other = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert other.stdout is not None
+        line = other.stdout.readline()
+        address = next(word for word in line.replace(",", " ").split() if word.startswith("127.0.0.1:"))
+        measured = flowcast.measure(connect=address, max_time="0.5s", sizes=SIZES)
+        assert f"# path: tcp to {address}" in measured.csv
+        assert other.wait(10) == 0
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_wrong_argument_is_told_as_by_the_command(command: str) -> None:
+    with pytest.raises(flowcast.InputError, match="cannot be used with"):
+        flowcast.measure(budget="1s", sizes=SIZES)
+    with pytest.raises(flowcast.InputError, match="found"):
+        flowcast.measure(max_time="soon")
+    with pytest.raises(flowcast.MissingError):
+        flowcast.measure(connect="127.0.0.1:9", max_time="1s")
+
+
+def test_without_the_command_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLOWCAST_COMMAND", raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(flowcast.MissingError, match="cargo install"):
+        flowcast.measure()
+    monkeypatch.setenv("FLOWCAST_COMMAND", "/nonexistent/flowcast")
+    with pytest.raises(flowcast.MissingError, match="cannot run"):
+        flowcast.record("true", "/tmp/never")
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Two ranks of the example program, compiled."""
+    mpirun, mpicc = (shutil.which(name, path="/usr/bin:" + os.environ["PATH"]) for name in ("mpirun", "mpicc"))
+    if mpirun is None or mpicc is None:
+        raise pytest.skip.Exception("mpirun and mpicc are not installed")
+    program = tmp_path_factory.mktemp("heat") / "heat"
+    subprocess.run([mpicc, "-O1", "-o", str(program), "examples/heat.c", "-lm"], check=True, timeout=60)
+    return [mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2", str(program)]
+
+
+def test_a_program_is_recorded_and_predicted(command: str, launcher: list[str], tmp_path: Path) -> None:
+    recording = flowcast.record([*launcher, "64", "50"], tmp_path / "heat.rec", budget="20MB")
+    assert recording.document["ranks"] == 2
+    assert sum(recording.functions["calls"].to_list()) == recording.document["calls"]
+    assert "{" not in recording.stdout
+    trace = recording.trace()
+    assert trace.ranks == 2
+    assert flowcast.predict(trace, network="gige-tcp").messages > 0
+    with pytest.raises(flowcast.InputError, match="expected a new or empty folder"):
+        flowcast.record([*launcher, "64", "50"], tmp_path / "heat.rec")
+
+
+def test_a_program_that_fails_is_told(command: str, launcher: list[str], tmp_path: Path) -> None:
+    with pytest.raises(flowcast.MissingError, match="nothing was recorded"):
+        flowcast.record([*launcher[:-1], "false"], tmp_path / "false.rec")
+    source, program = tmp_path / "fails.c", tmp_path / "fails"
+    source.write_text("#include <mpi.h>\nint main(int n, char **v) { MPI_Init(&n, &v); MPI_Finalize(); return 3; }\n")
+    subprocess.run(["mpicc", "-o", str(program), str(source)], check=True, timeout=60)
+    with pytest.raises(flowcast.FindingError, match="the program ended with"):
+        flowcast.record([*launcher[:-1], str(program)], tmp_path / "fails.rec")
+    assert flowcast.Trace.open(tmp_path / "fails.rec").ranks == 2
+
+
+def test_an_interrupt_ends_the_program(command: str, launcher: list[str], tmp_path: Path) -> None:
+    script = tmp_path / "record.py"
+    words = [*launcher, "2000", "100000000"]
+    script.write_text(f"import flowcast\nflowcast.record({words!r}, {str(tmp_path / 'long.rec')!r})\n")
+    own = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True)
+    try:
+        ranks = wait_for(lambda: running(launcher[-1], "100000000"), 60)
+        start = time.monotonic()
+        own.send_signal(signal.SIGINT)
+        _, stderr = own.communicate(timeout=30)
+        assert "KeyboardInterrupt" in stderr
+        assert time.monotonic() - start < 10
+        assert len(ranks) >= 2
+        assert wait_for(lambda: [True] * (not running(launcher[-1], "100000000")), 30)
+    finally:
+        own.kill()
+        own.wait()
+
+
+def wait_for(found: Callable[[], Iterable[object]], seconds: float) -> list[object]:
+    """What is found, as soon as it is anything."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        result = list(found())
+        if result:
+            return result
+        time.sleep(0.1)
+    raise AssertionError("nothing was found in time")
+
+
+def running(program: str, argument: str) -> list[int]:
+    """Processes of this program with this argument that are no zombies; the launchers have them, too."""
+    processes = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if words[0] == program and argument in words:
+            processes.append(int(folder.name))
+    return processes
