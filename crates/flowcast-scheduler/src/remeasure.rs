@@ -64,7 +64,7 @@ impl Remeasure {
         }
         self.sums.add(count, beyond, expected, took.as_nanos());
         self.test.count_in(took.as_nanos() / expected);
-        if self.test.count() % EVERY == 0 {
+        if self.test.count().is_multiple_of(EVERY) {
             self.judge();
         }
     }

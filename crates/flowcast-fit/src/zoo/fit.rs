@@ -13,6 +13,8 @@ use crate::prtt::PrttPoint;
 
 /// Terms that still change after so many rounds do so for ever.
 const ROUNDS: usize = 30;
+/// Relative change of parameters that ends the search.
+const SETTLED: f64 = 1e-9;
 /// A parameter that all points leave open stays at 0 instead of anywhere.
 const RIDGE: f64 = 1e-12;
 
@@ -67,14 +69,16 @@ fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
     let has_delay = |at: usize| medians.points.get(at).is_some_and(|point| point.delay > Time::ZERO);
     let first_guess = |(at, cost): (usize, &Cost)| if has_delay(at) { 0 } else { cost.longest_of.len() - 1 };
     let mut longest: Vec<usize> = costs.iter().enumerate().map(first_guess).collect();
+    let mut before = at_rest;
     let mut best = Fit { parameters: vec![0.0; count], errors: f64::INFINITY };
     for _ in 0..ROUNDS {
         let parameters = least_squares(&costs, &longest, &times, count);
-        let queues_before = costs.split_off(medians.points.len());
+        costs.truncate(medians.points.len());
         costs.extend(medians.patterns.iter().map(|pattern| model.pattern(pattern, &parameters)));
         let errors = squared_errors(&costs, &times, &parameters);
         let next: Vec<usize> = costs.iter().map(|cost| cost.longest(&parameters)).collect();
-        let is_settled = next == longest && costs[medians.points.len()..] == queues_before[..];
+        let is_settled = next == longest && (medians.patterns.is_empty() || are_alike(&parameters, &before));
+        before.clone_from(&parameters);
         if errors < best.errors {
             best = Fit { parameters, errors };
         }
@@ -84,6 +88,11 @@ fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
         longest = next;
     }
     best
+}
+
+/// Queues of parameters so near to each other do not differ.
+fn are_alike(one: &[f64], other: &[f64]) -> bool {
+    one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SETTLED * one.abs())
 }
 
 fn squared_errors(costs: &[Cost], times: &[f64], parameters: &[f64]) -> f64 {

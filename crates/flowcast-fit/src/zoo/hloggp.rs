@@ -81,7 +81,7 @@ fn instance(second: BTreeSet<Node>) -> Instance {
     let names: Vec<String> = second.iter().map(Node::to_string).collect();
     let choice = match &names[..] {
         [] => String::new(),
-        [few @ ..] if few.len() <= 4 => format!("second class {}", few.join(" ")),
+        few if few.len() <= 4 => format!("second class {}", few.join(" ")),
         many => format!("second class of {} nodes", many.len()),
     };
     let parameters = parameters(&["L", "o", "g", "G/B", "o'", "G'/B"]);

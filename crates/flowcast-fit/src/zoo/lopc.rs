@@ -101,7 +101,7 @@ fn explained(total: f64, work: f64, latency: f64, handler: f64, variation: f64) 
     let reply = handler * (1.0 + spread + request / total);
     let computing = (work + handler * request / total) / (1.0 - used);
     let solvable = used < 0.6 && request > 0.0;
-    solvable.then(|| Cycle { total: computing + 2.0 * latency + request + reply, request, reply })
+    solvable.then_some(Cycle { total: computing + 2.0 * latency + request + reply, request, reply })
 }
 
 #[cfg(test)]

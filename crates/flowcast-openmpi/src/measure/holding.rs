@@ -91,7 +91,7 @@ mod tests {
     fn a_rail_as_it_was_stored_holds_after_few_trains() {
         assert_eq!(of(&rail(1000.0), &rail(1000.0), |_| 1.0), (Holding::Holds, 9));
         // A machine that starts a job: up to 1.4 times as long, and every fifth train twice.
-        let busy = |count: u32| if count % 5 == 0 { 2.0 } else { 1.0 + 0.1 * f64::from(count % 5) };
+        let busy = |count: u32| if count.is_multiple_of(5) { 2.0 } else { 1.0 + 0.1 * f64::from(count % 5) };
         assert_eq!(of(&rail(1000.0), &rail(1000.0), busy).0, Holding::Holds);
     }
 
