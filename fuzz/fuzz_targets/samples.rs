@@ -1,6 +1,7 @@
 #![no_main]
 
 use flowcast::calibrate::conflict_samples::ConflictSamples;
+use flowcast::fit::import;
 use flowcast::fit::loggp::FitOptions;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::scheduler::messages;
@@ -12,6 +13,9 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     }
     if let Ok(samples) = ConflictSamples::from_csv(text) {
         assert!(ConflictSamples::from_csv(&samples.to_csv()).is_ok(), "written conflicts read back");
+    }
+    if let Ok(imported) = import::read(text) {
+        let _ = import::samples(&[imported]);
     }
     let _ = messages::read(text);
 });

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use flowcast_fit::samples::{header, micros, provenance, whole};
+use flowcast_fit::zoo::pattern::{Pattern, PatternSamples};
 use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
@@ -52,6 +53,20 @@ impl Measured {
     /// How often it was carried.
     pub fn repetitions(&self) -> usize {
         self.durations.first().map_or(0, Vec::len)
+    }
+
+    fn pattern(&self) -> Option<PatternSamples> {
+        let Conflict { name, flows, .. } = &self.conflict;
+        let first = flows.first()?;
+        if flows.iter().any(|flow| (flow.size, flow.start) != (first.size, first.start)) {
+            return None;
+        }
+        let messages = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+        let longest = |repetition| self.durations.iter().map(|times| times[repetition]).max();
+        let times: Vec<Time> = (0..self.repetitions()).filter_map(longest).collect();
+        let is_usable = !times.is_empty() && times.iter().all(|time| *time > Time::ZERO);
+        let pattern = Pattern { name: name.clone(), size: first.size, messages };
+        is_usable.then_some(PatternSamples { pattern, times })
     }
 
     /// The median duration of each flow.
@@ -92,6 +107,12 @@ impl ConflictSamples {
         reader.samples.provenance = provenance(text, SCHEMA)?;
         csv::read(text, COLUMNS, |line, fields| reader.read_row(line, fields))?;
         reader.finish(text.lines().count())
+    }
+
+    /// The conflicts whose messages have one size and start together, as patterns for models of messages: each repetition
+    /// takes as long as its last message. The others have no such form and are left out.
+    pub fn patterns(&self) -> Vec<PatternSamples> {
+        self.measured.iter().filter_map(Measured::pattern).collect()
     }
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each flow of each repetition.
@@ -297,6 +318,17 @@ mod tests {
         fn no_text_makes_the_reader_panic(text in "[-a-z0-9.,#:\n ]{0,120}") {
             let _ = ConflictSamples::from_csv(&format!("{}\n{text}", COLUMNS.join(",")));
         }
+    }
+
+    #[test]
+    fn conflicts_of_one_size_and_start_are_patterns_that_take_as_long_as_their_last_message() {
+        let rows = "in-2,in,1,1,1,0,,,8,0,5\nin-2,in,1,2,2,0,,,8,0,9\nin-2,in,2,1,1,0,,,8,0,7\nin-2,in,2,2,2,0,,,8,0,6\n\
+                    odd,random,1,1,1,0,,,8,0,5\nodd,random,1,2,2,0,,,9,0,5\n";
+        let read = ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(","))).unwrap();
+        let patterns = read.patterns();
+        assert_eq!(patterns.len(), 1);
+        assert_eq!(patterns[0].pattern.messages, [(Node(1), Node(0)), (Node(2), Node(0))]);
+        assert_eq!(patterns[0].times, [Time::from_micros(9.0), Time::from_micros(7.0)]);
     }
 
     #[test]

@@ -50,6 +50,42 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
 }
 
 #[test]
+fn two_cores_are_measured_over_shared_memory() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    if cores < 2 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let measured = json(&run(folder.path(), &format!("measure p2p --over shm {SHORT} -o samples.csv --json")));
+    assert_eq!(measured["points"].as_array().unwrap().len(), 9);
+    let path = measured["provenance"]["path"].as_str().unwrap();
+    assert!(path.starts_with("shared memory, cores "), "{path}");
+    let fit = json(&run(folder.path(), "fit samples.csv -o node.toml --json"));
+    assert!(fit["G_us_per_B"].as_f64().unwrap() > 0.0, "{fit}");
+    let compared = json(&run(folder.path(), "fit --models all samples.csv --replicates 2 --json"));
+    assert_eq!(compared["models"].as_array().unwrap().len(), 13);
+    let budgeted = json(&run(folder.path(), "measure p2p --over shm --budget 300ms -o few.csv --json"));
+    assert!(budgeted["messages"].as_u64().unwrap() > 100, "{budgeted}");
+}
+
+#[test]
+fn what_does_not_go_with_shared_memory_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &str| {
+        let output = run(folder.path(), arguments);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = refused("measure p2p --over shm --connect 127.0.0.1:1");
+    assert!(code == Some(2) && text.contains("--over shm: found --listen, --connect"), "{text}");
+    let (code, text) = refused("measure p2p --cores 0,1");
+    assert!(code == Some(2) && text.contains("expected --over shm"), "{text}");
+    let (code, text) = refused("measure p2p --over shm --cores 1,1");
+    assert!(code == Some(2) && text.contains("expected two different cores"), "{text}");
+    let (code, text) = refused("measure p2p --over shm --cores 0,100000");
+    assert!(code == Some(3) && text.contains("cannot run on core 100000"), "{text}");
+}
+
+#[test]
 fn without_an_output_file_the_samples_go_to_the_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &format!("measure p2p {SHORT}"));

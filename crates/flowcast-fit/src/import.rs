@@ -1,16 +1,19 @@
-//! Outputs of other benchmarks as round trips: OSU, IMB, SKaMPI, Netgauge and nccl-tests.
+//! Outputs of other benchmarks as round trips: OSU, IMB, SKaMPI, ReproMPI, Netgauge and nccl-tests.
 //!
 //! | benchmark | what is read | what it is |
 //! |---|---|---|
 //! | OSU | `osu_latency`, `osu_bw` | half a round trip; a window of messages and a short answer |
 //! | IMB | PingPong | half a round trip |
 //! | SKaMPI 5 | `Pingpong_*` but for `Sendrecv` | a round trip |
+//! | ReproMPI | `Send_Recv` | a round trip; several of each size |
 //! | Netgauge | `one_one` | half a round trip, the median, or on the terminal the minimum |
 //! | nccl-tests | `sendrecv_perf` | a message each way at once, out of place |
 //!
-//! Each gives one time for a size, so there are no intervals. `osu_bw` sends 64 messages in a row (its default window) for one
+//! All but ReproMPI give one time for a size, so there are no intervals. `osu_bw` sends 64 messages in a row (its default window) for one
 //! answer of four bytes: with `osu_latency` beside it, what an answer of the messages' size takes longer is added, which
 //! makes it the round trip `PRTT_{64,0}(s)`.
+
+mod reprompi;
 
 use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Time};
@@ -63,7 +66,7 @@ struct Benchmark {
     expected: &'static str,
 }
 
-const BENCHMARKS: [Benchmark; 5] = [
+const BENCHMARKS: [Benchmark; 6] = [
     Benchmark { name: "OSU", recognises: |text| text.contains("# OSU"), read: osu, expected: "osu_latency or osu_bw" },
     Benchmark {
         name: "IMB",
@@ -77,6 +80,7 @@ const BENCHMARKS: [Benchmark; 5] = [
         read: skampi,
         expected: "a Pingpong without Sendrecv",
     },
+    Benchmark { name: "ReproMPI", recognises: reprompi::is_one, read: reprompi::read, expected: "the call Send_Recv" },
     Benchmark {
         name: "nccl-tests",
         recognises: |text| text.contains("algbw"),

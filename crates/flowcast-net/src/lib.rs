@@ -3,7 +3,7 @@
 //! [`prtt`] measures parametrised round-trip times, from which `flowcast-fit` estimates LogGP parameters. It knows its
 //! network only as a [`transport::Transport`]:
 //!
-//! - [`tcp`] connects two processes, [`loopback`] two threads of one;
+//! - [`tcp`] connects two processes, [`loopback`] two threads of one, [`shm`] two processes of one machine in its memory;
 //! - [`virtual_network`] is a fake made of LogGP parameters with a clock of its own: a measurement over it and the fit
 //!   return these parameters.
 //!
@@ -20,6 +20,8 @@ pub mod loopback;
 pub mod mpi;
 pub mod prtt;
 mod script;
+#[cfg(target_os = "linux")]
+pub mod shm;
 pub mod tcp;
 pub mod transport;
 pub mod virtual_network;

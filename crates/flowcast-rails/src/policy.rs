@@ -92,6 +92,14 @@ impl Policy {
         }
     }
 
+    /// What a rail costs now, where it no longer is what was measured.
+    pub(crate) fn remeasured(&self, rail: RailId) -> Option<LogGp> {
+        match self {
+            Policy::Fixed(_) | Policy::Dividing(_) => None,
+            Policy::Adaptive(adaptive) => adaptive.remeasured(rail),
+        }
+    }
+
     /// Messages that were given to a rail will not be sent there.
     pub(crate) fn taken_back(&mut self, rail: RailId, now: Ticks, sizes: impl Iterator<Item = Bytes>) {
         if let Policy::Adaptive(adaptive) = self {

@@ -330,6 +330,12 @@ impl Session {
         self.policy.slowdown(rail)
     }
 
+    /// What a rail costs now, measured by what it carried, where a sequential test says that it no longer is what was measured
+    /// before; none where it is, or where rails are not adapted to.
+    pub fn remeasured(&self, rail: RailId) -> Option<LogGp> {
+        self.policy.remeasured(rail)
+    }
+
     /// Bytes of messages given to a rail so far, again counted when they were sent again.
     pub fn given(&self, rail: RailId) -> Bytes {
         Bytes(self.given[rail.index()])

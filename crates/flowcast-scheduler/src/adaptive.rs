@@ -16,6 +16,7 @@
 
 use super::clock::{ClockArithmetic, Ticks};
 use super::drift::{Drift, DriftRule, Verdict};
+use super::remeasure::Remeasure;
 use super::rules::EarliestDelivery;
 use super::split::{Divider, Split, SplitRule};
 use super::table::{Accounting, RailTable};
@@ -105,6 +106,7 @@ struct RuleTicks {
 struct Watch {
     cost: LogGp,
     drift: Drift,
+    remeasure: Remeasure,
     /// What was given and has not completed, at slowdown 1.
     outstanding: Ticks,
     /// The longest of it.
@@ -186,11 +188,20 @@ impl Adaptive {
         self.watches[rail.index()].drift.changes()
     }
 
+    /// What `rail` costs now, by what it carried, where the sequential test says that it no longer is what was measured; none
+    /// where it is, or where too little was carried to tell.
+    pub fn remeasured(&self, rail: RailId) -> Option<LogGp> {
+        self.watches[rail.index()].remeasure.found()
+    }
+
     /// Messages given to `rail` have arrived, in the order in which they were given. Those that are reported together count
     /// as one piece of work: when each of them left is not known, and the first alone would seem to have taken all the time.
     pub fn completed(&mut self, rail: RailId, together: impl IntoIterator<Item = Completion>) {
         let (mut took, mut expected, mut idle) = (Ticks::ZERO, Ticks::ZERO, None);
+        let (mut messages, mut bytes) = (0, 0u64);
         for completion in together {
+            messages += 1;
+            bytes = bytes.saturating_add(completion.size.0);
             let own = self.expected(rail, completion.size);
             let watch = &mut self.watches[rail.index()];
             idle.get_or_insert(watch.busy_from <= completion.given);
@@ -207,6 +218,7 @@ impl Adaptive {
         }
         let watch = &mut self.watches[rail.index()];
         let left = watch.busy_from;
+        watch.remeasure.observe(messages, Bytes(bytes), took.time(()));
         let verdict = watch.drift.observe(took.time(()), expected.time(()));
         self.believe(rail, verdict);
         self.correct(rail, left);
@@ -378,6 +390,7 @@ impl Watch {
         Watch {
             cost,
             drift: Drift::new(rule.drift),
+            remeasure: Remeasure::new(cost, rule.drift.tolerance),
             outstanding: Ticks::ZERO,
             longest: Ticks::ZERO,
             busy_from: Ticks::ZERO,

@@ -40,6 +40,7 @@ pub mod optimum;
 pub mod processor;
 mod rail;
 pub mod random_sets;
+mod remeasure;
 pub mod rules;
 pub mod schedule;
 pub mod shared;

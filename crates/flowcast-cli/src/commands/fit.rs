@@ -44,7 +44,8 @@ const MODEL_REPLICATES: usize = 100;
                         flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
                         flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml\n  \
                         flowcast fit --calls examples/taurus-calls.csv -o taurus.toml\n  \
-                        flowcast fit --models all examples/gige-samples.csv --report models.html")]
+                        flowcast fit --models all examples/gige-samples.csv --report models.html\n  \
+                        flowcast fit --models all examples/pair-round-trips.csv --patterns examples/pairs.csv")]
 pub(crate) struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present_any = ["prtt", "regions", "calls", "import"], conflicts_with = "prtt")]
@@ -58,13 +59,17 @@ pub(crate) struct Fit {
     regions: Vec<PathBuf>,
     #[command(flatten)]
     calls: CallArgs,
-    /// Outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, Netgauge's one_one or nccl-tests' sendrecv_perf:
-    /// latency and bandwidth, or with --models every model
+    /// Outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's Send_Recv, Netgauge's one_one
+    /// or nccl-tests' sendrecv_perf: latency and bandwidth, or with --models every model
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["samples", "prtt", "regions", "calls"])]
     import: Vec<PathBuf>,
     /// Fits all models of messages to round trips, and says which one explains the network best
     #[arg(long, value_name = "MODELS", conflicts_with_all = ["regions", "calls", "output", "all_sizes", "robust"])]
     models: Option<Models>,
+    /// With --models: patterns between several nodes, as `flowcast measure pairs` and `flowcast measure conflicts` write them. Models are
+    /// fitted to them as well, and whole patterns are left out in turn
+    #[arg(long, value_name = "FILE.csv", num_args = 1.., requires = "models")]
+    patterns: Vec<PathBuf>,
     /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
     #[arg(long, value_name = "BYTES", requires = "regions", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
@@ -118,7 +123,7 @@ impl Fit {
         }
         let network = self.network.as_ref().map(PathBuf::from);
         let round_trips = self.samples.iter().chain(&self.prtt).chain(&self.import);
-        let inputs = round_trips.chain(&self.regions).chain(&network);
+        let inputs = round_trips.chain(&self.regions).chain(&network).chain(&self.patterns);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         declare(inputs.map(PathBuf::as_path), outputs)?;
@@ -160,7 +165,8 @@ impl Fit {
             Some(path) => PrttSamples::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?,
             None => import::imported(&self.import)?,
         };
-        fit_models::run(&samples, options, self.report.as_deref(), Format { json: self.json })
+        let patterns = fit_models::patterns(&self.patterns)?;
+        fit_models::run((&samples, &patterns), options, self.report.as_deref(), Format { json: self.json })
     }
 
     fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {

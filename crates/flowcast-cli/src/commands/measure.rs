@@ -3,6 +3,7 @@
 pub(in crate::commands) mod check;
 
 mod budget;
+mod shm;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::stats::interval::median_interval;
@@ -19,6 +20,7 @@ use flowcast::units::{Bytes, Rounded, Time};
 use flowcast_net::budget::BudgetPlan;
 use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use flowcast_net::shm::Cores;
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::{TOKEN, Token};
 use serde::Serialize;
@@ -55,14 +57,15 @@ subcommands! {
     }
 }
 
-/// Measure parametrised round trips between two processes over TCP
+/// Measure parametrised round trips between two processes over TCP or shared memory
 ///
-/// Alone it measures loopback with both ends in this process. Between two machines, start it with --listen on one and
+/// Alone it measures loopback with both ends in this process, or with --over shm two cores of this machine. Between two machines, start it with --listen on one and
 /// with --connect on the other. Under mpirun ranks 0 and 1 find each other by --rendezvous. `flowcast fit` turns the
 /// samples into a network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  \
                         flowcast measure p2p --budget 2s --precision 2% -o samples.csv\n  \
+                        flowcast measure p2p --over shm --cores 0,1 -o samples.csv\n  \
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token\n  \
                         node2$ flowcast measure p2p --connect node1:7070 --token TOKEN -o samples.csv\n  \
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
@@ -73,6 +76,16 @@ pub(crate) struct P2p {
     /// Measure against the answering end at this address
     #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous", help_heading = "Where")]
     connect: Option<String>,
+    /// What carries the messages
+    #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
+    over: Over,
+    /// With --over shm: the cores of the measuring and of the answering process [default: the first two that may be used, of different
+    /// physical cores if there are any]
+    #[arg(long, value_name = "A,B", value_parser = shm::cores, help_heading = "Where")]
+    cores: Option<Cores>,
+    /// With --over shm: be the answering process, in memory that the measuring one has made
+    #[arg(long, value_name = "PATH", hide = true)]
+    answer_in: Option<PathBuf>,
     #[command(flatten)]
     token: TokenArgs,
     /// Under mpirun: a file that both ranks can reach, by which they find each other
@@ -124,6 +137,22 @@ pub(crate) struct P2p {
     json: bool,
 }
 
+/// What carries messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Over {
+    /// TCP
+    Tcp,
+    /// Shared memory between two processes of this machine, each on a core of its own
+    Shm,
+}
+
+/// How the measuring end reaches the other.
+enum Reached {
+    Loopback,
+    Tcp(TcpTransport),
+    Shm(shm::MeasuringEnd),
+}
+
 /// Which end this process is, and how it reaches the other.
 enum Role {
     Loopback,
@@ -160,12 +189,33 @@ impl P2p {
     fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare([], outputs)?;
+        if self.over == Over::Shm {
+            return self.over_shm();
+        }
+        if self.cores.is_some() || self.answer_in.is_some() {
+            bail!("--cores: found TCP, expected --over shm beside it");
+        }
         match self.role()? {
             Role::Bystander => Ok(()),
             Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
-            Role::Connect(transport, peer) => self.take(Some(transport), format!("tcp to {peer}")),
-            Role::Loopback => self.take(None, "tcp over loopback, two threads".into()),
+            Role::Connect(transport, peer) => self.take(Reached::Tcp(transport), format!("tcp to {peer}")),
+            Role::Loopback => self.take(Reached::Loopback, "tcp over loopback, two threads".into()),
         }
+    }
+
+    fn over_shm(self) -> Result<()> {
+        if self.listen.is_some() || self.connect.is_some() || self.rendezvous.is_some() || self.poll {
+            bail!(
+                "--over shm: found --listen, --connect, --rendezvous or --poll, expected none: both ends are here and poll"
+            );
+        }
+        if let Some(memory) = &self.answer_in {
+            return shm::answer_in(memory, self.cores);
+        }
+        let (transport, answering, path) = shm::connect(self.cores)?;
+        let taken = self.take(Reached::Shm(transport), path);
+        drop(answering);
+        taken
     }
 
     fn role(&self) -> Result<Role> {
@@ -204,8 +254,8 @@ impl P2p {
         }
     }
 
-    fn take(self, transport: Option<TcpTransport>, path: String) -> Result<()> {
-        let Some(budget) = self.budget else { return self.measure(transport, path) };
+    fn take(self, other: Reached, path: String) -> Result<()> {
+        let Some(budget) = self.budget else { return self.measure(other, path) };
         let plan = BudgetPlan {
             largest: self.max_size,
             messages: self.most_messages,
@@ -214,13 +264,14 @@ impl P2p {
             seed: self.seed,
             ..BudgetPlan::default()
         };
-        budget::run(transport, self.waiting(), &plan, path, self.output.as_deref(), Format { json: self.json })
+        budget::run(other, self.waiting(), &plan, path, self.output.as_deref(), Format { json: self.json })
     }
 
-    fn measure(self, transport: Option<TcpTransport>, path: String) -> Result<()> {
+    fn measure(self, other: Reached, path: String) -> Result<()> {
         let mut plan = self.plan();
         let mut provenance = provenance_of(&plan, path);
-        provenance.insert("waiting".into(), if self.poll { "poll" } else { "sleep" }.into());
+        let polls = self.poll || matches!(other, Reached::Shm(_));
+        provenance.insert("waiting".into(), if polls { "poll" } else { "sleep" }.into());
         let (mut partial, previous) = self.open_partial(&provenance)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
@@ -235,9 +286,12 @@ impl P2p {
                 }
             }
         };
-        let measured = match transport {
-            Some(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
-            None => measure_loopback(&plan, self.waiting(), previous, &mut observe),
+        let measured = match other {
+            Reached::Tcp(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
+            Reached::Shm(end) => {
+                end.pinned().and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe))
+            }
+            Reached::Loopback => measure_loopback(&plan, self.waiting(), previous, &mut observe),
         };
         drop(progress);
         match (measured, failure) {

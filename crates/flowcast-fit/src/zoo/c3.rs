@@ -9,7 +9,7 @@ use super::{Cost, Form, MessageCost, Model, of_packets, packets};
 pub const MODEL: Model = Model {
     name: "c3",
     source: "Hambrusch and Khokhar 1994, by Lichei, section 2.2.3",
-    instances: |sizes| of_packets(&["s", "h", "t"], sizes, |packet| Box::new(C3 { packet })),
+    instances: |observed| of_packets(&["s", "h", "t"], observed, |packet| Box::new(C3 { packet })),
     procedure: None,
 };
 

@@ -2,15 +2,19 @@
 //!
 //! Every fifth size is left out in turn with all its round trips (every size where there are fewer than ten), the model is
 //! fitted to the others, its choice of sizes included, and predicts those. The best model has the smallest mean of the
-//! absolute relative errors. Where bursts of several lengths were measured, each length is left out in turn as well. Intervals are bootstrap percentiles: samples are drawn again within each point.
+//! absolute relative errors. Where bursts of several lengths were measured, each length is left out in turn as well. Where
+//! patterns between several nodes were measured, whole patterns are left out in turn, each name with all its sizes, in at most
+//! ten parts; the best model is then the one with the smallest mean of both errors. Intervals are bootstrap percentiles:
+//! samples are drawn again within each point and each pattern.
 
 use std::collections::BTreeMap;
 
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
-use flowcast_model::stats::sample::mean;
+use flowcast_model::stats::sample::{mean, median_in_place};
 use flowcast_units::{Bytes, Time};
 
 use super::fit::{Fitted, fit_model, parameters_of};
+use super::pattern::{Pattern, PatternSamples};
 use super::{MODELS, Medians, Model, Parameter, ZooError};
 use crate::estimate::Design;
 use crate::prtt::PrttPoint;
@@ -20,6 +24,8 @@ use crate::samples::PrttSamples;
 const MANY_SIZES: usize = 10;
 /// Parts of many sizes.
 const FOLDS: usize = 5;
+/// Parts of many patterns.
+const PATTERN_FOLDS: usize = 10;
 
 /// How intervals are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +57,10 @@ pub struct Compared {
     pub left_out_by_procedure: Option<f64>,
     /// Mean absolute relative error on lengths of bursts that were left out; none where there are fewer than two.
     pub lengths_left_out: Option<f64>,
+    /// Mean absolute relative error on patterns that were left out; none where there are fewer than two.
+    pub patterns_left_out: Option<f64>,
+    /// Each pattern with its median and what is predicted where its name was left out; empty where nothing is left out.
+    pub by_pattern: Vec<PredictedPattern>,
     /// Each point with its median and what is predicted where its size was left out.
     pub predicted: Vec<Predicted>,
     /// By size, ascending: the mean of the signed relative errors of its round trips where the size was left out.
@@ -68,6 +78,26 @@ pub struct Predicted {
     pub predicted: Time,
 }
 
+/// A pattern's median and what a model makes of it that has not seen the pattern.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictedPattern {
+    /// What was sent.
+    pub pattern: Pattern,
+    /// Patterns of the same part were left out together; from 0.
+    pub part: usize,
+    /// The median.
+    pub measured: Time,
+    /// By the model.
+    pub predicted: Time,
+}
+
+impl Compared {
+    /// What models are ordered by: the error on sizes left out, and where patterns were left out the mean of both.
+    pub fn rank(&self) -> f64 {
+        self.patterns_left_out.map_or(self.left_out, |patterns| 0.5 * (self.left_out + patterns))
+    }
+}
+
 /// A parameter as it was fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedParameter {
@@ -79,38 +109,57 @@ pub struct FittedParameter {
     pub interval: (f64, f64),
 }
 
-/// All models, the one that explains the samples best first.
+/// All models, the one that explains the samples best first; of equal ones the simplest. `patterns` may be empty.
 ///
 /// # Errors
 /// Fewer than three sizes, or a level outside (0, 1).
-pub fn compare(samples: &PrttSamples, options: CompareOptions) -> Result<Vec<Compared>, ZooError> {
+pub fn compare(
+    samples: &PrttSamples,
+    patterns: &[PatternSamples],
+    options: CompareOptions,
+) -> Result<Vec<Compared>, ZooError> {
     let design = Design::new(samples);
     let times = design.medians();
-    let medians = Medians { points: design.points(), times: &times };
+    let of_patterns: Vec<Vec<f64>> =
+        patterns.iter().map(|one| one.times.iter().map(|time| time.as_nanos()).collect()).collect();
+    let pattern_times: Vec<f64> = of_patterns.iter().map(|times| median_in_place(&mut times.clone())).collect();
+    let patterns: Vec<Pattern> = patterns.iter().map(|one| one.pattern.clone()).collect();
+    let medians =
+        Medians { points: design.points(), times: &times, patterns: &patterns, pattern_times: &pattern_times };
     let sizes = medians.sizes();
     if sizes.len() < 3 {
         return Err(ZooError::TooFewSizes(sizes.len()));
     }
     let mut resampler = Resampler::from_seed(options.seed);
-    let resampled = (0..options.replicates).map(|_| design.resampled_medians(&mut resampler)).collect();
+    let mut drawn = Vec::new();
+    let mut draw = |times: &Vec<f64>, resampler: &mut Resampler| {
+        resampler.draw_into(times, &mut drawn);
+        median_in_place(&mut drawn)
+    };
+    let resampled = (0..options.replicates)
+        .map(|_| {
+            let points = design.resampled_medians(&mut resampler);
+            (points, of_patterns.iter().map(|times| draw(times, &mut resampler)).collect())
+        })
+        .collect();
     let comparison = Comparison { medians, sizes, resampled, level: options.level };
     let mut compared = MODELS.iter().map(|model| comparison.of(model)).collect::<Result<Vec<_>, _>>()?;
-    compared.sort_by(|one, other| one.left_out.total_cmp(&other.left_out));
+    compared.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
     Ok(compared)
 }
 
 struct Comparison<'a> {
     medians: Medians<'a>,
     sizes: Vec<Bytes>,
-    /// Medians of samples that were drawn again, by replicate.
-    resampled: Vec<Vec<f64>>,
+    /// Medians of samples that were drawn again, of points and of patterns, by replicate.
+    resampled: Vec<(Vec<f64>, Vec<f64>)>,
     level: f64,
 }
 
 impl Comparison<'_> {
     fn of(&self, model: &Model) -> Result<Compared, ZooError> {
         let fitted = fit_model(model, self.medians);
-        let all: Vec<usize> = (0..self.medians.points.len()).collect();
+        let all: Vec<usize> = (0..self.count()).collect();
         let by_size = self.size_folds();
         let ours = |medians: Medians<'_>| Some(fit_model(model, medians));
         let left_out = self.left_out(&by_size, ours).expect("every model can be fitted");
@@ -120,17 +169,20 @@ impl Comparison<'_> {
                 Some(Fitted { instance, parameters })
             })
         });
-        let by_length = self.length_folds();
-        let lengths = if by_length.len() > 1 { self.left_out(&by_length, ours) } else { None };
-        let places: Vec<usize> = by_length.concat();
-        let lengths = lengths.map(|errors| places.iter().map(|at| errors[*at]).collect::<Vec<f64>>());
+        let lengths = self.apart(&self.length_folds(), ours);
+        let by_pattern = self.pattern_folds();
+        let patterns = self.apart(&by_pattern, ours);
         Ok(Compared {
             model: model.name,
             source: model.source,
             fitted: mean_absolute(&self.errors(&fitted, &all))?,
-            left_out: mean_absolute(&left_out)?,
-            left_out_by_procedure: by_procedure.map(|errors| mean_absolute(&errors)).transpose()?,
+            left_out: mean_absolute(&left_out[..self.medians.points.len()])?,
+            left_out_by_procedure: by_procedure
+                .map(|errors| mean_absolute(&errors[..self.medians.points.len()]))
+                .transpose()?,
             lengths_left_out: lengths.map(|errors| mean_absolute(&errors)).transpose()?,
+            patterns_left_out: patterns.as_ref().map(|errors| mean_absolute(errors)).transpose()?,
+            by_pattern: patterns.map_or_else(Vec::new, |errors| self.predicted_patterns(&by_pattern, &errors)),
             predicted: self.predicted(&left_out),
             by_size: self.by_size(&left_out)?,
             parameters: self.with_intervals(&fitted)?,
@@ -138,20 +190,44 @@ impl Comparison<'_> {
         })
     }
 
-    /// The errors of points, by place in the list of all: `predicted / measured - 1`.
-    fn errors(&self, fitted: &Fitted, points: &[usize]) -> Vec<f64> {
-        let error = |at: &usize| fitted.predict(self.medians.points[*at]).as_nanos() / self.medians.times[*at] - 1.0;
-        points.iter().map(error).collect()
+    /// Points and patterns; the patterns' places follow on those of the points.
+    fn count(&self) -> usize {
+        self.medians.points.len() + self.medians.patterns.len()
     }
 
-    /// Of each point of a fold, the error of a fit without its fold, and 0 of the others; none where a fit could not be made.
+    /// The errors of points and patterns, by place in the list of all: `predicted / measured - 1`.
+    fn errors(&self, fitted: &Fitted, places: &[usize]) -> Vec<f64> {
+        let Medians { points, times, patterns, pattern_times } = self.medians;
+        let error = |at: &usize| match points.get(*at) {
+            Some(point) => fitted.predict(*point).as_nanos() / times[*at] - 1.0,
+            None => {
+                let at = at - points.len();
+                fitted.predict_pattern(&patterns[at]).as_nanos() / pattern_times[at] - 1.0
+            }
+        };
+        places.iter().map(error).collect()
+    }
+
+    /// The errors of all places of the folds, fold after fold, by fits without their fold; none of fewer than two folds.
+    fn apart(&self, folds: &[Vec<usize>], fit: impl Fn(Medians<'_>) -> Option<Fitted>) -> Option<Vec<f64>> {
+        let errors = if folds.len() > 1 { self.left_out(folds, fit)? } else { return None };
+        Some(folds.concat().into_iter().map(|at| errors[at]).collect())
+    }
+
+    /// Of each place of a fold, the error of a fit without its fold, and 0 of the others; none where a fit could not be made.
     fn left_out(&self, folds: &[Vec<usize>], fit: impl Fn(Medians<'_>) -> Option<Fitted>) -> Option<Vec<f64>> {
-        let mut errors = vec![0.0; self.medians.points.len()];
+        let mut errors = vec![0.0; self.count()];
+        let medians = self.medians;
         for left_out in folds {
             let kept: Vec<usize> = (0..errors.len()).filter(|at| !left_out.contains(at)).collect();
-            let points: Vec<PrttPoint> = kept.iter().map(|at| self.medians.points[*at]).collect();
-            let times: Vec<f64> = kept.iter().map(|at| self.medians.times[*at]).collect();
-            let fitted = fit(Medians { points: &points, times: &times })?;
+            let (of_points, of_patterns) = kept.split_at(kept.partition_point(|at| *at < medians.points.len()));
+            let points: Vec<PrttPoint> = of_points.iter().map(|at| medians.points[*at]).collect();
+            let times: Vec<f64> = of_points.iter().map(|at| medians.times[*at]).collect();
+            let of_patterns: Vec<usize> = of_patterns.iter().map(|at| at - medians.points.len()).collect();
+            let patterns: Vec<Pattern> = of_patterns.iter().map(|at| medians.patterns[*at].clone()).collect();
+            let pattern_times: Vec<f64> = of_patterns.iter().map(|at| medians.pattern_times[*at]).collect();
+            let fitted =
+                fit(Medians { points: &points, times: &times, patterns: &patterns, pattern_times: &pattern_times })?;
             left_out.iter().zip(self.errors(&fitted, left_out)).for_each(|(at, error)| errors[*at] = error);
         }
         Some(errors)
@@ -179,6 +255,34 @@ impl Comparison<'_> {
         folds.into_values().collect()
     }
 
+    /// The places of the patterns, by name: each name of its own, or every tenth together where there are more.
+    fn pattern_folds(&self) -> Vec<Vec<usize>> {
+        let mut names: Vec<&str> = self.medians.patterns.iter().map(|pattern| &*pattern.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut folds = vec![Vec::new(); names.len().min(PATTERN_FOLDS)];
+        for (at, pattern) in self.medians.patterns.iter().enumerate() {
+            let place = names.partition_point(|name| *name < &*pattern.name);
+            folds[place % PATTERN_FOLDS].push(self.medians.points.len() + at);
+        }
+        folds
+    }
+
+    fn predicted_patterns(&self, folds: &[Vec<usize>], errors: &[f64]) -> Vec<PredictedPattern> {
+        let parts = folds.iter().enumerate().flat_map(|(part, places)| places.iter().map(move |at| (part, *at)));
+        let of = |((part, at), error): ((usize, usize), &f64)| {
+            let at = at - self.medians.points.len();
+            let time = self.medians.pattern_times[at];
+            PredictedPattern {
+                pattern: self.medians.patterns[at].clone(),
+                part,
+                measured: Time::from_nanos(time),
+                predicted: Time::from_nanos(time * (1.0 + error)),
+            }
+        };
+        parts.zip(errors).map(of).collect()
+    }
+
     fn predicted(&self, errors: &[f64]) -> Vec<Predicted> {
         let of = |((point, time), error): ((&PrttPoint, &f64), &f64)| Predicted {
             point: *point,
@@ -197,9 +301,10 @@ impl Comparison<'_> {
     }
 
     fn with_intervals(&self, fitted: &Fitted) -> Result<Vec<FittedParameter>, ZooError> {
-        let points = self.medians.points;
-        let again: Vec<Vec<f64>> =
-            self.resampled.iter().map(|times| parameters_of(&fitted.instance, Medians { points, times })).collect();
+        let again = |(times, pattern_times): &(Vec<f64>, Vec<f64>)| {
+            parameters_of(&fitted.instance, Medians { times, pattern_times, ..self.medians })
+        };
+        let again: Vec<Vec<f64>> = self.resampled.iter().map(again).collect();
         let with_interval = |(at, parameter): (usize, &Parameter)| {
             let value = fitted.parameters[at];
             let drawn: Vec<f64> = again.iter().map(|parameters| parameters[at]).collect();
@@ -216,11 +321,12 @@ fn mean_absolute(errors: &[f64]) -> Result<f64, ZooError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{loggp, logp_stalling};
     use super::*;
     use crate::prtt::prtt;
     use flowcast_model::loggp::LogGp;
     use flowcast_model::stats::resampling::normal_score;
-    use flowcast_units::TimePerByte;
+    use flowcast_units::{Node, TimePerByte};
 
     const OPTIONS: CompareOptions = CompareOptions { replicates: 20, level: 0.9, seed: 1 };
 
@@ -246,7 +352,7 @@ mod tests {
 
     #[test]
     fn the_model_that_made_the_samples_explains_them_best() {
-        let compared = compare(&samples(), OPTIONS).unwrap();
+        let compared = compare(&samples(), &[], OPTIONS).unwrap();
         // LogGPS whose threshold is beyond all sizes but the largest may come as near.
         let best = &compared[0];
         assert!(best.left_out < 0.01, "{} {}", best.model, best.left_out);
@@ -274,15 +380,94 @@ mod tests {
             let longer = *once + (*time - *once) * (63.0 / 15.0);
             samples.push(PrttPoint::new(64, Time::ZERO, point.size), longer);
         }
-        let compared = compare(&samples, OPTIONS).unwrap();
+        let compared = compare(&samples, &[], OPTIONS).unwrap();
         let error = |name: &str| compared.iter().find(|own| own.model == name).unwrap().lengths_left_out.unwrap();
         assert!(error("loggp") < 0.03 && error("hockney") > 0.1, "{} {}", error("loggp"), error("hockney"));
+    }
+
+    /// Exchanges of several sizes in which LogP with stalling, LoPC and two classes of nodes differ from their likes.
+    fn patterns(model: &super::super::Model, parameters: &[f64], messages: &[&[(u32, u32)]]) -> Vec<PatternSamples> {
+        let sizes = [1, 8193, 65_537].map(Bytes);
+        let of = |(at, messages): (usize, &&[(u32, u32)])| {
+            let messages: Vec<_> = messages.iter().map(|(from, to)| (Node(*from), Node(*to))).collect();
+            sizes.map(|size| Pattern { name: format!("p{at}"), size, messages: messages.clone() })
+        };
+        let all: Vec<Pattern> = messages.iter().enumerate().flat_map(of).collect();
+        let unknown = vec![1.0; all.len()];
+        let medians = Medians { points: &[], times: &[], patterns: &all, pattern_times: &unknown };
+        let instance = (model.instances)(medians).remove(0);
+        let time = |pattern: &Pattern| instance.cost.pattern(pattern, parameters).at(parameters);
+        all.iter().map(|one| PatternSamples { pattern: one.clone(), times: vec![time(one)] }).collect()
+    }
+
+    const GATHERS: [&[(u32, u32)]; 6] = [
+        &[(0, 1)],
+        &[(1, 0), (2, 0)],
+        &[(1, 0), (2, 0), (3, 0)],
+        &[(1, 0), (2, 0), (3, 0), (4, 0)],
+        &[(0, 1), (2, 3), (4, 5)],
+        &[(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0)],
+    ];
+
+    #[test]
+    fn whole_patterns_are_left_out_and_the_model_that_made_them_predicts_them() {
+        let costs = [24_300.0, 1900.0, 3400.0, 4.09];
+        let patterns = patterns(&loggp::MODEL, &costs, &GATHERS);
+        let compared = compare(&samples(), &patterns, OPTIONS).unwrap();
+        let of = |name: &str| compared.iter().find(|own| own.model == name).unwrap();
+        assert!(of("loggp").patterns_left_out.unwrap() < 0.03 && of("hockney").patterns_left_out.unwrap() > 0.2);
+        let parts: Vec<usize> = of("loggp").by_pattern.iter().map(|one| one.part).collect();
+        assert_eq!(parts, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]);
+        // What knows only lone pairs says of gathers what it says of one message.
+        let worst = of("hockney").by_pattern.iter().find(|one| one.pattern.name == "p5" && one.pattern.size.0 > 9000);
+        assert!(worst.unwrap().predicted < worst.unwrap().measured * 0.5);
+    }
+
+    #[test]
+    fn a_slow_node_is_explained_by_two_classes_and_by_nothing_else() {
+        let pairs: Vec<[(u32, u32); 1]> =
+            (0..5).flat_map(|from| (0..5).map(move |to| [(from, to)])).filter(|[(from, to)]| from != to).collect();
+        let messages: Vec<&[(u32, u32)]> = pairs.iter().map(|pair| &pair[..]).collect();
+        let mut patterns = patterns(&loggp::MODEL, &[24_300.0, 1900.0, 3400.0, 4.09], &messages);
+        for one in patterns.iter_mut().filter(|one| one.pattern.nodes().contains(&Node(3))) {
+            let slower = Time::from_nanos(9000.0 + 6.0 * (one.pattern.size.0 - 1) as f64);
+            one.times.iter_mut().for_each(|time| *time += slower);
+        }
+        let compared = compare(&samples(), &patterns, OPTIONS).unwrap();
+        assert_eq!((compared[0].model, &*compared[0].choice), ("hloggp", "second class 3"));
+        let [own, next] = [0, 1].map(|at: usize| compared[at].patterns_left_out.unwrap());
+        assert!(own < 0.02 && next > 0.1, "{own} {} {next}", compared[1].model);
+        let found: Vec<f64> = compared[0].parameters.iter().map(|one| one.value).collect();
+        assert!((found[4] / 10_900.0 - 1.0).abs() < 0.2 && (found[5] / 10.09 - 1.0).abs() < 0.03, "{found:?}");
+    }
+
+    #[test]
+    fn senders_that_are_told_to_stall_are_explained_by_stalling() {
+        // L/g is 7.1: eight packets fit.
+        let costs = [24_300.0, 1900.0, 3400.0, 50_000.0];
+        let senders: Vec<Vec<(u32, u32)>> = (1..24).map(|count| (1..=count).map(|from| (from, 0)).collect()).collect();
+        let messages: Vec<&[(u32, u32)]> = senders.iter().map(Vec::as_slice).collect();
+        let mut all = patterns(&logp_stalling::MODEL, &costs, &messages);
+        all.retain(|one| one.pattern.size == Bytes(1));
+        let one_packet = samples().points().filter(|(point, _)| point.size == Bytes(1)).fold(
+            PrttSamples::default(),
+            |mut kept, (point, times)| {
+                times.iter().for_each(|time| kept.push(point, *time));
+                [2, 3].iter().for_each(|size| {
+                    times.iter().for_each(|time| kept.push(PrttPoint { size: Bytes(*size), ..point }, *time));
+                });
+                kept
+            },
+        );
+        let compared = compare(&one_packet, &all, OPTIONS).unwrap();
+        assert_eq!(compared[0].model, "logp-stalling");
+        assert!((compared[0].parameters[3].value / 50_000.0 - 1.0).abs() < 0.05, "{:?}", compared[0].parameters);
     }
 
     #[test]
     fn two_sizes_are_too_few() {
         let mut samples = PrttSamples::default();
         [1, 2].into_iter().for_each(|size| samples.push(PrttPoint::round_trip(Bytes(size)), Time::from_micros(9.0)));
-        assert_eq!(compare(&samples, OPTIONS), Err(ZooError::TooFewSizes(2)));
+        assert_eq!(compare(&samples, &[], OPTIONS), Err(ZooError::TooFewSizes(2)));
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! Under the longer of two terms a cost is linear in its parameters once it is known which term is the longer. So a problem
 //! of least squares without negative values is solved (Lawson and Hanson, "Solving Least Squares Problems", 1974, chapter
-//! 23), each point takes the term that is the longer with these parameters, and again, until none changes. The best
-//! parameters on the way are kept.
+//! 23), each point takes the term that is the longer with these parameters, queues in patterns become those of these parameters,
+//! and again, until nothing changes. The best parameters on the way are kept.
 
 use flowcast_units::Time;
 
+use super::pattern::Pattern;
 use super::{Cost, Instance, Medians, Model};
+use crate::prtt::PrttPoint;
 
 /// Terms that still change after so many rounds do so for ever.
 const ROUNDS: usize = 30;
+/// Relative change of parameters that ends the search.
+const SETTLED: f64 = 1e-9;
 /// A parameter that all points leave open stays at 0 instead of anywhere.
 const RIDGE: f64 = 1e-12;
 
@@ -24,17 +28,22 @@ pub struct Fitted {
 
 impl Fitted {
     /// What a round trip takes.
-    pub fn predict(&self, point: crate::prtt::PrttPoint) -> Time {
+    pub fn predict(&self, point: PrttPoint) -> Time {
         Cost::of_round_trip(self.instance.cost.as_ref(), point).at(&self.parameters)
+    }
+
+    /// What a pattern takes.
+    pub fn predict_pattern(&self, pattern: &Pattern) -> Time {
+        self.instance.cost.pattern(pattern, &self.parameters).at(&self.parameters)
     }
 }
 
 /// The best choice of a model's sizes with its best parameters.
 pub fn fit_model(model: &Model, medians: Medians<'_>) -> Fitted {
-    let instances = (model.instances)(&medians.sizes()).into_iter();
+    let instances = (model.instances)(medians).into_iter();
     let fits = instances.map(|instance| (fit_instance(&instance, medians), instance));
     let best = fits.min_by(|one, other| one.0.errors.total_cmp(&other.0.errors));
-    let (fit, instance) = best.expect("each model has an instance for any sizes");
+    let (fit, instance) = best.expect("each model has an instance for any measurements");
     Fitted { instance, parameters: fit.parameters }
 }
 
@@ -50,28 +59,40 @@ struct Fit {
 }
 
 fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
-    let costs: Vec<Cost> =
-        medians.points.iter().map(|point| Cost::of_round_trip(instance.cost.as_ref(), *point)).collect();
+    let model = instance.cost.as_ref();
+    let count = instance.parameters.len();
+    let mut costs: Vec<Cost> = medians.points.iter().map(|point| Cost::of_round_trip(model, *point)).collect();
+    let at_rest = vec![0.0; count];
+    costs.extend(medians.patterns.iter().map(|pattern| model.pattern(pattern, &at_rest)));
+    let times: Vec<f64> = medians.times.iter().chain(medians.pattern_times).copied().collect();
     // Delays are there to show the processor, messages without one the interface.
-    let first_guess = |(cost, point): (&Cost, &crate::prtt::PrttPoint)| match point.delay > Time::ZERO {
-        true => 0,
-        false => cost.longest_of.len() - 1,
-    };
-    let mut longest: Vec<usize> = costs.iter().zip(medians.points).map(first_guess).collect();
-    let mut best = Fit { parameters: vec![0.0; instance.parameters.len()], errors: f64::INFINITY };
+    let has_delay = |at: usize| medians.points.get(at).is_some_and(|point| point.delay > Time::ZERO);
+    let first_guess = |(at, cost): (usize, &Cost)| if has_delay(at) { 0 } else { cost.longest_of.len() - 1 };
+    let mut longest: Vec<usize> = costs.iter().enumerate().map(first_guess).collect();
+    let mut before = at_rest;
+    let mut best = Fit { parameters: vec![0.0; count], errors: f64::INFINITY };
     for _ in 0..ROUNDS {
-        let parameters = least_squares(&costs, &longest, medians.times, instance.parameters.len());
-        let errors = squared_errors(&costs, medians.times, &parameters);
+        let parameters = least_squares(&costs, &longest, &times, count);
+        costs.truncate(medians.points.len());
+        costs.extend(medians.patterns.iter().map(|pattern| model.pattern(pattern, &parameters)));
+        let errors = squared_errors(&costs, &times, &parameters);
         let next: Vec<usize> = costs.iter().map(|cost| cost.longest(&parameters)).collect();
+        let is_settled = next == longest && (medians.patterns.is_empty() || are_alike(&parameters, &before));
+        before.clone_from(&parameters);
         if errors < best.errors {
             best = Fit { parameters, errors };
         }
-        if next == longest {
+        if is_settled {
             break;
         }
         longest = next;
     }
     best
+}
+
+/// Queues of parameters so near to each other do not differ.
+fn are_alike(one: &[f64], other: &[f64]) -> bool {
+    one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SETTLED * one.abs())
 }
 
 fn squared_errors(costs: &[Cost], times: &[f64], parameters: &[f64]) -> f64 {
@@ -163,7 +184,7 @@ fn solve_free(products: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prtt::{PrttPoint, prtt};
+    use crate::prtt::prtt;
     use crate::zoo::{Cost, lmo, loggp, loggps, logp};
     use flowcast_model::loggp::LogGp;
     use flowcast_units::{Bytes, TimePerByte};
@@ -181,7 +202,7 @@ mod tests {
         let points = points();
         let cost = |point: &PrttPoint| Cost::of_round_trip(instance.cost.as_ref(), *point).at(parameters).as_nanos();
         let times: Vec<f64> = points.iter().map(cost).collect();
-        let fitted = fit_model(model, Medians { points: &points, times: &times });
+        let fitted = fit_model(model, Medians::of_round_trips(&points, &times));
         assert_eq!(fitted.instance.choice, instance.choice);
         for (found, parameter) in fitted.parameters.iter().zip(parameters) {
             assert!((found - parameter).abs() <= 1e-6 * parameter.max(1e-3), "{found} instead of {parameter}");
@@ -189,8 +210,11 @@ mod tests {
     }
 
     fn instance(model: &Model, choice: &str) -> Instance {
-        let sizes: Vec<Bytes> = points().iter().map(|point| point.size).collect();
-        (model.instances)(&sizes).into_iter().find(|instance| instance.choice == choice).unwrap()
+        let points = points();
+        (model.instances)(Medians::of_round_trips(&points, &vec![1.0; points.len()]))
+            .into_iter()
+            .find(|instance| instance.choice == choice)
+            .unwrap()
     }
 
     #[test]

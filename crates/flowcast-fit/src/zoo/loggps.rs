@@ -10,7 +10,7 @@ use super::{Cost, Form, Instance, MessageCost, Model, parameters};
 pub const MODEL: Model = Model {
     name: "loggps",
     source: "Ino, Fujimoto and Hagihara 2001; Lichei, section 2.2.9",
-    instances: |sizes| sizes.iter().map(|size| instance(*size)).collect(),
+    instances: |observed| observed.sizes().into_iter().map(instance).collect(),
     procedure: None,
 };
 

@@ -2,9 +2,8 @@
 //! others, 1993; Lichei, section 2.2.5).
 //!
 //! At most `⌈L/g⌉` packets are in flight to a node, and who would send more stalls. The node takes packets `g` apart
-//! meanwhile, so that a gather lasts as long as its packets: stalling costs the senders' processors, not the receiver. Under
-//! LogP with stalling (Bilardi and others, 2005; section 2.2.8) a sender is told so after δ, which nothing between two nodes
-//! shows: [`stalls`] says from how many senders on it counts.
+//! meanwhile, so that a gather lasts as long as its packets: stalling costs the senders' processors, not the receiver. What it
+//! costs where senders have to be told is in [`logp_stalling`](super::logp_stalling).
 
 use flowcast_units::{Bytes, Time};
 
@@ -14,12 +13,13 @@ use super::{Cost, Form, MessageCost, Model, of_packets, packets};
 pub const MODEL: Model = Model {
     name: "logp",
     source: "Culler and others 1993; Lichei, section 2.2.5",
-    instances: |sizes| of_packets(&["L", "o", "g"], sizes, |packet| Box::new(LogP { packet })),
+    instances: |observed| of_packets(&["L", "o", "g"], observed, |packet| Box::new(LogP { packet })),
     procedure: None,
 };
 
-struct LogP {
-    packet: Bytes,
+/// LogP's equations; its parameters are L, o and g.
+pub(super) struct LogP {
+    pub packet: Bytes,
 }
 
 impl MessageCost for LogP {
@@ -38,11 +38,6 @@ impl MessageCost for LogP {
     }
 }
 
-/// Whether so many packets to one node at once are more than its capacity `⌈L/g⌉`, so that senders stall.
-pub fn stalls(latency: Time, gap: Time, packets: u32) -> bool {
-    f64::from(packets) > (latency.as_nanos() / gap.as_nanos()).ceil()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,7 +50,5 @@ mod tests {
         assert_eq!(model.one_way(Bytes(8)).at(&parameters), 9.0);
         assert_eq!(model.one_way(Bytes(17)).at(&parameters), 17.0);
         assert_eq!(model.gather(4, Bytes(1)).unwrap().at(&parameters), Time::from_nanos(21.0));
-        assert!(!stalls(Time::from_nanos(5.0), Time::from_nanos(4.0), 2));
-        assert!(stalls(Time::from_nanos(5.0), Time::from_nanos(4.0), 3));
     }
 }

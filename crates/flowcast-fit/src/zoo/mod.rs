@@ -2,8 +2,9 @@
 //!
 //! A model says what one message takes ([`MessageCost::one_way`]), how long after a send the same sender begins the next
 //! ([`MessageCost::spacing`]), and, where it knows contention, what messages into one node take
-//! ([`MessageCost::gather`]). All of them are linear in their parameters, up to the longer of two terms, so that one
-//! procedure fits them all ([`fit`](mod@fit)); a model with a published procedure is fitted by that as well.
+//! ([`MessageCost::gather`]) and what a [`pattern`] of messages between several nodes ([`MessageCost::pattern`]). All of them are
+//! linear in their parameters, up to the longer of two terms and to queues, so that one procedure fits them all
+//! ([`fit`](mod@fit)); a model with a published procedure is fitted by that as well.
 //! The parametrised round trip of [`crate::prtt`] is then
 //!
 //! `PRTT_{n,d}(s) = 2 · one_way(s) + (n-1) · spacing(s, d)`.
@@ -14,10 +15,10 @@
 //! | BSP | `l + gs` | `gs` | [`bsp`] |
 //! | C3 | `s + h + qt`, q packets | `s + qt` | [`c3`] |
 //! | Postal | `(λ + q - 1)u`, q packets | `qu` | [`postal`] |
-//! | LogP | `2o + L + (q-1)g`, q packets | `max(o + d, g) + (q-1)g` | [`logp`] |
+//! | LogP, also with stalling | `2o + L + (q-1)g`, q packets | `max(o + d, g) + (q-1)g` | [`logp`], [`logp_stalling`] |
 //! | LoPC | `L + (q+1)o`, q packets | `qo + d` | [`lopc`] |
 //! | PLogP | `L + g(s)` | `max(o_s(s) + d, g(s))` | [`plogp`] |
-//! | LogGP | `2o + L + (s-1)G` | `max(o + d, g + (s-1)G)` | [`loggp`] |
+//! | LogGP, LoGPC, HLogGP | `2o + L + (s-1)G` | `max(o + d, g + (s-1)G)` | [`loggp`], [`logpc`], [`hloggp`] |
 //! | LogGPS | the same, and from S on `2(2o + L)` | the same, and from S on `2(2o + L)` | [`loggps`] |
 //! | LMO | `2C + 2ts + L + s/β` | `max(C + ts + d, s/β)` | [`lmo`] |
 //!
@@ -27,20 +28,27 @@ pub mod bsp;
 pub mod c3;
 pub mod compare;
 pub mod fit;
+pub mod hloggp;
 pub mod hockney;
 pub mod lmo;
 pub mod loggp;
 pub mod loggps;
 pub mod logp;
+pub mod logp_stalling;
+pub mod logpc;
 pub mod lopc;
+pub mod pattern;
 pub mod plogp;
 pub mod postal;
+
+use std::collections::BTreeSet;
 
 use flowcast_model::stats::StatsError;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::prtt::PrttPoint;
+use pattern::Pattern;
 
 /// What a message costs under a model, linear in its parameters.
 pub trait MessageCost {
@@ -56,6 +64,23 @@ pub trait MessageCost {
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let _ = (senders, size);
         None
+    }
+
+    /// From the common start of a pattern to its last receive, for parameters near these, as many as there are coefficients:
+    /// what depends on them in other ways than [`Cost`] does (queues, stalling) is taken from them.
+    ///
+    /// By itself the busiest node counts: the messages that it sends follow each other, or those that it receives where
+    /// they are more and the model knows contention. Without that, messages of several senders do not disturb each other.
+    fn pattern(&self, pattern: &Pattern, near: &[f64]) -> Cost {
+        let _ = near;
+        let (sends, receives, size) = (pattern.most_sends(), pattern.most_receives(), pattern.size);
+        let scatter = || Cost {
+            once: self.one_way(size),
+            repeats: f64::from(sends - 1),
+            longest_of: self.spacing(size, Time::ZERO),
+        };
+        let gather = if receives > sends { self.gather(receives, size) } else { None };
+        gather.unwrap_or_else(scatter)
     }
 }
 
@@ -169,17 +194,31 @@ pub struct Instance {
     pub cost: Box<dyn MessageCost>,
 }
 
-/// Points with the medians that stand for them, in nanoseconds; as many of both.
+/// Points and patterns with the medians that stand for them, in nanoseconds; as many of both.
 #[derive(Debug, Clone, Copy)]
 pub struct Medians<'a> {
     /// Message count, delay and size of each round trip that was measured.
     pub points: &'a [PrttPoint],
     /// The median time of each point in nanoseconds, above 0.
     pub times: &'a [f64],
+    /// What was sent between several nodes; empty where only round trips were measured.
+    pub patterns: &'a [Pattern],
+    /// The median time of each pattern in nanoseconds, above 0.
+    pub pattern_times: &'a [f64],
 }
 
-impl Medians<'_> {
-    /// Its sizes, ascending, each once.
+impl<'a> Medians<'a> {
+    /// Of round trips alone.
+    pub fn of_round_trips(points: &'a [PrttPoint], times: &'a [f64]) -> Medians<'a> {
+        Medians { points, times, patterns: &[], pattern_times: &[] }
+    }
+
+    /// Number of nodes of the patterns.
+    fn nodes(self) -> u32 {
+        self.patterns.iter().flat_map(Pattern::nodes).collect::<BTreeSet<_>>().len() as u32
+    }
+
+    /// The sizes of its round trips, ascending, each once.
     fn sizes(self) -> Vec<Bytes> {
         let mut sizes: Vec<Bytes> = self.points.iter().map(|point| point.size).collect();
         sizes.sort_unstable();
@@ -202,21 +241,24 @@ pub struct Model {
     pub name: &'static str,
     /// Paper, year and section.
     pub source: &'static str,
-    /// All choices of its sizes that come into question with messages of these sizes.
-    pub instances: fn(&[Bytes]) -> Vec<Instance>,
+    /// All choices of its sizes that come into question for these measurements, at least one.
+    pub instances: fn(Medians<'_>) -> Vec<Instance>,
     /// Its own way to its parameters, if one is published that these measurements allow.
     pub procedure: Option<Procedure>,
 }
 
 /// All models, the simplest first.
-pub const MODELS: [Model; 10] = [
+pub const MODELS: [Model; 13] = [
     hockney::MODEL,
     bsp::MODEL,
     c3::MODEL,
     postal::MODEL,
     logp::MODEL,
+    logp_stalling::MODEL,
     lopc::MODEL,
     loggp::MODEL,
+    logpc::MODEL,
+    hloggp::MODEL,
     loggps::MODEL,
     lmo::MODEL,
     plogp::MODEL,
@@ -234,8 +276,8 @@ pub enum ZooError {
 }
 
 /// Sizes of packets that come into question: powers of two, and what Ethernet carries.
-fn packet_sizes(sizes: &[Bytes]) -> Vec<Bytes> {
-    let largest = sizes.iter().max().map_or(1, |size| size.0);
+fn packet_sizes(observed: Medians<'_>) -> Vec<Bytes> {
+    let largest = observed.points.iter().map(|point| point.size.0).max().unwrap_or(1);
     let powers = (6..=20).map(|power| 1u64 << power).chain([1448, 8948]);
     // A packet larger than every message is one that carries any.
     let mut all: Vec<Bytes> = powers.filter(|size| *size < largest).chain([largest.max(1)]).map(Bytes).collect();
@@ -248,13 +290,13 @@ fn packets(size: Bytes, packet: Bytes) -> f64 {
     size.0.div_ceil(packet.0).max(1) as f64
 }
 
-fn of_packets(symbols: &[&str], sizes: &[Bytes], cost: impl Fn(Bytes) -> Box<dyn MessageCost>) -> Vec<Instance> {
+fn of_packets(symbols: &[&str], observed: Medians<'_>, cost: impl Fn(Bytes) -> Box<dyn MessageCost>) -> Vec<Instance> {
     let instance = |packet: Bytes| Instance {
         choice: format!("packets of {packet}"),
         parameters: parameters(symbols),
         cost: cost(packet),
     };
-    packet_sizes(sizes).into_iter().map(instance).collect()
+    packet_sizes(observed).into_iter().map(instance).collect()
 }
 
 fn alone(symbols: &[&str], cost: impl MessageCost + 'static) -> Instance {

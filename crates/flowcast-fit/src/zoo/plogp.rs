@@ -17,7 +17,10 @@ use crate::prtt::PrttPoint;
 pub const MODEL: Model = Model {
     name: "plogp",
     source: "Kielmann, Bal and Verstoep 2000; Lichei, sections 2.2.6 and 3.1.3",
-    instances: |sizes| [2, 3, 5, 8].into_iter().filter_map(|count| some_of(sizes, count)).map(instance).collect(),
+    instances: |observed| {
+        let sizes = observed.sizes();
+        [2, 3, 5, 8].into_iter().filter_map(|count| some_of(&sizes, count)).map(instance).collect()
+    },
     procedure: Some(procedure),
 };
 

@@ -9,7 +9,7 @@ use super::{Cost, Form, MessageCost, Model, of_packets, packets};
 pub const MODEL: Model = Model {
     name: "postal",
     source: "Bar-Noy and Kipnis 1992",
-    instances: |sizes| of_packets(&["u", "(λ-1)u"], sizes, |packet| Box::new(Postal { packet })),
+    instances: |observed| of_packets(&["u", "(λ-1)u"], observed, |packet| Box::new(Postal { packet })),
     procedure: None,
 };
 

@@ -11,6 +11,7 @@ use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::RailId;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
+use super::holding::{Holding, holding};
 use super::patience::Patience;
 use super::plan::plan;
 use super::wire::{self, HEADER, Header, Kind, Route};
@@ -86,6 +87,14 @@ impl<'a> Asking<'a> {
             gap: Time::ZERO,
             gap_per_byte: TimePerByte::from_nanos(spacing.as_nanos() / ROUGH_SIZE as f64),
         })
+    }
+
+    /// Whether a rail still is what is stored of it, told in about `time`.
+    pub(super) fn holds(&mut self, rail: RailId, stored: &LogGp, time: Duration) -> Holding {
+        match self.route(rail) {
+            Some(route) => holding(stored, time, |train| self.round_trip(&route, train)),
+            None => Holding::Unknown,
+        }
     }
 
     fn round_trip(&mut self, route: &Route, point: PrttPoint) -> Option<Time> {

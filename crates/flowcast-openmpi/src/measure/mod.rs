@@ -9,6 +9,7 @@
 
 mod alike;
 mod asking;
+mod holding;
 mod patience;
 mod plan;
 mod ready;
@@ -32,6 +33,7 @@ use crate::peers::Peer;
 use crate::state::{self, State};
 use crate::store::Store;
 use asking::Asking;
+use holding::Holding;
 use patience::{Patience, exactly};
 use wire::{Header, Kind, Received, Route};
 
@@ -108,18 +110,39 @@ fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec
     let store = state.settings.store.as_ref().map(|folder| Store::new(folder, &from, &to, &version));
     let stored = store.as_ref().filter(|_| state.settings.measure == When::Stored);
     let known = stored.and_then(|store| store.load(state.rails.iter().map(|rail| rail.name.as_str())));
-    let found = known.map(|rails| (rails, Origin::Stored)).or_else(|| {
+    let holds = known.as_ref().is_some_and(|rails| all_hold(state, asking, rails, deadline));
+    let mut measured = || {
         let results = measure_all(state, asking, &to, deadline)?;
         if let Some(store) = &store {
             keep(state, store, &results);
         }
         Some((results.into_iter().map(|result| result.rail).collect(), Origin::Measured))
-    });
+    };
+    let measured = if holds { None } else { measured() };
+    // What an earlier run stored is still better than nothing.
+    let found = measured.or_else(|| Some((known?, Origin::Stored)));
     asking.dismiss();
     if found.is_none() {
         log(state, "no result in time; the networks count as Open MPI assumes them");
     }
     found
+}
+
+/// Whether all rails still are what is stored of them. Half of the time is left to measure them again.
+fn all_hold(state: &State, asking: &mut Asking<'_>, stored: &[Rail], deadline: Instant) -> bool {
+    let time = deadline.saturating_duration_since(Instant::now()) / (2 * stored.len().max(1) as u32);
+    stored.iter().enumerate().all(|(index, rail)| {
+        let what = match asking.holds(RailId(index as u8), &rail.cost, time) {
+            Holding::Holds | Holding::Unknown => return true,
+            Holding::Slower => "slower",
+            Holding::Faster => "faster",
+        };
+        log(
+            state,
+            &format!("{} has become {what} than an earlier run stored; the networks are measured again", rail.name),
+        );
+        false
+    })
 }
 
 struct Measured {

@@ -1,7 +1,7 @@
 // Models of messages beside what was measured: times by size for each kind of round trip, and residuals by size.
 
 const found = data;
-const colours = ["#0b57a4", "#b45309", "#15803d", "#9333ea", "#be123c", "#0e7490", "#a16207", "#4d7c0f", "#6d28d9", "#334155"];
+const colours = ["#0b57a4", "#b45309", "#15803d", "#9333ea", "#be123c", "#0e7490", "#a16207", "#4d7c0f", "#6d28d9", "#334155", "#c2410c", "#0369a1", "#86198f"];
 const microseconds = (value) => (value === null || value === undefined ? "–" : `${Number(value.toPrecision(4))} us`);
 const percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)} %`);
 const bytes = (value) => (value === null ? "–" : `${value} B`);

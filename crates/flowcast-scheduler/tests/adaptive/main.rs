@@ -30,6 +30,31 @@ fn hundred() -> LogGp {
     }
 }
 
+#[test]
+fn a_rail_that_no_longer_is_what_was_measured_is_measured_by_what_it_carries() {
+    let mut adaptive = Adaptive::new(&[hundred(), hundred()], AdaptiveRule::default()).unwrap();
+    let delay = hundred().overhead * 2.0 + hundred().latency;
+    let ticks = |time: Time| Ticks::of(time, ());
+    let mut now = Time::ZERO;
+    let mut carry = |adaptive: &mut Adaptive, rail: u8, times: f64, count: u64| {
+        for at in 0..count {
+            let size = Bytes(20_000 + 30_000 * (at % 3));
+            let took = (hundred().gap + hundred().gap_per_byte.time_for(Bytes(size.0 - 1))) * times;
+            adaptive.give(RailId(rail), ticks(now), size);
+            let seen = now + took + delay;
+            adaptive.completed(RailId(rail), [Completion { size, given: ticks(now), seen: ticks(seen) }]);
+            now = seen + Time::from_micros(50.0);
+        }
+    };
+    carry(&mut adaptive, 0, 1.0, 500);
+    carry(&mut adaptive, 1, 10.0, 40);
+    assert_eq!(adaptive.remeasured(RailId(0)), None);
+    let found = adaptive.remeasured(RailId(1)).expect("forty messages are enough");
+    assert!((found.gap_per_byte.as_nanos() / 800.0 - 1.0).abs() < 0.03, "{found:?}");
+    carry(&mut adaptive, 1, 1.0, 60);
+    assert_eq!(adaptive.remeasured(RailId(1)), None, "it is what was measured again");
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Feedback {
     None,

@@ -8,10 +8,10 @@ use anyhow::Result;
 use flowcast::units::{Rounded, Time};
 use flowcast_net::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
 use flowcast_net::loopback::with_loopback;
-use flowcast_net::tcp::{TcpTransport, Waiting};
+use flowcast_net::tcp::Waiting;
 use serde::Serialize;
 
-use super::{explained, stop_text};
+use super::{Reached, explained, stop_text};
 use crate::commands::doctor;
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::files::write_text;
@@ -21,7 +21,7 @@ use flowcast_terminal::tables::table;
 
 /// Measures, writes the samples and says what they cost and tell.
 pub(super) fn run(
-    transport: Option<TcpTransport>,
+    other: Reached,
     waiting: Waiting,
     plan: &BudgetPlan,
     path: String,
@@ -34,9 +34,12 @@ pub(super) fn run(
         progress.say(format!(", {} messages", batch.messages));
         ControlFlow::Continue(())
     };
-    let measured = match transport {
-        Some(mut transport) => measure_budgeted(&mut transport, plan, &mut observe),
-        None => with_loopback(waiting, |transport| measure_budgeted(transport, plan, &mut observe)),
+    let measured = match other {
+        Reached::Tcp(mut transport) => measure_budgeted(&mut transport, plan, &mut observe),
+        Reached::Shm(end) => {
+            end.pinned().and_then(|mut transport| measure_budgeted(&mut transport, plan, &mut observe))
+        }
+        Reached::Loopback => with_loopback(waiting, |transport| measure_budgeted(transport, plan, &mut observe)),
     };
     drop(progress);
     let mut measured = measured.map_err(explained)?;

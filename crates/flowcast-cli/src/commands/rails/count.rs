@@ -9,6 +9,7 @@ use flowcast::scheduler::RailId;
 use flowcast::units::Bytes;
 use flowcast_rails::exchange::{self, Course};
 use flowcast_rails::link::Link;
+use flowcast_rails::session::Session;
 use serde::Serialize;
 
 use super::live::LiveRail;
@@ -59,8 +60,18 @@ struct Counted<'a> {
     #[serde(rename = "given_B")]
     given: Vec<u64>,
     changes: Vec<u64>,
+    remeasured: Vec<Remeasured<'a>>,
     given_over_time: Vec<Share>,
     provenance: BTreeMap<String, String>,
+}
+
+/// A rail that no longer is what was measured, with what it is.
+#[allow(non_snake_case, reason = "the field names are LogGP's symbols with their units")]
+#[derive(Serialize)]
+struct Remeasured<'a> {
+    rail: &'a str,
+    g_us: f64,
+    G_us_per_B: f64,
 }
 
 /// How the bytes were divided by some instant.
@@ -133,12 +144,22 @@ pub(super) fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: Cou
         rails_lost: counts.rails_lost,
         given: (0..count).map(|rail| session.given(RailId(rail)).0).collect(),
         changes: (0..count).map(|rail| session.slowdown(RailId(rail)).1).collect(),
+        remeasured: remeasured(session, rails),
         given_over_time: shares,
         provenance: provenance::of_this_run(),
     };
     show(&counted, format)?;
     let faultless = audit.received == plan.messages && audit.out_of_order == 0 && audit.spoilt == 0;
     if faultless { Ok(()) } else { Err(Finding("messages are missing, spoilt or out of order".into()).into()) }
+}
+
+/// The rails that no longer are what was measured.
+fn remeasured<'a>(session: &Session, rails: &'a [LiveRail]) -> Vec<Remeasured<'a>> {
+    let of = |(id, rail): (u8, &'a LiveRail)| {
+        let now = session.remeasured(RailId(id))?;
+        Some(Remeasured { rail: &rail.name, g_us: now.gap.as_micros(), G_us_per_B: now.gap_per_byte.as_micros() })
+    };
+    (0..).zip(rails).filter_map(of).collect()
 }
 
 impl Shown for Counted<'_> {
@@ -151,5 +172,8 @@ impl Shown for Counted<'_> {
         println_out!("rails lost: {}, sent again: {}", self.rails_lost, self.sent_again);
         let given = self.rails.iter().zip(&self.given).map(|(name, bytes)| format!("{name} {}", Grouped(*bytes)));
         println_out!("bytes given to each rail: {}", given.collect::<Vec<_>>().join(", "));
+        for Remeasured { rail, g_us, G_us_per_B } in &self.remeasured {
+            println_out!("{rail} no longer is what was measured: g {g_us:.3} us, G {:.4} ns/B now", G_us_per_B * 1e3);
+        }
     }
 }

@@ -1,0 +1,92 @@
+//! `flowcast measure p2p --over shm`: this command again as the answering end, on another core.
+
+use std::env;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use flowcast_net::prtt::PrttError;
+use flowcast_net::prtt::answer;
+use flowcast_net::shm::{Cores, SharedMemory, ShmTransport, pin};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::explained;
+
+/// The answering process, which ends when the measuring end is gone.
+pub(super) struct Answering {
+    process: Child,
+    _memory: SharedMemory,
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        // The rings are closed by now, so that it ends by itself.
+        let _ = self.process.wait();
+    }
+}
+
+/// `A,B`.
+pub(super) fn cores(text: &str) -> Result<Cores, String> {
+    let two =
+        text.split_once(',').and_then(|(one, other)| Some((one.trim().parse().ok()?, other.trim().parse().ok()?)));
+    match two {
+        Some((measuring, answering)) if measuring != answering => Ok(Cores { measuring, answering }),
+        _ => Err(format!("found `{text}`, expected two different cores such as 0,1")),
+    }
+}
+
+/// The measuring end, the answering end on its core, and how the path is called.
+pub(super) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, String)> {
+    let cores = match cores {
+        Some(cores) => cores,
+        None => Cores::choose().map_err(|error| explained(error.into()))?,
+    };
+    let memory = SharedMemory::new().map_err(|error| explained(error.into()))?;
+    let transport = memory.measuring_end().map_err(|error| explained(error.into()))?;
+    let both = format!("{},{}", cores.measuring, cores.answering);
+    let process = Command::new(env::current_exe().context("cannot find this command")?)
+        .args(["measure", "p2p", "--over", "shm", "--cores", &both, "--answer-in"])
+        .arg(memory.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot start the answering end")?;
+    let path = format!("shared memory, cores {} and {}, {}", cores.measuring, cores.answering, cores.distance());
+    Ok((MeasuringEnd { transport, core: cores.measuring }, Answering { process, _memory: memory }, path))
+}
+
+/// The measuring end, not yet on its core: what is said of the machine counts all cores.
+pub(super) struct MeasuringEnd {
+    transport: ShmTransport,
+    core: usize,
+}
+
+impl MeasuringEnd {
+    /// Takes the core.
+    pub(super) fn pinned(self) -> Result<ShmTransport, PrttError> {
+        pin(self.core)?;
+        Ok(self.transport)
+    }
+}
+
+/// Answers in the memory that the measuring end has made.
+pub(super) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
+    let Some(cores) = cores else { bail!("--answer-in: found no --cores, expected them beside it") };
+    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot ask to end with the measuring end")?;
+    // The memory first: the measuring end sees it closed where the core cannot be had.
+    let mut transport = ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;
+    pin(cores.answering).map_err(|error| explained(error.into()))?;
+    answer(&mut transport).map_err(explained)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_two_different_numbers() {
+        assert_eq!(cores("0, 3"), Ok(Cores { measuring: 0, answering: 3 }));
+        assert_eq!(cores("1,1").unwrap_err(), "found `1,1`, expected two different cores such as 0,1");
+        assert!(cores("a,b").is_err() && cores("4").is_err());
+    }
+}

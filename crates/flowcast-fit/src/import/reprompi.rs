@@ -1,0 +1,164 @@
+//! ReproMPI's `mpibenchmark`: the call `Send_Recv`, whose run time is a round trip between the ranks of `--pingpong-ranks`.
+//!
+//! Columns are found by the header's names, of which there are three kinds:
+//!
+//! | output | header |
+//! |---|---|
+//! | every run time | `test nrep count runtime_sec` |
+//! | `--summary` | `test count total_nrep valid_nrep mean_sec median_sec ...` |
+//! | `-v` | `process test nrep count loc_tstart_sec loc_tend_sec` |
+//!
+//! `count` is in elements of `#@datatype_size_bytes`, `msize_bytes` in bytes. With windows a column `errorcode` says which run times
+//! are void. Of a summary the median counts, else the mean, the minimum or the maximum. With `-v` the first of `#@pingpong_ranks`
+//! times a round trip.
+
+use flowcast_model::csv::CsvError;
+use flowcast_units::{Bytes, Time};
+
+use super::{Imported, lines, positive, size};
+
+const CALL: &str = "Send_Recv";
+/// Columns with the time, the best first.
+const TIMES: [&str; 5] = ["runtime_sec", "median_sec", "mean_sec", "min_sec", "max_sec"];
+
+/// Whether it is ReproMPI's.
+pub(super) fn is_one(text: &str) -> bool {
+    text.contains("#@reproMPIcommitSHA1=") || text.lines().any(|line| Columns::of(&words(line)).is_some())
+}
+
+/// Reads all round trips.
+///
+/// # Errors
+/// A row that lacks a column, or a number that is none, with its line.
+pub(super) fn read(text: &str) -> Result<Imported, CsvError> {
+    let (mut imported, mut columns, mut element, mut first_rank) = (Imported::default(), None, 1, "0");
+    for (line, words) in lines(text) {
+        if let Some(found) = words.first().and_then(|word| word.strip_prefix("#@datatype_size_bytes=")) {
+            element = size(line, found)?.0.max(1);
+        } else if let Some(ranks) = words.first().and_then(|word| word.strip_prefix("#@pingpong_ranks=")) {
+            first_rank = ranks.split(',').next().unwrap_or(ranks);
+        } else if let Some(found) = Columns::of(&words) {
+            columns = Some(found);
+        } else if let Some(columns) = &columns {
+            imported.one_way.extend(columns.row(line, &words, (element, first_rank))?);
+        }
+    }
+    Ok(imported)
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Places of the columns of one header.
+struct Columns {
+    names: usize,
+    test: usize,
+    size: usize,
+    is_count: bool,
+    process: Option<usize>,
+    error: Option<usize>,
+    time: Timing,
+}
+
+enum Timing {
+    /// The time itself.
+    Taken(usize),
+    /// Start and end.
+    Ends(usize, usize),
+}
+
+impl Columns {
+    fn of(words: &[&str]) -> Option<Columns> {
+        let place = |name: &str| words.iter().position(|word| *word == name);
+        let test = place("test")?;
+        let taken = TIMES.iter().find_map(|name| place(name)).map(Timing::Taken);
+        let time = taken.or_else(|| Some(Timing::Ends(place("loc_tstart_sec")?, place("loc_tend_sec")?)))?;
+        let bytes = place("msize_bytes");
+        Some(Columns {
+            names: words.len(),
+            test,
+            size: bytes.or_else(|| place("count"))?,
+            is_count: bytes.is_none(),
+            process: place("process"),
+            error: place("errorcode"),
+            time,
+        })
+    }
+
+    /// Half of a round trip; none of a row of another call, of another process, or that is void.
+    fn row(&self, line: usize, words: &[&str], of: (u64, &str)) -> Result<Option<(Bytes, Time)>, CsvError> {
+        let (element, first_rank) = of;
+        let is = |place: Option<usize>, wanted: &str| place.is_none_or(|at| words.get(at) == Some(&wanted));
+        if words.get(self.test) != Some(&CALL) || !is(self.process, first_rank) || !is(self.error, "0") {
+            return Ok(None);
+        }
+        if words.len() != self.names {
+            return Err(CsvError::at(line, format!("{} columns", words.len()), format!("{}", self.names)));
+        }
+        let count = size(line, words[self.size])?;
+        let bytes = count.0.checked_mul(if self.is_count { element } else { 1 });
+        let bytes = bytes.ok_or_else(|| CsvError::at(line, format!("count `{}`", count.0), "fewer bytes than 2^64"))?;
+        let seconds = match self.time {
+            Timing::Taken(at) => positive(line, words.get(at), "time")?,
+            Timing::Ends(start, end) => {
+                let [start, end] = [positive(line, words.get(start), "start")?, positive(line, words.get(end), "end")?];
+                if end <= start {
+                    return Err(CsvError::at(line, format!("end {end}"), format!("a time after the start {start}")));
+                }
+                end - start
+            }
+        };
+        Ok(Some((Bytes(bytes), Time::from_seconds(seconds / 2.0))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<(u64, f64)> {
+        let round = |time: Time| (time.as_micros() * 2e3).round() / 1e3;
+        read(text).unwrap().one_way.into_iter().map(|(size, time)| (size.0, round(time))).collect()
+    }
+
+    fn refused(text: &str) -> String {
+        read(text).err().unwrap().to_string()
+    }
+
+    const HEAD: &str = "#@datatype=MPI_INT\n#@datatype_size_bytes=4\n#@pingpong_ranks=2,3\n#@reproMPIcommitSHA1=abc\n";
+
+    #[test]
+    fn run_times_summaries_and_ends_are_round_trips_of_elements() {
+        let each = format!(
+            "{HEAD}  test nrep count runtime_sec \nSend_Recv 0 8 0.0000030000\nSend_Recv 1 8 0.0000034000\nMPI_Bcast 0 8 0.1\n\
+             # Benchmark started at now\n"
+        );
+        assert_eq!(of(&each), [(32, 3.0), (32, 3.4)]);
+        let summary = format!(
+            "{HEAD}test count total_nrep valid_nrep mean_sec median_sec \nSend_Recv 8 10 10  0.000009  0.000005 \n"
+        );
+        assert_eq!(of(&summary), [(32, 5.0)]);
+        let ends = format!(
+            "{HEAD}process test nrep count loc_tstart_sec loc_tend_sec \n0 Send_Recv 0 8 10.0 10.5\n2 Send_Recv 0 8 10.0 10.000004\n"
+        );
+        assert_eq!(of(&ends), [(32, 4.0)]);
+        let windows = "test nrep msize_bytes errorcode runtime_sec \nSend_Recv 0 8 1 0.5\nSend_Recv 1 8 0 0.000002\n";
+        assert!(is_one(windows));
+        assert_eq!(of(windows), [(8, 2.0)]);
+    }
+
+    #[test]
+    fn bad_rows_are_named_with_their_line() {
+        let row = |row: &str| refused(&format!("test nrep count runtime_sec\n{row}\n"));
+        assert_eq!(row("Send_Recv 0 8"), "line 2: found 3 columns, expected 4");
+        assert_eq!(row("Send_Recv 0 x 1.0"), "line 2: found size `x`, expected a whole number of bytes");
+        assert_eq!(row("Send_Recv 0 8 -1"), "line 2: found time `-1`, expected a number above 0");
+        let ends = refused("process test nrep count loc_tstart_sec loc_tend_sec\n0 Send_Recv 0 8 2.0 1.0\n");
+        assert_eq!(ends, "line 2: found end 1, expected a time after the start 2");
+        assert!(
+            refused(&format!("#@datatype_size_bytes=4\ntest nrep count runtime_sec\nSend_Recv 0 {} 1.0\n", u64::MAX))
+                .contains("fewer bytes")
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! What Lichei's thesis prints of its models: the parameters of Table 3.5.3.1 through the models' equations, and the numbers of
+//! section 3.1.3. Expected values are worked out by hand from the equations as printed.
+
+use flowcast_fit::prtt::PrttPoint;
+use flowcast_fit::zoo::logp_stalling::capacity;
+use flowcast_fit::zoo::{Cost, Instance, MODELS, Medians};
+use flowcast_units::{Bytes, Time};
+
+/// g, G, o and L in microseconds: InfiniBand, Myrinet/GM, TCP over Gigabit Ethernet.
+const TABLE_3_5_3_1: [[f64; 4]; 3] =
+    [[1.4, 0.00103, 1.4, 2.82], [3.4, 0.00409, 1.9, 24.3], [0.897, 0.00849, 6.1, 65.4]];
+
+/// Messages, delay in microseconds, size, and the round trips of the three networks in microseconds.
+type Row = (u32, f64, u64, [f64; 3]);
+
+/// The model's choice for round trips of these sizes.
+fn instance(model: &str, choice: &str, sizes: &[u64]) -> Instance {
+    let points: Vec<PrttPoint> = sizes.iter().map(|size| PrttPoint::round_trip(Bytes(*size))).collect();
+    let times = vec![1.0; points.len()];
+    let model = MODELS.iter().find(|own| own.name == model).expect("a model of the zoo");
+    let instances = (model.instances)(Medians::of_round_trips(&points, &times));
+    instances.into_iter().find(|own| own.choice == choice).expect("a choice for these sizes")
+}
+
+/// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
+fn agree(instance: &Instance, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &[Row]) {
+    for (messages, delay, size, expected) in rows {
+        let point = PrttPoint::new(*messages, Time::from_micros(*delay), Bytes(*size));
+        let cost = Cost::of_round_trip(instance.cost.as_ref(), point);
+        for (network, expected) in TABLE_3_5_3_1.iter().zip(expected) {
+            let nanos: Vec<f64> = parameters(*network).iter().map(|micros| micros * 1e3).collect();
+            assert_eq!(nanos.len(), instance.parameters.len());
+            let found = cost.at(&nanos).as_micros();
+            assert!((found / expected - 1.0).abs() < 1e-12, "{point:?} {network:?}: {found} instead of {expected}");
+        }
+    }
+}
+
+/// Equations 3.2.2.1 to 3.2.2.3. Gigabit Ethernet has o above g: 16 messages of a byte start 6.1 us apart.
+#[test]
+fn loggp_takes_the_round_trips_of_the_thesis() {
+    let rows = [
+        (1, 0.0, 1, [11.24, 56.2, 155.2]),
+        (1, 0.0, 2049, [15.458_88, 72.952_64, 189.975_04]),
+        (16, 0.0, 1, [32.24, 107.2, 246.7]),
+        (16, 0.0, 2049, [68.100_48, 249.597_44, 464.242_84]),
+        (16, 100.0, 1, [1532.24, 1584.7, 1746.7]),
+    ];
+    for model in ["loggp", "logpc", "hloggp"] {
+        let instance = instance(model, "", &[1, 2049]);
+        let more = instance.parameters.len() - 4;
+        agree(&instance, |[g, per_byte, o, l]| [vec![l, o, g, per_byte], vec![0.0; more]].concat(), &rows);
+    }
+}
+
+/// Section 2.2.9: from S on messages wait; here a request and its answer of a byte before the data, `2(2o + L)`.
+#[test]
+fn loggps_adds_a_handshake_from_the_threshold_on() {
+    let rows = [(1, 0.0, 1, [11.24, 56.2, 155.2]), (1, 0.0, 2049, [37.938_88, 185.352_64, 500.375_04])];
+    agree(&instance("loggps", "S 2049B", &[1, 2049]), |[g, per_byte, o, l]| vec![l, o, g, per_byte], &rows);
+}
+
+/// Section 2.2.5: a packet takes `2o + L`, and for each further one o is covered by g. Three packets of a kilobyte.
+#[test]
+fn logp_sends_larger_messages_as_packets() {
+    let rows = [
+        (1, 0.0, 1024, [11.24, 56.2, 155.2]),
+        (1, 0.0, 3072, [16.84, 69.8, 158.788]),
+        (4, 0.0, 1024, [15.44, 66.4, 173.5]),
+    ];
+    for (model, more) in [("logp", 0), ("logp-stalling", 1)] {
+        let instance = instance(model, "packets of 1KiB", &[1024, 3072]);
+        agree(&instance, |[g, _, o, l]| [vec![l, o, g], vec![0.0; more]].concat(), &rows);
+    }
+}
+
+/// Section 2.2.5: L/g messages can be in transmission to a processor; where that is no whole number one more than it.
+#[test]
+fn so_many_packets_are_in_flight_to_a_node() {
+    let found = TABLE_3_5_3_1.map(|[g, _, _, l]| capacity(l, g));
+    assert_eq!(found, [3.0, 8.0, 73.0]);
+}
+
+/// Section 2.2.2: `α + β·m`, with the start-up `2o + L` and the time per byte G of the table.
+#[test]
+fn hockney_takes_start_up_and_bytes() {
+    let rows = [(1, 0.0, 1000, [13.3, 64.38, 172.18]), (3, 0.0, 1000, [26.6, 128.76, 344.36])];
+    agree(&instance("hockney", "", &[1000]), |[_, per_byte, o, l]| vec![2.0 * o + l, per_byte], &rows);
+}
+
+/// Section 2.2.4: a superstep costs `g·h` beside its barrier; one in each direction.
+#[test]
+fn bsp_charges_bytes_and_barriers() {
+    let rows = [(1, 0.0, 1000, [7.7, 56.78, 147.78]), (3, 0.0, 1000, [9.76, 64.96, 164.76])];
+    agree(&instance("bsp", "", &[1000]), |[_, per_byte, _, l]| vec![l, per_byte], &rows);
+}
+
+/// Section 3.1.3: under PLogP n messages of no bytes and their answer take `2L + (n+1)g`. With L = 76.5 us and g = 0.783 us, of
+/// TCP over Gigabit Ethernet, g is wrong by less than 1 % from 19640 messages on: `(2L + g)/n < 0.01 g`.
+#[test]
+fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
+    let instance = instance("plogp", "2 sizes", &[1, 2]);
+    let (latency, gap) = (76.5, 0.783);
+    let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0].iter().map(|micros| micros * 1e3).collect();
+    let error = |messages: u32| {
+        let cost = Cost::of_round_trip(instance.cost.as_ref(), PrttPoint::new(messages, Time::ZERO, Bytes(1)));
+        let found = cost.at(&parameters).as_micros();
+        let by_hand = 2.0 * latency + (f64::from(messages) + 1.0) * gap;
+        assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
+        found / f64::from(messages) / gap - 1.0
+    };
+    assert!(error(19_641) < 0.01 && error(19_640) > 0.01, "{} {}", error(19_641), error(19_640));
+}

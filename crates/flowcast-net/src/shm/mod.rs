@@ -1,0 +1,301 @@
+//! Shared memory: two processes of one machine, each on a core of its own, exchange bytes through two rings in memory that both
+//! map. What is measured is the way of a message within a node: one copy in, one copy out, and the cache lines between the
+//! cores.
+//!
+//! Both ends poll, as MPI libraries do inside of a node. On a machine whose processors are busy an end that waits long lets
+//! others run.
+
+#[allow(unsafe_code, reason = "bytes that another process writes")]
+mod ring;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, hint, thread};
+
+use flowcast_units::Time;
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::transport::{Transport, TransportError};
+use ring::{LENGTH, Ring};
+
+/// A peer that says nothing for this long is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// An end polls for so long before it lets others run between two looks.
+const POLL_FOR: Duration = Duration::from_micros(500);
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 256;
+
+/// One end.
+#[derive(Debug)]
+pub struct ShmTransport {
+    outgoing: Ring,
+    incoming: Ring,
+    start: Instant,
+    /// The rings lie in it.
+    _memory: MmapRaw,
+}
+
+/// Memory that the other end can open while this lives.
+#[derive(Debug)]
+pub struct SharedMemory(File);
+
+impl SharedMemory {
+    /// Room for both directions, without a name in any file system.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn new() -> Result<SharedMemory, TransportError> {
+        let file = memfd_create("flowcast-measure", MemfdFlags::CLOEXEC).map(File::from).map_err(io::Error::from);
+        let file = file.and_then(|file| file.set_len(2 * LENGTH as u64).map(|()| file));
+        Ok(SharedMemory(file.map_err(|error| failed("make shared memory", error))?))
+    }
+
+    /// Where another process of this user finds it.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
+    }
+
+    /// The measuring end.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped, or has this end already.
+    pub fn measuring_end(&self) -> Result<ShmTransport, TransportError> {
+        ShmTransport::over(&self.0, [0, LENGTH])
+    }
+}
+
+impl ShmTransport {
+    /// The answering end of what another process made ([`SharedMemory::path`]).
+    ///
+    /// # Errors
+    /// No such memory, or it has this end already.
+    pub fn answering_end(path: &Path) -> Result<ShmTransport, TransportError> {
+        let doing = || format!("open {}", path.display());
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed(&doing(), error))?;
+        let length = file.metadata().map_err(|error| failed(&doing(), error))?.len();
+        if length != 2 * LENGTH as u64 {
+            let problem = format!("found {length} bytes, expected {}", 2 * LENGTH);
+            return Err(failed(&doing(), io::Error::other(problem)));
+        }
+        ShmTransport::over(&file, [LENGTH, 0])
+    }
+
+    fn over(file: &File, [outgoing, incoming]: [usize; 2]) -> Result<ShmTransport, TransportError> {
+        let memory = MmapOptions::new().len(2 * LENGTH).map_raw(file).map_err(|error| failed("map memory", error))?;
+        #[allow(unsafe_code, reason = "the rings are made of the mapping")]
+        // SAFETY: a mapping begins at a page and the rings are whole pages long; it lives as long as the rings; each ring has one
+        // writer, who claims it below before it writes, and with it one reader, the end whose own ring is the other one.
+        let [outgoing, incoming] = unsafe { [outgoing, incoming].map(|at| Ring::new(memory.as_mut_ptr().add(at))) };
+        if !outgoing.claim() {
+            return Err(failed("take an end of shared memory", io::Error::other("it has that end already")));
+        }
+        Ok(ShmTransport { outgoing, incoming, start: Instant::now(), _memory: memory })
+    }
+
+    /// Moves bytes until all are moved; `step` says how many more it moved.
+    fn until_done(&self, total: usize, mut step: impl FnMut(usize) -> usize) -> Result<(), TransportError> {
+        let (mut done, mut looks, mut since) = (0, 0u32, None::<Instant>);
+        while done < total {
+            let moved = step(done);
+            done += moved;
+            if moved > 0 {
+                (looks, since) = (0, None);
+                continue;
+            }
+            looks += 1;
+            hint::spin_loop();
+            if looks % LOOKS == 0 {
+                let waited = since.get_or_insert_with(Instant::now).elapsed();
+                // What was written before the other end left is still there.
+                self.check(waited).or_else(|error| {
+                    done += step(done);
+                    if done < total { Err(error) } else { Ok(()) }
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a while others run; a peer that is gone or silent is an error.
+    fn check(&self, waited: Duration) -> Result<(), TransportError> {
+        if self.incoming.is_closed() || self.outgoing.is_closed() {
+            return Err(TransportError::Closed);
+        }
+        if waited > PATIENCE {
+            return Err(TransportError::Silent(Time::from_seconds(waited.as_secs_f64())));
+        }
+        if waited > POLL_FOR {
+            thread::yield_now();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for ShmTransport {
+    fn drop(&mut self) {
+        self.outgoing.close();
+        self.incoming.close();
+    }
+}
+
+impl Transport for ShmTransport {
+    fn now(&self) -> Time {
+        Time::from_nanos(self.start.elapsed().as_nanos() as f64)
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
+        let outgoing = self.outgoing;
+        self.until_done(message.len(), |done| outgoing.write(&message[done..]))
+    }
+
+    fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
+        let incoming = self.incoming;
+        self.until_done(message.len(), |done| incoming.read(&mut message[done..]))
+    }
+}
+
+/// Two cores, and how far they are from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cores {
+    /// The measuring end's.
+    pub measuring: usize,
+    /// The answering end's.
+    pub answering: usize,
+}
+
+impl Cores {
+    /// Two that this process may use, on different physical cores if there are any.
+    ///
+    /// # Errors
+    /// It may use one alone, or the system cannot tell.
+    pub fn choose() -> Result<Cores, TransportError> {
+        let allowed = sched_getaffinity(None).map_err(|error| failed("read which cores it may use", error.into()))?;
+        let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let measuring = all.next().unwrap_or(0);
+        let others: Vec<usize> = all.collect();
+        let apart = others.iter().find(|cpu| place(**cpu) != place(measuring));
+        let found = apart.or(others.first()).copied();
+        let answering = found.ok_or_else(|| {
+            failed("measure between two cores", io::Error::other("this process may use one core alone"))
+        })?;
+        Ok(Cores { measuring, answering })
+    }
+
+    /// `two cores of one package`, say; `two cores` where the system does not tell.
+    pub fn distance(self) -> &'static str {
+        match (place(self.measuring), place(self.answering)) {
+            (Some(one), Some(other)) if one == other => "two threads of one core",
+            (Some((one, _)), Some((other, _))) if one == other => "two cores of one package",
+            (Some(_), Some(_)) => "cores of two packages",
+            _ => "two cores",
+        }
+    }
+}
+
+/// Keeps this process on a core.
+///
+/// # Errors
+/// It may not use that core.
+pub fn pin(core: usize) -> Result<(), TransportError> {
+    let refused = |error| failed(&format!("run on core {core}"), error);
+    if core >= CpuSet::MAX_CPU {
+        return Err(refused(io::Error::other("there is no such core")));
+    }
+    let mut only = CpuSet::new();
+    only.set(core);
+    sched_setaffinity(None, &only).map_err(|error| refused(error.into()))
+}
+
+/// Package and core of a processor.
+fn place(cpu: usize) -> Option<(u32, u32)> {
+    let read = |name: &str| {
+        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    Some((read("physical_package_id")?, read("core_id")?))
+}
+
+fn failed(doing: &str, source: io::Error) -> TransportError {
+    TransportError::Io { doing: doing.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prtt::{PrttPlan, answer, measure};
+    use flowcast_fit::samples::PrttSamples;
+    use flowcast_units::Bytes;
+    use std::ops::ControlFlow;
+
+    fn pair() -> (ShmTransport, ShmTransport) {
+        let memory = SharedMemory::new().unwrap();
+        (memory.measuring_end().unwrap(), ShmTransport::answering_end(&memory.path()).unwrap())
+    }
+
+    #[test]
+    fn messages_larger_than_the_ring_arrive_whole_in_both_directions() {
+        let (mut one, mut other) = pair();
+        let long: Vec<u8> = (0..3 * LENGTH).map(|at| (at % 253) as u8).collect();
+        let expected = long.clone();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut found = vec![0; expected.len()];
+                other.receive(&mut found).unwrap();
+                assert!(found == expected);
+                other.send(&found).unwrap();
+            });
+            one.send(&long).unwrap();
+            let mut back = vec![0; long.len()];
+            one.receive(&mut back).unwrap();
+            assert!(back == long);
+        });
+    }
+
+    #[test]
+    fn what_was_sent_before_the_end_left_is_received_and_then_it_is_gone() {
+        let (mut one, mut other) = pair();
+        other.send(&[1, 2, 3]).unwrap();
+        drop(other);
+        let mut found = [0; 3];
+        one.receive(&mut found).unwrap();
+        assert_eq!(found, [1, 2, 3]);
+        assert!(matches!(one.receive(&mut found), Err(TransportError::Closed)));
+    }
+
+    #[test]
+    fn round_trips_are_measured() {
+        let (mut client, mut server) = pair();
+        let plan = PrttPlan {
+            sizes: vec![Bytes(1), Bytes(4096), Bytes(65_536)],
+            max_time: Time::from_seconds(0.5),
+            ..PrttPlan::default()
+        };
+        let measured = thread::scope(|scope| {
+            scope.spawn(move || answer(&mut server));
+            let mut go_on = |_: &crate::prtt::Round<'_>| ControlFlow::Continue(());
+            let measured = measure(&mut client, &plan, PrttSamples::default(), &mut go_on);
+            drop(client);
+            measured.unwrap()
+        });
+        assert!(measured.samples.points().count() >= 7);
+    }
+
+    #[test]
+    fn an_end_is_taken_once() {
+        let memory = SharedMemory::new().unwrap();
+        let _end = memory.measuring_end().unwrap();
+        assert!(memory.measuring_end().unwrap_err().to_string().contains("it has that end already"));
+    }
+
+    #[test]
+    fn memory_of_another_size_and_cores_that_are_not_there_are_refused() {
+        let refused = ShmTransport::answering_end(Path::new("/dev/null")).unwrap_err().to_string();
+        assert!(refused.contains("found 0 bytes, expected"), "{refused}");
+        assert!(pin(usize::MAX).unwrap_err().to_string().contains("run on core"));
+    }
+}

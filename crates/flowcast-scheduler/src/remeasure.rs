@@ -1,0 +1,175 @@
+//! Rails measured again by what they carry, where they no longer are what was measured.
+//!
+//! The slowdown of [`drift`](super::drift) follows a rail within milliseconds, up and down. Whether a rail still is what its file
+//! says is another question, which ten thousand messages must not answer wrongly once: the sequential test of
+//! [`StillHolds`], on the ratio of the time that messages took to the time expected of the parameters. Each window of
+//! observations is one test; where one ends with the median outside of the tolerance, the rail's g and G are those
+//! of the window, by least squares of the relative errors of `took = n g + (bytes - n) G`. Where all messages are of about one
+//! length, g and G are both as many times those measured as the window took longer.
+
+use flowcast_model::loggp::LogGp;
+use flowcast_model::stats::still::{StillHolds, Verdict};
+use flowcast_units::{Bytes, Time, TimePerByte};
+
+/// Probability that a window raises an alarm where nothing has changed.
+const LEVEL: f64 = 0.001;
+/// A window ends without a verdict after it.
+const LONGEST_WINDOW: u32 = 200;
+/// The test is looked at after every so many observations.
+const EVERY: u32 = 4;
+/// Below this share of the product of the squares, lengths are too alike to tell g and G apart.
+const ALIKE: f64 = 0.01;
+
+/// One rail under test.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Remeasure {
+    measured: LogGp,
+    tolerance: f64,
+    test: StillHolds,
+    sums: Sums,
+    found: Option<LogGp>,
+}
+
+/// Sums over a window, each row divided by the time that it took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    messages: f64,
+    bytes: f64,
+    messages_squared: f64,
+    bytes_squared: f64,
+    product: f64,
+    /// Of expected over took.
+    expected: f64,
+    expected_squared: f64,
+}
+
+impl Remeasure {
+    /// For a rail that was measured so; a median within the share `tolerance` of what is expected is no change.
+    pub(crate) fn new(measured: LogGp, tolerance: f64) -> Remeasure {
+        let test = StillHolds::new((1.0 / (1.0 + tolerance), 1.0 + tolerance), LEVEL);
+        Remeasure { measured, tolerance, test, sums: Sums::default(), found: None }
+    }
+
+    /// What the rail costs now; none while it is what was measured.
+    pub(crate) fn found(&self) -> Option<LogGp> {
+        self.found
+    }
+
+    /// So many messages of so many bytes together kept the rail for `took`; at least one message.
+    pub(crate) fn observe(&mut self, messages: u32, bytes: Bytes, took: Time) {
+        let (count, beyond) = (f64::from(messages), bytes.0.saturating_sub(u64::from(messages)) as f64);
+        let expected = self.measured.gap.as_nanos() * count + self.measured.gap_per_byte.as_nanos() * beyond;
+        if took <= Time::ZERO || expected <= 0.0 {
+            return;
+        }
+        self.sums.add(count, beyond, expected, took.as_nanos());
+        self.test.count_in(took.as_nanos() / expected);
+        if self.test.count().is_multiple_of(EVERY) {
+            self.judge();
+        }
+    }
+
+    fn judge(&mut self) {
+        match self.test.verdict() {
+            Verdict::Open if self.test.count() < LONGEST_WINDOW => return,
+            Verdict::Open => {}
+            Verdict::Between => self.found = None,
+            Verdict::Above | Verdict::Below => self.found = Some(self.sums.fit(self.measured)),
+        }
+        *self = Remeasure { found: self.found, ..Remeasure::new(self.measured, self.tolerance) };
+    }
+}
+
+impl Sums {
+    fn add(&mut self, messages: f64, bytes: f64, expected: f64, took: f64) {
+        let [messages, bytes, expected] = [messages, bytes, expected].map(|part| part / took);
+        self.messages += messages;
+        self.bytes += bytes;
+        self.messages_squared += messages * messages;
+        self.bytes_squared += bytes * bytes;
+        self.product += messages * bytes;
+        self.expected += expected;
+        self.expected_squared += expected * expected;
+    }
+
+    /// The parameters with the smallest sum of squared relative errors.
+    fn fit(&self, measured: LogGp) -> LogGp {
+        let Sums { messages, bytes, messages_squared, bytes_squared, product, .. } = *self;
+        let determinant = messages_squared * bytes_squared - product * product;
+        let gap = (messages * bytes_squared - bytes * product) / determinant;
+        let per_byte = (bytes * messages_squared - messages * product) / determinant;
+        let is_told = determinant > ALIKE * messages_squared * bytes_squared && gap >= 0.0 && per_byte >= 0.0;
+        if is_told {
+            let gap_per_byte = TimePerByte::from_nanos(per_byte);
+            return LogGp { gap: Time::from_nanos(gap), gap_per_byte, ..measured };
+        }
+        let times = self.expected / self.expected_squared;
+        let gap_per_byte = TimePerByte::from_nanos(measured.gap_per_byte.as_nanos() * times);
+        LogGp { gap: measured.gap * times, gap_per_byte, ..measured }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rail(gap: f64, per_byte: f64) -> LogGp {
+        LogGp { gap: Time::from_micros(gap), gap_per_byte: TimePerByte::from_nanos(per_byte), ..LogGp::default() }
+    }
+
+    fn took(cost: &LogGp, bytes: u64) -> Time {
+        cost.gap + cost.gap_per_byte.time_for(Bytes(bytes - 1))
+    }
+
+    /// Messages of these lengths in turn over a rail as it now is, until the rail is measured again.
+    fn until_found(remeasure: &mut Remeasure, now: &LogGp, lengths: &[u64]) -> usize {
+        let each = lengths.iter().cycle().take(1000).enumerate();
+        for (at, bytes) in each {
+            remeasure.observe(1, Bytes(*bytes), took(now, *bytes) * (1.0 + 0.1 * f64::from((at % 3) as u32) - 0.1));
+            if remeasure.found().is_some() {
+                return at + 1;
+            }
+        }
+        panic!("not seen in 1000 messages");
+    }
+
+    #[test]
+    fn a_rail_of_another_rate_is_measured_by_what_it_carries() {
+        let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
+        let now = rail(5.0, 80.0);
+        assert_eq!(until_found(&mut remeasure, &now, &[1, 64, 1500, 30_000]), 16);
+        let found = remeasure.found().unwrap();
+        assert!((found.gap_per_byte.as_nanos() / 80.0 - 1.0).abs() < 0.1, "{found:?}");
+        assert!((found.gap.as_micros() / 5.0 - 1.0).abs() < 0.15, "{found:?}");
+    }
+
+    #[test]
+    fn messages_of_one_length_scale_both_parameters() {
+        let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
+        until_found(&mut remeasure, &rail(6.0, 16.0), &[4096]);
+        let found = remeasure.found().unwrap();
+        assert!((found.gap.as_micros() / 6.0 - 1.0).abs() < 0.05, "{found:?}");
+        assert!((found.gap_per_byte.as_nanos() / 16.0 - 1.0).abs() < 0.05, "{found:?}");
+    }
+
+    #[test]
+    fn a_rail_that_is_as_it_was_measured_again_needs_no_other_parameters() {
+        let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
+        until_found(&mut remeasure, &rail(3.0, 80.0), &[1500, 9000]);
+        let back = (1..100).find(|_| {
+            remeasure.observe(1, Bytes(1500), took(&rail(3.0, 8.0), 1500));
+            remeasure.found().is_none()
+        });
+        assert_eq!(back, Some(16), "fourteen within the tolerance are enough, and every fourth is looked at");
+    }
+
+    #[test]
+    fn a_rail_within_the_tolerance_is_never_measured_again() {
+        let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
+        for at in 0..20_000u64 {
+            let ratio = if at % 5 == 0 { 4.0 } else { 0.85 + 0.05 * (at % 7) as f64 };
+            remeasure.observe(1, Bytes(3000), took(&rail(3.0, 8.0), 3000) * ratio);
+            assert!(remeasure.found().is_none(), "{at}");
+        }
+    }
+}
