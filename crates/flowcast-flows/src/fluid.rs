@@ -9,6 +9,7 @@
 //! version: at each event the model allocates to all flows anew.
 
 use super::in_flight::{Change, FlowsInFlight};
+use flowcast_model::sharing::active_flows::Reach;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Allocation, Fabric};
 use flowcast_model::sharing::{RateModel, SharingError};
@@ -46,7 +47,7 @@ pub fn simulate(
     model: &mut dyn RateModel,
     watcher: &mut impl Watcher,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
-    let mut engine = Engine::new(demands, fabric);
+    let mut engine = Engine::new(demands, fabric, model.reach());
     loop {
         engine.end_flows(watcher);
         engine.start_flows();
@@ -125,7 +126,7 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    fn new(demands: &'a [Demand], fabric: &'a Fabric) -> Engine<'a> {
+    fn new(demands: &'a [Demand], fabric: &'a Fabric, reach: Reach) -> Engine<'a> {
         let mut waiting: Vec<usize> = (0..demands.len()).collect();
         waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
         Engine {
@@ -133,7 +134,7 @@ impl<'a> Engine<'a> {
             fabric,
             waiting,
             now: Time::ZERO,
-            in_flight: FlowsInFlight::new(fabric),
+            in_flight: FlowsInFlight::new(fabric, reach),
             completions: vec![FlowCompletion::default(); demands.len()],
         }
     }

@@ -4,7 +4,7 @@
 //! What is left of a flow, and when it ends, is computed only when its rate changes. So an event costs as much as the
 //! number of rates that it changes.
 
-use flowcast_model::sharing::active_flows::ActiveFlows;
+use flowcast_model::sharing::active_flows::{ActiveFlows, Reach};
 use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
 use flowcast_model::sharing::{Changes, RateModel, SharingError};
@@ -55,9 +55,9 @@ pub struct FlowsInFlight {
 }
 
 impl FlowsInFlight {
-    /// No flows, on the links of a fabric.
-    pub fn new(fabric: &Fabric) -> FlowsInFlight {
-        FlowsInFlight { active_flows: ActiveFlows::new(fabric.link_count()), ..FlowsInFlight::default() }
+    /// No flows, on the links of a fabric, for a model of this reach.
+    pub fn new(fabric: &Fabric, reach: Reach) -> FlowsInFlight {
+        FlowsInFlight { active_flows: ActiveFlows::within(fabric.link_count(), reach), ..FlowsInFlight::default() }
     }
 
     /// How many flows there are.

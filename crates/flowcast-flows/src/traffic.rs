@@ -43,7 +43,10 @@ impl Traffic {
     /// No messages, on the links of a fabric.
     pub fn new(fabric: &Fabric, rule: Rule) -> Traffic {
         match rule {
-            Rule::Rates(model) => Traffic::Rates(model, Box::new(FlowsInFlight::new(fabric))),
+            Rule::Rates(model) => {
+                let in_flight = FlowsInFlight::new(fabric, model.reach());
+                Traffic::Rates(model, Box::new(in_flight))
+            }
             Rule::QuasiDynamic(feedback, pace) => {
                 Traffic::QuasiDynamic(Box::new(QuasiDynamicFlows::new(fabric, feedback, pace)))
             }

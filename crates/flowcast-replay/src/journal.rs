@@ -452,8 +452,13 @@ pub(super) fn ops_of_instances(program: &Program) -> Vec<CollectiveOp> {
     ops
 }
 
-fn nanos(time: Time) -> u64 {
-    time.as_nanos().round() as u64
+/// Whole nanoseconds, the nearest ones; of two the later.
+#[inline]
+pub fn nanos(time: Time) -> u64 {
+    let nanos = time.as_nanos();
+    // As `round` does, without a call of the C library: the difference is exact.
+    let whole = nanos as u64;
+    whole.saturating_add(u64::from(nanos - whole as f64 >= 0.5))
 }
 
 fn whole(nanos: u64) -> Time {

@@ -155,8 +155,8 @@ pub struct Shared {
     /// The numbers of those that move. They get their indices in the order in which they start, since a model may prefer
     /// the lower index, and the order in which messages depart is that in which ranks were followed.
     moving: Slab<u32>,
-    /// Numbers of messages whose latency is not over, by the time when it is, then by slot.
-    coming: BinaryHeap<Reverse<(Time, u32, u32)>>,
+    /// Messages whose latency is not over.
+    coming: BinaryHeap<Reverse<Coming>>,
     now: Time,
     /// Messages that have arrived and were not yet asked for; the last is the next.
     arrived: Vec<Delivery>,
@@ -171,6 +171,25 @@ struct InFlight {
     /// Time that the rest takes at the whole rate.
     work: Time,
     route: u32,
+}
+
+/// A message whose latency is not over: the bits of the time when it is, which order as times do that are not negative, then
+/// its slot, then its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Coming(u128);
+
+impl Coming {
+    fn new(time: Time, slot: u32, number: u32) -> Coming {
+        Coming(u128::from(time.as_nanos().to_bits()) << 64 | u128::from(slot) << 32 | u128::from(number))
+    }
+
+    fn time(self) -> Time {
+        Time::from_nanos(f64::from_bits((self.0 >> 64) as u64))
+    }
+
+    fn number(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 impl Shared {
@@ -259,10 +278,11 @@ impl Shared {
     }
 
     fn start_messages(&mut self) {
-        while let Some(Reverse((time, _, number))) = self.coming.peek().copied()
-            && time <= self.now
+        while let Some(Reverse(coming)) = self.coming.peek().copied()
+            && coming.time() <= self.now
         {
             self.coming.pop();
+            let number = coming.number();
             let InFlight { work, route, .. } = self.in_flight[number];
             if work == Time::ZERO {
                 self.arrive(number);
@@ -291,7 +311,7 @@ impl Transit for Shared {
             None => self.route_of[slot as usize],
         };
         let number = self.in_flight.insert(InFlight { slot, start, latency, work, route });
-        self.coming.push(Reverse((start + latency, slot, number)));
+        self.coming.push(Reverse(Coming::new(start + latency, slot, number)));
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
@@ -299,7 +319,7 @@ impl Transit for Shared {
             if let Some(delivery) = self.arrived.pop() {
                 return Ok(Some(Progress::Arrived(delivery)));
             }
-            let start = self.coming.peek().map(|Reverse((time, ..))| *time);
+            let start = self.coming.peek().map(|Reverse(coming)| coming.time());
             // Whatever starts now starts together.
             if start.is_none_or(|start| start > self.now) {
                 self.traffic.update_rates(&self.fabric, self.now)?;

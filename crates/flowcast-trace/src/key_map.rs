@@ -15,6 +15,8 @@ pub struct KeyMap<K> {
     keys: Vec<K>,
     /// Number of the key by its hash, by open addressing, at most half full; empty up to [`FEW`] keys.
     places: Vec<u32>,
+    /// The number behind that of the key before: keys often come again in the order in which they came first.
+    next: u32,
 }
 
 /// No key has this place.
@@ -29,13 +31,13 @@ impl<K> Default for KeyMap<K> {
 impl<K> KeyMap<K> {
     /// A map without keys, which takes no memory.
     pub const fn new() -> KeyMap<K> {
-        KeyMap { keys: Vec::new(), places: Vec::new() }
+        KeyMap { keys: Vec::new(), places: Vec::new(), next: 0 }
     }
 
     /// A map without keys, which has memory for so many.
     pub fn with_capacity(keys: usize) -> KeyMap<K> {
         let places = if keys > FEW { (keys * 2).next_power_of_two() } else { 0 };
-        KeyMap { keys: Vec::with_capacity(keys), places: vec![FREE; places] }
+        KeyMap { keys: Vec::with_capacity(keys), places: vec![FREE; places], next: 0 }
     }
 }
 
@@ -43,8 +45,15 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
     /// The key's number; a new key gets the next one.
     #[inline]
     pub fn number(&mut self, key: K) -> u32 {
+        if self.keys.get(self.next as usize) == Some(&key) {
+            self.next += 1;
+            return self.next - 1;
+        }
         let place = match self.look(&key) {
-            Ok(number) => return number,
+            Ok(number) => {
+                self.next = number + 1;
+                return number;
+            }
             Err(place) => place,
         };
         let number = self.keys.len() as u32;

@@ -194,6 +194,13 @@ impl Program {
 
     /// Which rank, or progress stream, receives into a slot.
     pub fn receiver(&self, slot: u32) -> Rank {
+        // Mostly where it would be if all received as much.
+        let guess = (u64::from(slot) * self.streams.len() as u64 / u64::from(self.slots.max(1))) as usize;
+        if let Some([stream, next]) = self.streams.get(guess..guess + 2)
+            && (stream.first_slot..next.first_slot).contains(&slot)
+        {
+            return Rank(guess as u32);
+        }
         let after = self.streams.partition_point(|stream| stream.first_slot <= slot);
         Rank(after as u32 - 1)
     }

@@ -21,7 +21,7 @@ pub enum Reach {
 pub struct ActiveFlows {
     /// By link, in no order that matters.
     members: Vec<Vec<u32>>,
-    /// By link: the flows whose acknowledgements cross it.
+    /// By link: the flows whose acknowledgements cross it; empty where these do not matter.
     acknowledging: Vec<Vec<u32>>,
     touched: Vec<LinkId>,
     is_touched: Vec<bool>,
@@ -42,6 +42,15 @@ impl ActiveFlows {
             seen_links: vec![0; links],
             ..ActiveFlows::default()
         }
+    }
+
+    /// The same for models of this reach: others than [`Reach::Queues`] need not know where acknowledgements go.
+    pub fn within(links: usize, reach: Reach) -> ActiveFlows {
+        let mut active_flows = ActiveFlows::new(links);
+        if reach != Reach::Queues {
+            active_flows.acknowledging.clear();
+        }
+        active_flows
     }
 
     /// The flows whose data cross a link.
@@ -75,7 +84,9 @@ impl ActiveFlows {
             self.seen_flows.resize(flow as usize + 1, 0);
         }
         path.data().iter().for_each(|link| self.members[link.index()].push(flow));
-        path.acknowledgements().iter().for_each(|link| self.acknowledging[link.index()].push(flow));
+        if !self.acknowledging.is_empty() {
+            path.acknowledgements().iter().for_each(|link| self.acknowledging[link.index()].push(flow));
+        }
         self.started.push(flow);
         self.count += 1;
         self.touch(path);
@@ -85,7 +96,9 @@ impl ActiveFlows {
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
         path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));
-        path.acknowledgements().iter().for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
+        if !self.acknowledging.is_empty() {
+            path.acknowledgements().iter().for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
+        }
         self.touch(path);
     }
 

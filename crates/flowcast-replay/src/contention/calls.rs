@@ -199,10 +199,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         } else if self.perturbation.is_some() {
             self.begin_perturbed_transfer(number, route_number)
         } else if costs.has_latency {
-            let arrival = now + cost.arrives.time;
-            self.pending.at(now + cost.bytes, moved);
-            self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
-            arrival
+            cost.bytes.schedule(&mut self.pending, moved);
+            cost.arrives.schedule(&mut self.pending, Event { kind: Kind::Arrived, index: number })
         } else {
             cost.arrives.schedule(&mut self.pending, moved)
         };
@@ -223,10 +221,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let size = self.program.classes()[class].size;
         let cost = self.route_costs[route_number].moves[class];
         let perturbation = self.perturbation.as_mut().expect("costs vary");
+        let bytes = cost.bytes.time;
         let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
-        let latency = cost.arrives.time - cost.bytes;
-        let arrival = now + (cost.bytes * factors.until_there + latency);
-        self.pending.at(now + cost.bytes * factors.on_links, Event { kind: Kind::Moved, index: number });
+        let latency = cost.arrives.time - bytes;
+        let arrival = now + (bytes * factors.until_there + latency);
+        self.pending.at(now + bytes * factors.on_links, Event { kind: Kind::Moved, index: number });
         if self.arrives_later(route_number) {
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
         }

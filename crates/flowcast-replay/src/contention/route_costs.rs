@@ -35,7 +35,7 @@ pub(super) struct Move {
     /// From the start of the transfer to the arrival.
     pub arrives: Delay,
     /// How long the links are taken; the same where there is no latency besides.
-    pub bytes: Time,
+    pub bytes: Delay,
     /// From one start at the sending interface to the next.
     pub busy: Time,
     /// How long a sender that waited for its receiver is held by the transfer.
@@ -83,7 +83,7 @@ pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCost
     let delays = |path: &PathCosts| {
         let own = [path.send_overhead, path.recv_before, path.recv_after];
         let by_class = path.overheads.iter().flat_map(|overheads| [overheads.send, overheads.receive]);
-        let delays = path.classes.iter().map(|class| class.delay);
+        let delays = path.classes.iter().flat_map(|class| [class.delay, class.bytes]);
         own.into_iter().chain(by_class).chain(delays).collect::<Vec<Time>>()
     };
     pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
@@ -94,7 +94,7 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
     let delay = |time: Time| Delay { time, lane: pending.lane(time) };
     let moves = path.classes.iter().map(|class| Move {
         arrives: delay(class.delay),
-        bytes: class.bytes,
+        bytes: delay(class.bytes),
         busy: class.busy,
         held: class.held,
         rendezvous: class.rendezvous,

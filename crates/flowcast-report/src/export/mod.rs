@@ -12,12 +12,12 @@ mod text;
 
 use std::collections::BTreeSet;
 
-use flowcast_replay::journal::{Journal, Slice};
+use flowcast_replay::journal::{Journal, Slice, nanos};
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_trace::TraceRef;
-use flowcast_units::{Node, Rank, Time};
+use flowcast_units::{Node, Rank};
 
 /// A replay, to be written.
 #[derive(Clone, Copy)]
@@ -56,14 +56,6 @@ fn pid(node: Node) -> u64 {
 /// A rank's thread.
 fn tid(rank: Rank) -> u64 {
     u64::from(rank.0) + 1
-}
-
-/// Whole nanoseconds.
-fn nanos(time: Time) -> u64 {
-    let nanos = time.as_nanos();
-    // Most are whole, and need no call of the C library.
-    let whole = nanos as u64;
-    if whole as f64 == nanos { whole } else { nanos.round() as u64 }
 }
 
 /// What a slice is called where slices have names.

@@ -80,9 +80,12 @@ impl<'a> Text<'a> {
     pub(super) fn decimal(&mut self, number: f64) -> &mut Self {
         let mut buffer = zmij::Buffer::new();
         let shortest = buffer.format(number);
-        let Some((mantissa, exponent)) = shortest.split_once('e') else {
+        // An exponent has a sign and three digits at most.
+        let tail = shortest.len().saturating_sub(5);
+        let Some(at) = shortest.as_bytes()[tail..].iter().position(|sign| *sign == b'e') else {
             return self.put(shortest.strip_suffix(".0").unwrap_or(shortest));
         };
+        let (mantissa, exponent) = (&shortest[..tail + at], &shortest[tail + at + 1..]);
         let exponent: i32 = exponent.parse().expect("an exponent is a number");
         let (sign, mantissa) = mantissa.split_at(usize::from(mantissa.starts_with('-')));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

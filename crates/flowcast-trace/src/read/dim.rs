@@ -15,7 +15,7 @@ use self::peers::Peers;
 use self::sections::{Prefix, find_sections, is_record_of};
 use super::cursor::{Cursor, leading_digits};
 use super::fault::Fault;
-use super::known_lines::{KnownLines, Repeat};
+use super::known_lines::{KnownLines, Repeat, Tail};
 use super::scan::{Input, bytes_of, check_members, seconds_as_nanos, shown};
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
@@ -213,9 +213,12 @@ impl Section {
                 let time = read_seconds(cursor)?;
                 self.builder.compute(time);
             }
-            2 => known.learn(self.read_send(cursor, peers)?),
+            2 => {
+                let repeat = self.read_send(cursor, peers, &mut known.tails[0])?;
+                known.learn(repeat);
+            }
             3 => {
-                if let Some(repeat) = self.read_recv(cursor, peers)? {
+                if let Some(repeat) = self.read_recv(cursor, peers, &mut known.tails[1])? {
                     known.learn(repeat);
                 }
             }
@@ -277,8 +280,9 @@ impl Section {
     }
 
     #[inline]
-    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Repeat, Fault> {
-        let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers)?;
+    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers, tail: &mut Tail) -> Result<Repeat, Fault> {
+        let message =
+            Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers, tail)?;
         let mode = match message.last {
             0..=3 => SendMode { synchronous: message.last & 1 != 0, non_blocking: message.last & 2 != 0 },
             other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
@@ -295,8 +299,8 @@ impl Section {
     }
 
     #[inline]
-    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Option<Repeat>, Fault> {
-        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", peers)?;
+    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers, tail: &mut Tail) -> Result<Option<Repeat>, Fault> {
+        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", peers, tail)?;
         match message.last {
             0..=2 => {}
             other if (3..1000).contains(&other) => {
@@ -383,14 +387,10 @@ struct Message {
 
 impl Message {
     #[inline(always)]
-    fn read(cursor: &mut Cursor<'_>, format: &'static str, peers: &Peers) -> Result<Message, Fault> {
-        let [peer, second, third, fourth, fifth] = cursor.integers().ok_or_else(|| Fault::malformed(format))?;
-        // An older form has no thread behind the peer.
-        let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
-            (second, third, fourth, fifth, cursor.integer().ok_or_else(|| Fault::malformed(format))?)
-        } else {
-            (-1, second, third, fourth, fifth)
-        };
+    fn read(cursor: &mut Cursor<'_>, format: &'static str, peers: &Peers, tail: &mut Tail) -> Result<Message, Fault> {
+        let peer = cursor.integer().ok_or_else(|| Fault::malformed(format))?;
+        let fields = tail.read(cursor).ok_or_else(|| Fault::malformed(format))?;
+        let [thread, bytes, tag, communicator, last] = fields;
         let tasks = peers.tasks();
         if !(0..i64::from(tasks)).contains(&peer) {
             return Err(Fault::value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));

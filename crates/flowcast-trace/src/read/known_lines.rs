@@ -82,6 +82,48 @@ impl Line {
 
 const BITS: u32 = 8;
 
+/// What stands behind the peer in the message record before, of sends or of receives: mostly the same stands in the next
+/// one, whoever its peer is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tail {
+    known: Option<(Line, TailFields)>,
+}
+
+/// Thread, bytes, tag, communicator, and the last field.
+pub(super) type TailFields = [i64; 5];
+
+impl Tail {
+    /// The fields behind the peer, each behind a colon; `None` if some are missing. An older form has no thread, which then is
+    /// -1.
+    #[inline(always)]
+    pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Option<TailFields> {
+        let block = block_at(cursor);
+        if let (Some(block), Some((line, fields))) = (&block, &self.known)
+            && line.begins(block)
+        {
+            cursor.at += usize::from(line.length) - 1;
+            return Some(*fields);
+        }
+        self.read_anew(cursor, block.as_ref())
+    }
+
+    #[inline(never)]
+    fn read_anew(&mut self, cursor: &mut Cursor<'_>, block: Option<&Block>) -> Option<TailFields> {
+        if !cursor.eat(b':') {
+            return None;
+        }
+        let [first, second, third, fourth] = cursor.integers()?;
+        let fields = match cursor.eat(b':') {
+            true => [first, second, third, fourth, cursor.integer()?],
+            false => [-1, first, second, third, fourth],
+        };
+        if cursor.peek() == b'\n' {
+            self.known = block.and_then(Line::of).map(|line| (line, fields));
+        }
+        Some(fields)
+    }
+}
+
 /// A line and what it did.
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -107,11 +149,21 @@ pub(super) struct KnownLines {
     reading: Option<Line>,
     found: u32,
     missed: u32,
+    /// Of the last send, and of the last receive.
+    pub tails: [Tail; 2],
 }
 
 impl Default for KnownLines {
     fn default() -> KnownLines {
-        KnownLines { entries: vec![NO_LINE], places: [0; 1 << BITS], last: 0, reading: None, found: 0, missed: 0 }
+        KnownLines {
+            entries: vec![NO_LINE],
+            places: [0; 1 << BITS],
+            last: 0,
+            reading: None,
+            found: 0,
+            missed: 0,
+            tails: [Tail::default(); 2],
+        }
     }
 }
 
@@ -175,6 +227,33 @@ impl KnownLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_stands_behind_peers_is_read_as_if_nothing_came_before(
+            lines in proptest::collection::vec(
+                prop_oneof![
+                    2 => Just(":0:8192:5:1:0".to_owned()),
+                    2 => Just(":8192:5:1:0".to_owned()),
+                    1 => Just(":0:8192:5:1:0 \r".to_owned()),
+                    1 => Just(":-1:123456789012345678:5:1:2".to_owned()),
+                    2 => "[:0-9-]{0,24}",
+                ],
+                1..20,
+            ),
+        ) {
+            let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>() + &"x".repeat(LONGEST);
+            let mut tail = Tail::default();
+            let mut start = 0;
+            for line in &lines {
+                let (mut own, mut other) = (Cursor { text: text.as_bytes(), at: start }, Cursor { text: text.as_bytes(), at: start });
+                prop_assert_eq!(tail.read(&mut own), Tail::default().read(&mut other));
+                prop_assert_eq!(own.at, other.at);
+                start += line.len() + 1;
+            }
+        }
+    }
 
     #[test]
     fn a_line_is_known_by_all_its_bytes_and_no_others() {

@@ -9,8 +9,6 @@
 //! other, and a link whose rate changes brings those into doubt whose flows it held back, or holds back now. Rates that
 //! differ by rounding are the same.
 
-use std::collections::VecDeque;
-
 use super::max_min;
 use crate::sharing::Changes;
 use crate::sharing::active_flows::ActiveFlows;
@@ -22,54 +20,131 @@ const ROUNDING: f64 = 1e-12;
 /// So many times as many links as there are are solved anew after a change before all rates are.
 const PATIENCE: usize = 16;
 
+/// Stands for a flow whose path is not just one link out and another one in.
+const LONG: u32 = u32::MAX;
+
+/// What a link advertises.
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    /// Infinite where the link is no limit.
+    rate: f64,
+    capacity: f64,
+    is_in_doubt: bool,
+    is_changed: bool,
+}
+
 /// The rates advertised.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Advertised {
-    /// By link; infinite where the link is no limit.
-    rates: Vec<f64>,
-    in_doubt: VecDeque<LinkId>,
-    is_in_doubt: Vec<bool>,
+    /// By link.
+    offers: Vec<Offer>,
+    /// By flow: the numbers of its two links, one XOR the other, so that each link finds the other one; or [`LONG`].
+    links: Vec<u32>,
+    has_long_paths: bool,
+    /// A ring with a place for each link, as many as a power of two.
+    in_doubt: Vec<LinkId>,
     changed: Vec<LinkId>,
-    is_changed: Vec<bool>,
     /// What the flows of the link at hand could have elsewhere.
     elsewhere: Vec<f64>,
+}
+
+/// The tables of a change that is solved, each at hand; `LONG_PATHS`: whether there are flows over more than two links.
+struct Solver<'a, const LONG_PATHS: bool> {
+    fabric: &'a Fabric,
+    active_flows: &'a ActiveFlows,
+    offers: &'a mut [Offer],
+    links: &'a [u32],
+    in_doubt: &'a mut [LinkId],
+    /// How many links were ever put into the ring, and taken out of it.
+    put: usize,
+    taken: usize,
+    changed: &'a mut Vec<LinkId>,
 }
 
 impl Advertised {
     /// Solves what the changes of the active flows have touched.
     pub(super) fn update(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
-        if self.rates.len() < fabric.link_count() {
-            self.rates.resize(fabric.link_count(), f64::INFINITY);
-            self.is_in_doubt.resize(fabric.link_count(), false);
-            self.is_changed.resize(fabric.link_count(), false);
+        self.know(fabric, active_flows);
+        if self.has_long_paths {
+            self.settle::<true>(fabric, active_flows, changes);
+        } else {
+            self.settle::<false>(fabric, active_flows, changes);
         }
+    }
+
+    fn settle<const LONG_PATHS: bool>(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
+        let Advertised { offers, links, in_doubt, changed, elsewhere, .. } = self;
+        let patience = PATIENCE * (offers.len() + 1);
+        let mut solver: Solver<'_, LONG_PATHS> =
+            Solver { fabric, active_flows, offers, links, in_doubt, put: 0, taken: 0, changed };
         for link in active_flows.touched() {
-            self.doubt(*link);
-            self.note_change(*link);
+            solver.doubt(*link);
+            solver.note_change(*link);
         }
-        let mut patience = PATIENCE * (fabric.link_count() + 1);
-        while let Some(link) = self.in_doubt.pop_front() {
-            self.is_in_doubt[link.index()] = false;
-            if patience == 0 {
-                continue;
-            }
-            patience -= 1;
-            let (before, now) = (self.rates[link.index()], self.rate(fabric, active_flows, link));
+        if !solver.solve(elsewhere, patience) {
+            solver.fill();
+        }
+        solver.report(changes);
+    }
+
+    /// Makes place for all links, and notes the links of flows that have started.
+    fn know(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
+        if self.offers.len() < fabric.link_count() {
+            let links = (self.offers.len()..fabric.link_count()).map(|link| LinkId(link as u32));
+            let offer = |link| Offer {
+                rate: f64::INFINITY,
+                capacity: fabric.capacity(link).0,
+                is_in_doubt: false,
+                is_changed: false,
+            };
+            self.offers.extend(links.map(offer));
+            self.in_doubt.resize(self.offers.len().next_power_of_two(), LinkId(0));
+        }
+        if self.links.len() < fabric.paths.len() {
+            self.links.resize(fabric.paths.len(), LONG);
+        }
+        for flow in active_flows.started() {
+            self.links[*flow as usize] = match fabric.paths[*flow as usize].data() {
+                [out, into] if out != into => out.0 ^ into.0,
+                _ => {
+                    self.has_long_paths = true;
+                    LONG
+                }
+            };
+        }
+    }
+}
+
+impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
+    /// Until no link is in doubt, but not for more than so many; whether that was enough.
+    fn solve(&mut self, elsewhere: &mut Vec<f64>, patience: usize) -> bool {
+        while self.taken < self.put && self.taken < patience {
+            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
+            self.taken += 1;
+            let offer = &mut self.offers[link.index()];
+            offer.is_in_doubt = false;
+            let before = offer.rate;
+            let now = self.rate(elsewhere, link);
+            let least = if now < before { now } else { before };
             // Not so for two infinities, whose difference is no number.
-            if (now - before).abs() > ROUNDING * now.min(before) {
-                self.rates[link.index()] = now;
+            if (now - before).abs() > ROUNDING * least {
+                self.offers[link.index()].rate = now;
                 self.note_change(link);
-                self.pass_on(fabric, active_flows, link, now.min(before));
+                self.pass_on(link, least);
             }
         }
-        if patience == 0 {
-            self.fill(fabric, active_flows);
+        let is_enough = self.taken < patience;
+        while self.taken < self.put {
+            let link = self.in_doubt[self.taken & (self.in_doubt.len() - 1)];
+            self.offers[link.index()].is_in_doubt = false;
+            self.taken += 1;
         }
-        self.report(fabric, active_flows, changes);
+        is_enough
     }
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
-    fn fill(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
+    fn fill(&mut self) {
+        let Solver { fabric, active_flows, .. } = *self;
         let links = || (0..fabric.link_count() as u32).map(LinkId);
         let mut active: Vec<usize> =
             links().flat_map(|link| active_flows.members(link)).map(|flow| *flow as usize).collect();
@@ -83,90 +158,162 @@ impl Advertised {
             let of_members = || active_flows.members(link).iter().map(|flow| shares[*flow as usize]);
             let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
             let rate = if is_full { of_members().fold(0.0, f64::max) } else { f64::INFINITY };
-            if rate != self.rates[link.index()] {
-                self.rates[link.index()] = rate;
+            if rate != self.offers[link.index()].rate {
+                self.offers[link.index()].rate = rate;
                 self.note_change(link);
             }
         }
     }
 
+    #[inline(always)]
     fn doubt(&mut self, link: LinkId) {
-        if !std::mem::replace(&mut self.is_in_doubt[link.index()], true) {
-            self.in_doubt.push_back(link);
+        if !std::mem::replace(&mut self.offers[link.index()].is_in_doubt, true) {
+            let place = self.put & (self.in_doubt.len() - 1);
+            self.in_doubt[place] = link;
+            self.put += 1;
         }
     }
 
+    #[inline(always)]
     fn note_change(&mut self, link: LinkId) {
-        if !std::mem::replace(&mut self.is_changed[link.index()], true) {
+        if !std::mem::replace(&mut self.offers[link.index()].is_changed, true) {
             self.changed.push(link);
         }
     }
 
+    /// The other link of a flow over this one, if there is just one.
+    #[inline(always)]
+    fn other(&self, flow: u32, link: LinkId) -> Option<LinkId> {
+        let links = self.links[flow as usize];
+        (!LONG_PATHS || links != LONG).then_some(LinkId(links ^ link.0))
+    }
+
     /// The rate that fills a link.
-    fn rate(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> f64 {
-        let capacity = fabric.capacity(link).0;
-        self.elsewhere.clear();
-        let (mut wanted, mut most) = (0.0, 0.0f64);
-        for flow in active_flows.members(link) {
-            let others = fabric.paths[*flow as usize].data().iter().filter(|other| **other != link);
-            let rate = others.map(|other| self.rates[other.index()]).fold(f64::INFINITY, f64::min);
-            self.elsewhere.push(rate);
-            wanted += rate;
-            most = most.max(rate);
+    #[inline(always)]
+    fn rate(&self, elsewhere: &mut Vec<f64>, link: LinkId) -> f64 {
+        let members = self.active_flows.members(link);
+        if elsewhere.len() < members.len() {
+            elsewhere.resize(members.len(), 0.0);
         }
-        if wanted < capacity * (1.0 - ROUNDING) || self.elsewhere.is_empty() || capacity == f64::INFINITY {
+        let elsewhere = &mut elsewhere[..members.len()];
+        let (mut wanted, mut most) = (0.0, 0.0);
+        for (elsewhere, flow) in elsewhere.iter_mut().zip(members) {
+            let rate = match self.other(*flow, link) {
+                Some(other) => self.offers[other.index()].rate,
+                None => self.least_elsewhere(*flow, link),
+            };
+            *elsewhere = rate;
+            wanted += rate;
+            most = if rate > most { rate } else { most };
+        }
+        let capacity = self.offers[link.index()].capacity;
+        if wanted < capacity * (1.0 - ROUNDING) || elsewhere.is_empty() || capacity == f64::INFINITY {
             return f64::INFINITY;
         }
         // Full with what they have: the link is a limit beside others.
-        if wanted <= capacity * (1.0 + ROUNDING) { most } else { filling_rate(&mut self.elsewhere, capacity) }
+        if wanted <= capacity * (1.0 + ROUNDING) { most } else { filling_rate(elsewhere, capacity) }
     }
 
-    /// Links whose flows have or had a rate from this link that they could feel.
-    fn pass_on(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId, least: f64) {
-        for flow in active_flows.members(link) {
-            for other in fabric.paths[*flow as usize].data() {
-                if *other != link && least < self.rates[other.index()] * (1.0 + ROUNDING) {
-                    self.doubt(*other);
+    #[inline(never)]
+    fn least_elsewhere(&self, flow: u32, link: LinkId) -> f64 {
+        let others = self.fabric.paths[flow as usize].data().iter().filter(|other| **other != link);
+        others.map(|other| self.offers[other.index()].rate).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Links whose flows have or had a lower rate from this link than from them.
+    #[inline(always)]
+    fn pass_on(&mut self, link: LinkId, least: f64) {
+        for flow in self.active_flows.members(link) {
+            match self.other(*flow, link) {
+                Some(other) if least < self.offers[other.index()].rate => self.doubt(other),
+                Some(_) => {}
+                None => self.pass_on_by_path(*flow, link, least),
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn pass_on_by_path(&mut self, flow: u32, link: LinkId, least: f64) {
+        let path = &self.fabric.paths[flow as usize];
+        for other in path.data() {
+            if *other != link && least < self.offers[other.index()].rate {
+                self.doubt(*other);
+            }
+        }
+    }
+
+    fn report(&mut self, changes: &mut Changes) {
+        while let Some(link) = self.changed.pop() {
+            self.offers[link.index()].is_changed = false;
+            for flow in self.active_flows.members(link) {
+                match self.other(*flow, link) {
+                    // Its turn comes with the other link.
+                    Some(other) if self.offers[other.index()].is_changed => {}
+                    Some(other) => changes.push((*flow, self.lesser(link, other))),
+                    None => changes.push((*flow, self.allocation(*flow))),
                 }
             }
         }
     }
 
-    fn report(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
-        while let Some(link) = self.changed.pop() {
-            self.is_changed[link.index()] = false;
-            changes.extend(active_flows.members(link).iter().map(|flow| (*flow, self.allocation(fabric, *flow))));
-        }
-    }
-
-    fn allocation(&self, fabric: &Fabric, flow: u32) -> Allocation {
-        let path = &fabric.paths[flow as usize];
-        let share = path.data().iter().map(|link| self.rates[link.index()]).fold(f64::INFINITY, f64::min);
-        if share >= fabric.uncontended_share(path).0 {
+    /// What a flow over these two links gets.
+    #[inline(always)]
+    fn lesser(&self, one: LinkId, other: LinkId) -> Allocation {
+        let rate = |link: LinkId| self.offers[link.index()].rate;
+        let share = if rate(other) < rate(one) { rate(other) } else { rate(one) };
+        if share >= AllocatedFraction::WHOLE.0 {
             return Allocation { share: AllocatedFraction(share), limit: Limit::Alone };
         }
-        // Of links that are as much of a limit the lowest number is named, as water-filling does.
-        let is_limit = |link: &&LinkId| self.rates[link.index()] <= share * (1.0 + 1e-9);
+        let as_much = as_limiting(share);
+        let link = match (rate(one) <= as_much, rate(other) <= as_much) {
+            (true, true) => one.min(other),
+            (true, false) => one,
+            _ => other,
+        };
+        Allocation { share: AllocatedFraction(share), limit: Limit::Link(link) }
+    }
+
+    #[inline(never)]
+    fn allocation(&self, flow: u32) -> Allocation {
+        let path = &self.fabric.paths[flow as usize];
+        let rate = |link: &LinkId| self.offers[link.index()].rate;
+        let share = path.data().iter().map(rate).fold(f64::INFINITY, f64::min);
+        if share >= self.fabric.uncontended_share(path).0 {
+            return Allocation { share: AllocatedFraction(share), limit: Limit::Alone };
+        }
+        let is_limit = |link: &&LinkId| rate(link) <= as_limiting(share);
         let link = path.data().iter().filter(is_limit).min().expect("the least is among them");
         Allocation { share: AllocatedFraction(share), limit: Limit::Link(*link) }
     }
 }
 
+/// Up to this rate a link is as much of a limit to a flow with this share as any. Of such links the lowest number is named,
+/// as water-filling does.
+fn as_limiting(share: f64) -> f64 {
+    share * (1.0 + 1e-9)
+}
+
 /// The `a` with `sum of min(m, a) = capacity`, where the sum of all `m` is greater. Flows that cannot use an equal part
 /// leave what they do not use to the others.
-fn filling_rate(elsewhere: &mut Vec<f64>, capacity: f64) -> f64 {
-    let mut left = capacity;
+#[inline(always)]
+fn filling_rate(elsewhere: &mut [f64], capacity: f64) -> f64 {
+    let (mut left, mut count) = (capacity, elsewhere.len());
     loop {
-        let count = elsewhere.len();
         let equal = left / count as f64;
-        elsewhere.retain(|rate| {
-            let is_below = *rate < equal;
-            left -= if is_below { *rate } else { 0.0 };
-            !is_below
-        });
-        if elsewhere.len() == count || elsewhere.is_empty() {
+        let mut kept = 0;
+        for place in 0..count {
+            let rate = elsewhere[place];
+            if rate < equal {
+                left -= rate;
+            } else {
+                elsewhere[kept] = rate;
+                kept += 1;
+            }
+        }
+        if kept == count || kept == 0 {
             return equal;
         }
+        count = kept;
     }
 }
 
@@ -193,11 +340,15 @@ mod tests {
         fabric.paths.iter().enumerate().for_each(|(flow, path)| active_flows.insert(flow as u32, path));
         let mut advertised = Advertised::default();
         advertised.update(&fabric, &active_flows, &mut Changes::new());
-        let agreed: Vec<Allocation> = (0..ends.len() as u32).map(|flow| advertised.allocation(&fabric, flow)).collect();
-        advertised.rates.fill(0.5);
-        advertised.fill(&fabric, &active_flows);
+        let Advertised { offers, links, in_doubt, changed, .. } = &mut advertised;
+        let (fabric, active_flows) = (&fabric, &active_flows);
+        let mut solver: Solver<'_, false> =
+            Solver { fabric, active_flows, offers, links, in_doubt, put: 0, taken: 0, changed };
+        let agreed: Vec<Allocation> = (0..ends.len() as u32).map(|flow| solver.allocation(flow)).collect();
+        solver.offers.iter_mut().for_each(|offer| offer.rate = 0.5);
+        solver.fill();
         for (flow, agreed) in agreed.iter().enumerate() {
-            let filled = advertised.allocation(&fabric, flow as u32);
+            let filled = solver.allocation(flow as u32);
             assert!((filled.share.0 - agreed.share.0).abs() < 1e-12, "{filled:?} {agreed:?}");
             assert_eq!(filled.limit, agreed.limit);
         }

@@ -11,6 +11,7 @@ use crate::TraceError;
 use crate::build::{Channel, RankBuilder};
 use crate::program::Communicator;
 use crate::read::fault::Fault;
+use crate::read::known_lines::Tail;
 use crate::read::scan::Input;
 use flowcast_units::Rank;
 
@@ -52,6 +53,7 @@ impl Peers {
     /// Lines that cannot be read are left to the second pass, which says what is wrong with them.
     fn find_handlers(&mut self, input: Input<'_>, section: &Section) -> Result<(), TraceError> {
         let mut cursor = Cursor { text: &input.text[..section.end], at: section.start };
+        let mut tail = Tail::default();
         while !cursor.finished() {
             let start = cursor.at;
             let kind = cursor.integer();
@@ -60,7 +62,7 @@ impl Peers {
                 Some(2 | 3) => {
                     let placed = cursor.eat(b':') && cursor.integer().is_some();
                     let placed = placed && cursor.eat(b':') && cursor.integer().is_some() && cursor.eat(b':');
-                    placed.then(|| Message::read(&mut cursor, form, self).ok()).flatten()
+                    placed.then(|| Message::read(&mut cursor, form, self, &mut tail).ok()).flatten()
                 }
                 _ => None,
             };
