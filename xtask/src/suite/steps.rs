@@ -38,6 +38,7 @@ pub(super) const STEPS: &[Step] = &[
     step("lint", "clippy has nothing to say", || {
         cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     }),
+    step("fuzz-targets", "the fuzz targets, which are no part of the workspace, compile", fuzz::check_targets),
     step("tests", "unit, integration, property and command line tests", || {
         // The same random cases each time: a suite that is green stays green. `cargo test` alone draws new ones.
         let arguments = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
