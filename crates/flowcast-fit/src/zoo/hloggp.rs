@@ -1,5 +1,6 @@
-//! LogGP whose overheads and gaps belong to nodes, here to two classes of nodes. The idea and the name are those of HLogGP (Bosque
-//! and Pastor, "A parallel computational model for heterogeneous clusters", 2006); the forms are not taken from there. A message from class a to class b takes
+//! LogGP whose overheads and gaps belong to nodes, here to two classes of nodes. The idea and the name are those of HLogGP
+//! (Bosque and Pastor, "A parallel computational model for heterogeneous clusters", 2006); the forms are not taken from there.
+//! A message from class a to class b takes
 //!
 //! `o_a + o_b + L + (s-1) max(G_a, G_b)`,
 //!
