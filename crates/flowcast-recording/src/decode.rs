@@ -70,7 +70,7 @@ pub struct Polls {
     pub time: u64,
 }
 
-/// What clocks showed at one moment of a rank's count.
+/// What clocks showed at one reading of a rank's count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockReading {
     /// Time that the rank's file counts, from its begin on.

@@ -47,7 +47,7 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         let expected = slowest.get(&point.size).filter(|_| point.messages > SHORT);
         let bound = expected.map_or(f64::INFINITY, |(base, spacing, n)| {
             let times = f64::from(point.messages) / f64::from(*n);
-            // What the short burst did not tell of its spacing, the longer one multiplies.
+            // An error in the spacing of the short burst is multiplied by the longer one.
             base + spacing * 1.5 * f64::from(point.messages - n) + FAR * spread * times
         });
         let bound = bound.min(fastest + FAR * spread).min(plain.bound(point));

@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(model.gather(4, Bytes(1)).unwrap().at(&[5.0, 2.0]), Time::from_nanos(15.0));
     }
 
-    /// The equations as they stand, iterated until nothing changes: slow and evident.
+    /// The equations as they stand, iterated until nothing changes: the reference implementation.
     fn iterated(work: f64, latency: f64, handler: f64, variation: f64) -> f64 {
         let mut total = work + 2.0 * latency + 4.0 * handler;
         let (mut request, mut reply) = (handler, handler);

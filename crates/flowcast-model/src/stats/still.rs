@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::stats::resampling::{Resampler, normal_score};
 
-    /// The integral by a sum over shares: slow and evident.
+    /// The integral by a sum over shares: the reference implementation.
     fn summed(beyond: u32, count: u32) -> f64 {
         const PARTS: u32 = 20_000;
         let part = |at: u32| 0.5 + 0.5 * (f64::from(at) + 0.5) / f64::from(PARTS);
