@@ -1,12 +1,15 @@
-"""How long a whole curve over the latency takes, and one solution of the linear program by HiGHS: FLOWCAST FOLDER [SECONDS].
+"""How long a prediction and a whole curve over the latency take, and one solution by HiGHS: FLOWCAST FOLDER [SECONDS].
 
-Programs of growing size are made by `flowcast generate`, each four times as large as the one before; HiGHS (highspy) gets the
-linear program that `xtask/src/suite/sensitivity.py` makes of each, as long as one solution and the making of it are
-expected to take less than SECONDS (600). The largest program, of ten million messages, is for the curve alone.
+Halos of growing size are made by `flowcast generate`, each twice as large as the one before; HiGHS (highspy) gets the linear
+program that `xtask/src/suite/sensitivity.py` makes of each, as long as it is expected to solve it within SECONDS (600). Two
+programs are too large for it: a halo of ten million messages, and the training of a neural network on replicas of a pipeline
+whose schedule has 223 million vertices. FOLDER takes 10 GB.
 """
 
+import concurrent.futures
 import importlib.util
 import json
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -16,6 +19,7 @@ import time
 TWIN = pathlib.Path(__file__).parents[1] / "xtask/src/suite/sensitivity.py"
 RANKS = 64
 RANGE = "0us..1ms"
+COLUMNS = "| program | messages | one value, s | GiB | curve, s | pieces | walks | GiB | HiGHS, s | to one value | to the curve |"
 
 
 def twin():
@@ -32,18 +36,17 @@ def numbers(module):
     return settings
 
 
-def generated(flowcast, folder, ranks, iterations):
-    path = folder / f"halo-{ranks}-{iterations}.dim"
-    command = [flowcast, "generate", "halo", "--ranks", str(ranks), "--iterations", str(iterations), "-o", str(path)]
+def generated(flowcast, folder, workload, ranks, iterations, form):
+    path = folder / f"{workload}-{ranks}-{iterations}.{form}"
+    command = [flowcast, "generate", workload, "--ranks", str(ranks), "--iterations", str(iterations), "--format", form]
     if not path.exists():
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run([*command, "-o", str(path)], check=True, capture_output=True)
     return path
 
 
-def curve(flowcast, path, settings):
+def timed(flowcast, command, path, settings):
     """Seconds of the command, its memory in GiB, and what it printed."""
-    command = [flowcast, "sensitivity", str(path), "--network", "gige-tcp", "--model", "independent", "--json", *settings]
-    command += ["--parameter", "nic.latency", "--range", RANGE]
+    command = [flowcast, *command, str(path), "--network", "gige-tcp", "--model", "independent", "--json", *settings]
     begin = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     text = child.stdout.read()
@@ -52,36 +55,47 @@ def curve(flowcast, path, settings):
     return time.monotonic() - begin, used.ru_maxrss / 2**20, json.loads(text)
 
 
-def solved(module, path, document):
-    """Seconds to make the linear program and to solve it at one value, where the curve has to agree."""
-    begin = time.monotonic()
+def solve(path, document):
+    """Seconds of one solution, at the value where the curve has to agree."""
+    module = twin()
     program = module.Replay(module.records(path.read_text()), "latency").run()
-    made = time.monotonic()
-    base = document["base"] * 1e9
-    assert abs(program.makespan(base) - document["base_makespan_s"] * 1e9) <= 1.0 + 1e-6 * document["base_makespan_s"] * 1e9
-    return made - begin, time.monotonic() - made
+    begin = time.monotonic()
+    makespan, found = document["base_makespan_s"], program.makespan(document["base"] * 1e9) * 1e-9
+    assert abs(found - makespan) <= 1e-9 + 1e-6 * makespan
+    return time.monotonic() - begin
+
+
+def row(flowcast, name, path, settings, with_solution=False):
+    """Prints a row of the table; the seconds of HiGHS, if asked for."""
+    value, value_memory, prediction = timed(flowcast, ["predict"], path, settings)
+    curve = ["sensitivity", "--parameter", "nic.latency", "--range", RANGE]
+    takes, memory, document = timed(flowcast, curve, path, settings)
+    assert abs(prediction["makespan_s"] - document["base_makespan_s"]) <= 1e-9
+    cells = [name, f"{prediction['messages']:,}", f"{value:.3f}", f"{value_memory:.2f}", f"{takes:.3f}"]
+    cells += [len(document["pieces"]), document["walks"], f"{memory:.2f}"]
+    solution = None
+    if with_solution:
+        # In a process of its own: a child counts the memory of the one that it was forked from as its own.
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+            solution = pool.submit(solve, path, document).result()
+    cells += [f"{solution:.1f}", f"{solution / value:.0f}", f"{solution / takes:.0f}"] if solution else ["", "", ""]
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+    return solution
 
 
 def main(flowcast, folder, seconds="600"):
-    folder, left = pathlib.Path(folder), float(seconds)
+    folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    module = twin()
-    settings = numbers(module)
-    print("messages  curve s  pieces  walks  GiB  making LP s  HiGHS s  ratio")
-    iterations, expected = 4, 0.0
-    while expected < left:
-        path = generated(flowcast, folder, RANKS, iterations)
-        takes, memory, document = curve(flowcast, path, settings)
-        made, solution = solved(module, path, document)
-        left -= made + solution
-        expected = 16 * solution + 4 * made
-        messages = 4 * RANKS * iterations
-        row = [messages, f"{takes:.3f}", len(document["pieces"]), document["walks"], f"{memory:.2f}"]
-        print(*row, f"{made:.1f}", f"{solution:.1f}", f"{solution / takes:.0f}", sep="  ", flush=True)
-        iterations *= 4
-    path = generated(flowcast, folder, 1024, 2450)
-    takes, memory, document = curve(flowcast, path, settings)
-    print(4 * 1024 * 2450, f"{takes:.1f}", len(document["pieces"]), document["walks"], f"{memory:.2f}", sep="  ")
+    settings = numbers(twin())
+    print(COLUMNS, "|---" * 11 + "|", sep="\n")
+    iterations, expected = 256, 0.0
+    while expected < float(seconds):
+        path = generated(flowcast, folder, "halo", RANKS, iterations, "dim")
+        # Twice the program takes about four times as long.
+        expected = 4 * row(flowcast, f"halo, {RANKS} ranks", path, settings, with_solution=True)
+        iterations *= 2
+    row(flowcast, "halo, 1,024 ranks", generated(flowcast, folder, "halo", 1024, 2450, "dim"), settings)
+    row(flowcast, "training, 1,024 ranks", generated(flowcast, folder, "training", 1024, 699, "fct"), settings)
 
 
 main(*sys.argv[1:])

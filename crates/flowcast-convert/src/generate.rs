@@ -28,17 +28,21 @@ pub enum Workload {
     Alltoall,
     /// A broadcast from rank 0 over a binomial tree.
     BinomialBroadcast,
+    /// Training of a neural network by replicas of a pipeline of stages: each stage passes as many microbatches on as there
+    /// are stages, one forward and one backward in turn; then each stage's replicas reduce their gradients over a ring.
+    Training,
 }
 
 impl Workload {
     /// All of them, with the names of the command line.
-    pub const ALL: [(&'static str, Workload); 6] = [
+    pub const ALL: [(&'static str, Workload); 7] = [
         ("halo", Workload::Halo),
         ("shift", Workload::Shift),
         ("chain", Workload::Chain),
         ("dissemination", Workload::Dissemination),
         ("alltoall", Workload::Alltoall),
         ("binomial-broadcast", Workload::BinomialBroadcast),
+        ("training", Workload::Training),
     ];
 
     /// Name on the command line.
@@ -156,8 +160,10 @@ impl Shape {
     }
 
     fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
-        if self.workload == Workload::Chain && rank > Rank(0) {
-            return self.pass_on(rank, compute, steps);
+        match self.workload {
+            Workload::Chain if rank > Rank(0) => return self.pass_on(rank, compute, steps),
+            Workload::Training => return self.train(rank, compute, steps),
+            _ => {}
         }
         steps.push(Step::Compute(compute));
         match self.workload {
@@ -180,7 +186,37 @@ impl Shape {
                 self.exchange(steps, &from, &to);
             }
             Workload::BinomialBroadcast => self.broadcast(rank, steps),
-            Workload::Shift | Workload::Chain => {}
+            Workload::Shift | Workload::Chain | Workload::Training => {}
+        }
+    }
+
+    /// The schedule "1F1B" of PipeDream (Narayanan et al., SOSP 2019): a stage begins with as many microbatches as stages follow
+    /// it, then does one forward, one backward, and so on. Going backward takes twice as long. The ring of the all-reduce has
+    /// `2 (replicas - 1)` steps (Patarasuk and Yuan, 2009).
+    fn train(&self, Rank(rank): Rank, compute: Time, steps: &mut Vec<Step>) {
+        const RING: u32 = 2;
+        let (stages, replicas) = self.grid();
+        let (stage, replica) = (rank % stages, rank / stages);
+        let at = |stage: u32, replica: u32| Rank(replica * stages + stage);
+        let before = (stage > 0).then(|| at(stage - 1, replica));
+        let after = (stage + 1 < stages).then(|| at(stage + 1, replica));
+        let mut pass = |from: Option<Rank>, to: Option<Rank>, tag: u32, time: Time| {
+            steps.extend(from.map(|rank| Step::Receive(self.message(0, rank, tag, EAGER))));
+            steps.push(Step::Compute(time));
+            steps.extend(to.map(|rank| Step::Send(self.message(0, rank, tag, EAGER))));
+        };
+        let ahead = stages - 1 - stage;
+        for turn in 0..stages + ahead {
+            if turn < stages {
+                pass(before, after, 0, compute);
+            }
+            if turn >= ahead {
+                pass(after, before, 1, compute * 2.0);
+            }
+        }
+        for _ in 0..RING * (replicas - 1) {
+            let (left, right) = (at(stage, (replica + replicas - 1) % replicas), at(stage, (replica + 1) % replicas));
+            self.exchange(steps, &[(left, RING)], &[(right, RING)]);
         }
     }
 
@@ -196,11 +232,15 @@ impl Shape {
         Rank((rank + self.ranks - distance) % self.ranks)
     }
 
-    /// The torus is as square as the number of ranks allows; a side of one has no neighbours.
+    /// The shorter and the longer side of a grid of all ranks that is as square as their number allows.
+    fn grid(&self) -> (u32, u32) {
+        let shorter = (1..=self.ranks.isqrt()).rev().find(|side| self.ranks.is_multiple_of(*side)).unwrap_or(1);
+        (shorter, self.ranks / shorter)
+    }
+
+    /// A side of one has no neighbours.
     fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
-        let width = (1..=self.ranks.isqrt()).rev().find(|side| self.ranks.is_multiple_of(*side)).unwrap_or(1);
-        let width = self.ranks / width;
-        let height = self.ranks / width;
+        let (height, width) = self.grid();
         let (x, y) = (rank % width, rank / width);
         let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
         let sides = [at(x + 1, y), at(x + width - 1, y), at(x, y + 1), at(x, y + height - 1)];
