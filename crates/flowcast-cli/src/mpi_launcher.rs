@@ -56,7 +56,7 @@ impl Launcher {
 /// A command that carries variables to the ranks.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Forwarded {
-    /// The command.
+    /// The command with the launcher's options put in.
     pub command: Vec<OsString>,
     /// Variables to set for the launcher itself.
     pub variables: Vec<(String, OsString)>,
@@ -88,7 +88,7 @@ pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) 
 /// The number of processes that a command asks for, and where the program stands in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Processes.
+    /// Processes, where the command says how many.
     pub ranks: Option<usize>,
     /// Whether other machines are named.
     pub hosts: bool,

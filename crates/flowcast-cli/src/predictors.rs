@@ -19,7 +19,7 @@ use flowcast_terminal::progress::Progress;
 /// One way of predicting.
 #[derive(Debug, Clone)]
 pub(crate) struct Predictor {
-    /// `MODEL/COLLECTIVES`.
+    /// `MODEL/COLLECTIVES`, as tables show it.
     pub name: String,
     contention: Contention,
     way: String,

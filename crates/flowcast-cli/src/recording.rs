@@ -31,9 +31,9 @@ pub(crate) const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
 
 /// Where a recorder is.
 pub(crate) enum Found {
-    /// In a file.
+    /// In a file of its own.
     File(PathBuf),
-    /// In this program.
+    /// In this program, which writes it to a file before it is loaded.
     Embedded,
 }
 
@@ -83,7 +83,7 @@ fn named(given: Option<&Path>) -> Option<PathBuf> {
 /// How the recorder is loaded.
 #[derive(Debug)]
 pub(crate) struct Loading<'a> {
-    /// The library.
+    /// The library that is preloaded.
     pub recorder: &'a Path,
     /// Where it writes; a path from the root.
     pub folder: &'a Path,

@@ -11,13 +11,13 @@ use flowcast_units::{Bytes, Rank, Time};
 /// What a stream does next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// Computation.
+    /// Computation that takes so long.
     Compute(Time),
-    /// A send.
+    /// A send, blocking or not as its mode says.
     Send(Message),
-    /// A blocking receive.
+    /// A blocking receive, which waits for the message.
     Receive(Message),
-    /// A non-blocking receive.
+    /// A non-blocking receive, which a later step awaits.
     Post(Message),
     /// The wait for a non-blocking receive.
     AwaitReceive(Message),

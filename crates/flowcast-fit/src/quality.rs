@@ -18,13 +18,13 @@ const FEW: usize = 10;
 /// One point of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quality {
-    /// What was sent.
+    /// Number, size and delay of the messages of its round trips.
     pub point: PrttPoint,
     /// In the order of time.
     pub times: Vec<Time>,
     /// Minimum, lower quartile, median, upper quartile, maximum.
     pub five: [Time; 5],
-    /// Arithmetic mean.
+    /// Arithmetic mean, outliers included.
     pub mean: Time,
     /// Order statistics that hold the median at the level; none of too few samples.
     pub interval: Option<(Time, Time)>,

@@ -32,7 +32,7 @@ impl Slope {
 /// Slopes of the messages between two ranks or on a kind of link.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MessageSlopes {
-    /// Of the latency.
+    /// With respect to the latency: messages on the critical path.
     pub latency: Slope,
     /// Of the time per byte.
     pub per_byte: Slope,

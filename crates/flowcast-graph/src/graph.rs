@@ -170,7 +170,7 @@ impl<'a> EventGraph<'a> {
         self.ends.iter().map(|end| Time::from_nanos(self.times[*end as usize]))
     }
 
-    /// What was replayed.
+    /// The program whose events these are.
     pub fn program(&self) -> &'a Program {
         self.replay.program()
     }

@@ -11,7 +11,7 @@ use crate::graph::{Edge, EventGraph, Kind, NONE, Node};
 /// A kind of cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
-    /// Computations, by factor.
+    /// Computations, as a factor of what they take.
     Compute,
     /// Processor time on messages, in nanoseconds a message.
     Overhead,
@@ -55,7 +55,7 @@ pub(crate) struct Part {
     pub quantity: Quantity,
     pub amount: f64,
     pub unit: f64,
-    /// Whose processor works.
+    /// The rank whose processor works.
     pub rank: Rank,
     /// The message, the user function of a computation or the execution of a collective.
     pub item: u32,
@@ -74,12 +74,12 @@ pub enum Link {
     Inside,
     /// To another node of the site.
     Between,
-    /// To another site.
+    /// To a node of another site.
     Sites,
 }
 
 impl Link {
-    /// All of them.
+    /// All of them, from the nearest to the farthest.
     pub const ALL: [Link; 3] = [Link::Inside, Link::Between, Link::Sites];
 
     /// As selectors name it.
@@ -99,9 +99,9 @@ pub struct Message {
     pub from: Rank,
     /// The rank that receives it.
     pub to: Rank,
-    /// Its size.
+    /// Bytes of its data.
     pub size: Bytes,
-    /// Where it goes.
+    /// How far it goes.
     pub link: Link,
     /// The collective that it is a part of.
     pub collective: Option<CollectiveOp>,

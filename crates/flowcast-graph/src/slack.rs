@@ -23,7 +23,7 @@ pub struct Slack {
 /// A message and how late it may arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageSlack {
-    /// Its number.
+    /// Number of the message among all of the program.
     pub slot: u32,
     /// How late it may be.
     pub slack: Slack,
@@ -34,7 +34,7 @@ pub struct MessageSlack {
 /// A rank, and how much slower it could run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankSlack {
-    /// Its number.
+    /// Number of the rank among all of the program.
     pub rank: Rank,
     /// How long before the last rank it ends.
     pub end: Time,
@@ -51,11 +51,11 @@ pub struct RankSlack {
 pub struct LinkSlack {
     /// How many messages go there, and their bytes.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of all these messages.
     pub bytes: Bytes,
     /// Those that may take twice as long, all of them at the same time, without anybody noticing.
     pub twice: u64,
-    /// Their bytes.
+    /// Bytes of those that may take twice as long.
     pub twice_bytes: Bytes,
     /// Those that may take ten times as long, all at the same time.
     pub tenfold: u64,

@@ -164,9 +164,9 @@ pub enum Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
-    /// Reno: predictable.
+    /// Reno (RFC 5681): its window is easy to predict.
     Reno,
-    /// Cubic: Linux' usual.
+    /// Cubic (RFC 9438): what Linux uses by default.
     #[default]
     Cubic,
     /// Bottleneck bandwidth and round trip.

@@ -41,9 +41,9 @@ pub enum PhaseSize {
     TwiceMax,
     /// What it sends and what it receives together.
     Sum,
-    /// What it sends.
+    /// The bytes that it sends.
     Send,
-    /// What it receives.
+    /// The bytes that it receives.
     Recv,
 }
 

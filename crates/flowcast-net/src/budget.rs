@@ -88,7 +88,7 @@ pub struct Batch<'a> {
 /// What was measured and what it cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budgeted {
-    /// All round trips.
+    /// All round trips, in the order in which they were measured.
     pub samples: PrttSamples,
     /// The parameters; none where the gap was not seen.
     pub fit: Option<BurstFit>,
@@ -96,11 +96,11 @@ pub struct Budgeted {
     pub messages: u32,
     /// Bytes in both directions.
     pub bytes: Bytes,
-    /// The largest burst.
+    /// Bytes of the largest burst: never more were in flight.
     pub most_in_flight: Bytes,
     /// Time that it took.
     pub elapsed: Time,
-    /// What ended it.
+    /// Which of the limits ended it, or that the precision was reached.
     pub stop: Stop,
 }
 

@@ -35,7 +35,7 @@ pub enum CheckError {
     /// The file's intervals contradict it.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Statistics of nothing.
+    /// A point has no measurement to take the median of.
     #[error(transparent)]
     Stats(#[from] StatsError),
     /// A number of the plan.
@@ -84,13 +84,13 @@ impl Default for CheckPlan {
 /// One point, as predicted and as found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedPoint {
-    /// What was measured.
+    /// Number, size and delay of the messages of its round trips.
     pub point: PrttPoint,
     /// What the file predicts, and between which ends it may lie.
     pub predicted: (Time, Time, Time),
     /// The median of what was measured.
     pub found: Time,
-    /// How often.
+    /// Round trips that were measured at it.
     pub count: u32,
     /// What the test says.
     pub verdict: Verdict,

@@ -9,7 +9,7 @@ use flowcast_fit::error::FitError;
 /// Why an experiment failed.
 #[derive(Debug, Error)]
 pub enum PrttError {
-    /// The connection failed.
+    /// The connection to the other end failed.
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The other end asked for the time, and that failed.

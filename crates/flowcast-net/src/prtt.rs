@@ -214,9 +214,9 @@ pub fn answer(transport: &mut impl Transport) -> Result<(), PrttError> {
 /// A round trip with the sender's own time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// What was sent.
+    /// Number, size and delay of the messages.
     pub point: PrttPoint,
-    /// Until the answer.
+    /// From the start of the first message to the end of the answer.
     pub time: Time,
     /// Until the last message had left the sender's processor.
     pub busy: Time,

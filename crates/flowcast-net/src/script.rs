@@ -35,9 +35,9 @@ pub(crate) fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
 /// What the other end wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guest {
-    /// Round trips.
+    /// It measures round trips, and sends a plan of them.
     RoundTrips,
-    /// The time.
+    /// It asks for the time, again and again.
     Clock,
 }
 

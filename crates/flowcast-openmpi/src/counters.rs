@@ -24,7 +24,7 @@ pub(crate) struct Counts {
     pub eager_bytes: u64,
     /// What ob1 sent over it without being asked: fragments, puts, acknowledgements.
     pub other_messages: u64,
-    /// Their bytes.
+    /// Bytes of these, headers of ob1 included.
     pub other_bytes: u64,
 }
 

@@ -42,7 +42,7 @@ use thiserror::Error;
 /// Why the component steps aside and lets `r2` work alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// Another series.
+    /// The library is of another series than 4.1.
     #[error("found Open MPI {0}, expected 4.1.x, whose structs this component knows")]
     Version(String),
     /// Not the library that we know.
@@ -54,10 +54,10 @@ pub enum Refusal {
     /// Nothing to build upon.
     #[error("found no mca_bml_r2.so beside Open MPI's components")]
     NoR2,
-    /// Nothing to choose.
+    /// Fewer than two networks are equal in kind and exclusivity.
     #[error("found {0}, expected two networks of the same kind and btl exclusivity or more")]
     OneRail(String),
-    /// A parameter.
+    /// A parameter of the component is wrong.
     #[error("bml_flowcast_{name}: {problem}")]
     Parameter {
         /// Its name without the component's.

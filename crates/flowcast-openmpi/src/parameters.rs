@@ -52,9 +52,9 @@ pub(crate) enum When {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
     pub scheduler: SchedulerName,
-    /// `eth1=g,G,o,Lus; ...`
+    /// Parameters of each rail: `eth1=g,G,o,Lus; ...`.
     pub rails: String,
-    /// `eth1=FILE, ...`
+    /// Network files of the rails: `eth1=FILE, ...`.
     pub network: String,
     pub measure: When,
     /// How long at most.

@@ -41,7 +41,7 @@ pub(super) enum Beginning {
 pub(super) enum Memory {
     /// None gets lost: their number says it all.
     Count,
-    /// Which and when.
+    /// Which came when: some may get lost or overtake.
     Whole,
 }
 

@@ -37,7 +37,7 @@ pub enum MappingError {
         /// What should.
         expected: String,
     },
-    /// Nothing in it.
+    /// The file has no rank in it.
     #[error("{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node")]
     Empty(String),
     /// A rankfile with a hole.

@@ -13,7 +13,7 @@ use crate::traces::Trace;
 /// Which delays, and how they are drawn.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(
-    /// The distribution.
+    /// The distribution, as `--noise` takes it.
     String,
     /// The trace whose computations give the variation; that which is predicted if none.
     Option<Trace>,

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Why a test ended early.
 #[derive(Debug, Error)]
 pub enum ExchangeError {
-    /// The link failed.
+    /// A rail failed, and no other was left.
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The link failed while numbered messages were counted.

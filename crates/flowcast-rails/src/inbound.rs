@@ -41,7 +41,7 @@ struct Whole {
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It is new.
+    /// It arrives for the first time.
     First,
     /// It had arrived before, over a rail that failed.
     Repeated,

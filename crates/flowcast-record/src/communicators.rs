@@ -51,7 +51,7 @@ pub(crate) struct Communicators {
 pub(crate) struct Learned {
     /// The group's ranks in the world.
     pub own: Vec<i32>,
-    /// The other group's.
+    /// Of an intercommunicator, the ranks of the other group.
     pub remote: Option<Vec<i32>>,
 }
 

@@ -9,11 +9,11 @@ use crate::dictionary::{self, Dictionary, Found};
 /// The times of a call, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Computation before it.
+    /// Wall time since the call before.
     pub burst: u64,
     /// Thread CPU time of that.
     pub cpu: u64,
-    /// Time in it.
+    /// Wall time from entry to return.
     pub call: u64,
 }
 
@@ -108,7 +108,7 @@ impl Encoder {
         self.out.extend_from_slice(&bytes[..length]);
     }
 
-    /// A call.
+    /// Appends a call: its arguments, its thread and its times, rounded by what was kept back before.
     #[inline]
     pub fn call(&mut self, signature: &[i64], thread: u32, times: Times, rest: &mut Rest) {
         if self.is_spent() {

@@ -88,10 +88,10 @@ pub(crate) const NONE: u8 = u8::MAX;
 pub(crate) struct Function {
     /// Its place in the table.
     pub number: u16,
-    /// Name without `MPI_`.
+    /// Name without the prefix `MPI_`.
     pub name: &'static str,
     pub kind: Kind,
-    /// Of a collective.
+    /// Of a collective, who gives and who gets how much.
     pub shape: Shape,
     /// Counts are 64-bit numbers.
     pub large: bool,

@@ -51,7 +51,7 @@ impl Display for Grouped {
 /// A table of an answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AnswerTable {
-    /// What it shows.
+    /// Heading of the table on the page.
     pub heading: String,
     /// Names of columns; those that begin with `>` are aligned to the right.
     pub columns: Vec<String>,
@@ -95,7 +95,7 @@ fn in_script(document: &Value) -> String {
 }
 
 impl AnswerTable {
-    /// Without rows yet.
+    /// A table with these columns and no row.
     pub fn new(heading: &str, columns: &[&str]) -> AnswerTable {
         let columns = columns.iter().map(|column| (*column).to_owned()).collect();
         AnswerTable { heading: heading.to_owned(), columns, ..AnswerTable::default() }

@@ -14,7 +14,7 @@ const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 syste
 th,td{padding:2px 9px;text-align:right;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}\
 svg{max-width:100%;height:auto}";
 
-/// The page.
+/// The page of a pattern: its flows in time, their rates and what bounds them.
 pub fn html(prediction: &Prediction, title: &str) -> String {
     let flows: Vec<Value> = (0..prediction.flows.len()).map(|index| flow(prediction, index)).collect();
     let head: String = ["", "flow", "from", "to", "size", "start", "end", "alone", "slowdown"]

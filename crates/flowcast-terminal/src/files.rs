@@ -26,7 +26,7 @@ use self::place::{Place, folder_of};
 use crate::input_maps;
 use crate::interrupt;
 
-/// Reads a file.
+/// Reads a whole file.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -48,7 +48,7 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
         .with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))
 }
 
-/// Writes one file.
+/// Writes a file under a temporary name and renames it when it is whole and synced.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
     let mut batch = Batch::new();
     batch.write(path, write)?;

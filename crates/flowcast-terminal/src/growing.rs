@@ -28,7 +28,7 @@ pub struct GrowingFile {
 enum State {
     /// Nothing is appended yet: the file will begin with this.
     Head(String),
-    /// The file exists.
+    /// The file exists, with what was appended so far.
     Open(File),
 }
 
@@ -93,7 +93,7 @@ impl GrowingFile {
         file.write_all(sealed(text).as_bytes()).with_context(|| cannot_write(&self.path))
     }
 
-    /// Where it is.
+    /// Name of the file, whether it exists yet or not.
     pub fn path(&self) -> &Path {
         &self.path
     }

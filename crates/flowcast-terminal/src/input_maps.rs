@@ -37,7 +37,7 @@ type State = (u64, i64, i64);
 
 static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
-/// A file's bytes.
+/// The bytes of a file, mapped where that is possible.
 pub fn bytes(path: &Path) -> io::Result<SharedBytes> {
     match map(path)? {
         Some(map) => Ok(map),

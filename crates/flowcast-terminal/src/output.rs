@@ -68,21 +68,21 @@ pub fn document<R: Shown>(result: &R) -> Result<Value> {
 /// What a trace holds, for people.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
-    /// Ranks.
+    /// Ranks that have a stream of their own.
     pub ranks: usize,
-    /// Point-to-point messages.
+    /// Point-to-point messages of all ranks.
     pub messages: u64,
     /// Collectives that are no messages; not mentioned if there are none.
     pub collectives: u64,
 }
 
 impl Counts {
-    /// Of a trace.
+    /// Counts what any trace holds.
     pub fn of(trace: &Trace) -> Counts {
         Counts { ranks: trace.ranks(), messages: trace.messages(), collectives: trace.collectives() }
     }
 
-    /// Of a program.
+    /// Counts what a program holds.
     pub fn of_program(program: &Program) -> Counts {
         let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
         Counts { ranks, messages, collectives: program.collectives() }

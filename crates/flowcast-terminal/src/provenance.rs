@@ -35,7 +35,7 @@ fn without_secrets(words: impl Iterator<Item = String>) -> String {
     shown.join(" ")
 }
 
-/// This machine's name.
+/// The name that this machine gives itself.
 pub fn host() -> String {
     read("/proc/sys/kernel/hostname")
 }

@@ -91,7 +91,7 @@ pub(super) struct Candidate {
 /// What a candidate takes from the measurement's transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// Nothing.
+    /// The measured times alone.
     Nothing,
     /// The window, to follow how queues fill.
     Window,

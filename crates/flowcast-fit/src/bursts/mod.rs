@@ -34,7 +34,7 @@ const CONTRADICTED: f64 = 6.0;
 /// The parameters and how well they are known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BurstFit {
-    /// None below 0.
+    /// L, o, g and G; none is below 0.
     pub parameters: LogGp,
     /// Half the interval of L, o and g, in nanoseconds, and of G, in nanoseconds per byte.
     pub half_widths: [f64; 4],

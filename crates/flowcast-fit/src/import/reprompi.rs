@@ -62,9 +62,9 @@ struct Columns {
 }
 
 enum Timing {
-    /// The time itself.
+    /// The column of the time.
     Taken(usize),
-    /// Start and end.
+    /// The columns of start and end.
     Ends(usize, usize),
 }
 

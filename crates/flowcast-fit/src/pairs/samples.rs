@@ -114,7 +114,7 @@ impl PairSamples {
         if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
     }
 
-    /// The file's text.
+    /// The samples as the text of a CSV file, in the form that [`PairSamples::from_csv`] reads.
     pub fn to_csv(&self) -> String {
         self.head() + &self.rows()
     }

@@ -70,24 +70,24 @@ pub struct Compared {
 /// A median and what a model makes of it that has not seen its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
-    /// What was sent.
+    /// Number, size and delay of the messages of its round trips.
     pub point: PrttPoint,
-    /// The median.
+    /// The median of the measured round trips.
     pub measured: Time,
-    /// By the model.
+    /// The round trip by the model, fitted without this size.
     pub predicted: Time,
 }
 
 /// A pattern's median and what a model makes of it that has not seen the pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictedPattern {
-    /// What was sent.
+    /// The messages, by sender and receiver.
     pub pattern: Pattern,
     /// Patterns of the same part were left out together; from 0.
     pub part: usize,
-    /// The median.
+    /// The median of the measured times.
     pub measured: Time,
-    /// By the model.
+    /// The time by the model, fitted without this part.
     pub predicted: Time,
 }
 

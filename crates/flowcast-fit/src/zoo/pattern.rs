@@ -22,7 +22,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Its nodes, ascending.
+    /// The nodes that send or receive, ascending.
     pub fn nodes(&self) -> BTreeSet<Node> {
         self.messages.iter().flat_map(|(from, to)| [*from, *to]).collect()
     }
@@ -56,7 +56,7 @@ impl Pattern {
 /// A pattern with the times that it took, each from the common start to the end of the last message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatternSamples {
-    /// What was sent.
+    /// The messages, by sender and receiver.
     pub pattern: Pattern,
     /// Above 0, at least one.
     pub times: Vec<Time>,

@@ -30,10 +30,10 @@ pub enum TableError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Base {
-    /// Open MPI 4.1.
+    /// Open MPI 4.1: the fixed decisions of its component `tuned`.
     #[default]
     OpenMpi,
-    /// MPICH 4.0.
+    /// MPICH 4.0: its generic tuning table.
     Mpich,
 }
 

@@ -152,7 +152,7 @@ fn tidy(error: f64) -> f64 {
 pub struct Ledger<'a>(&'a [Accuracy]);
 
 impl<'a> Ledger<'a> {
-    /// Of these entries.
+    /// Looks things up among these entries, whose order does not matter.
     pub fn new(entries: &'a [Accuracy]) -> Ledger<'a> {
         Ledger(entries)
     }

@@ -69,7 +69,7 @@ impl StillHolds {
         }
     }
 
-    /// Measurements so far.
+    /// Measurements taken in so far.
     pub fn count(&self) -> u32 {
         self.count
     }

@@ -17,7 +17,7 @@ const DONE: [u8; 1] = [0];
 /// Why a clock is not known.
 #[derive(Debug, Error)]
 pub enum ClockError {
-    /// The connection failed.
+    /// The connection to the other rank failed.
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The other end's answer is no time.

@@ -49,7 +49,7 @@ pub enum MpiError {
     /// An order that is none.
     #[error("found the order `{0}`, expected `carry` and four numbers for each flow")]
     Order(String),
-    /// The standard streams.
+    /// Orders could not be read, or answers not written.
     #[error(transparent)]
     Stream(#[from] io::Error),
 }

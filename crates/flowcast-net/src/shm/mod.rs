@@ -30,7 +30,7 @@ const POLL_FOR: Duration = Duration::from_micros(500);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 256;
 
-/// One end.
+/// One end of two rings in memory that two processes share, one for each direction.
 #[derive(Debug)]
 pub struct ShmTransport {
     outgoing: Ring,
@@ -162,9 +162,9 @@ impl Transport for ShmTransport {
 /// Two cores, and how far they are from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cores {
-    /// The measuring end's.
+    /// The core that measures, by the kernel's number.
     pub measuring: usize,
-    /// The answering end's.
+    /// The core that answers, by the kernel's number.
     pub answering: usize,
 }
 

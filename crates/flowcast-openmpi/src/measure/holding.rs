@@ -26,7 +26,7 @@ const SIZES: [u64; 4] = [32 * 1024, 16 * 1024, 8 * 1024, 4096];
 /// What became of a stored result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holding {
-    /// It holds.
+    /// The rail is as it was measured.
     Holds,
     /// The rail has become slower.
     Slower,

@@ -46,7 +46,7 @@ pub(super) enum Kind {
 pub(super) struct Header {
     pub kind: Kind,
     pub from: ProcessName,
-    /// Which round trip.
+    /// Number of the round trip, from 0.
     pub round: u32,
     /// How many pings before the pong.
     pub of: u32,

@@ -83,11 +83,11 @@ pub(super) struct Heard {
 /// Whether losses are being repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// None is known.
+    /// No packet is known to be lost.
     None,
-    /// Fast retransmission.
+    /// Fast retransmission (RFC 5681), until all that was sent before is acknowledged.
     Recovery,
-    /// After a time-out.
+    /// After a time-out, from one packet on.
     Timeout,
 }
 

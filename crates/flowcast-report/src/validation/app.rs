@@ -40,7 +40,7 @@ pub struct AppValidation {
 /// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// The whole run.
+    /// The whole run, from the first call to the last.
     Total,
     /// A region of the program.
     Region,

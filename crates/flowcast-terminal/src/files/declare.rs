@@ -14,14 +14,14 @@ use crate::exit::EnvironmentLacks;
 pub struct Output<'a> {
     /// The option that named it, for messages.
     pub option: &'a str,
-    /// Its name.
+    /// The file as it was named.
     pub path: &'a Path,
     /// Endings that it may have; any, if there are none.
     pub endings: &'a [&'a str],
 }
 
 impl<'a> Output<'a> {
-    /// With any ending.
+    /// An output whose name may have any ending.
     pub fn new(option: &'a str, path: &'a Path) -> Output<'a> {
         Output { option, path, endings: &[] }
     }

@@ -154,7 +154,7 @@ fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
 pub struct Part {
     /// The lines before the rows.
     pub header: String,
-    /// The rows.
+    /// The rows that are whole.
     pub rows: Rows,
     /// Bytes up to the last whole line.
     pub whole: usize,

@@ -16,9 +16,9 @@ use crate::{Collectives, Error, Options, PreparedProgram, predict};
 pub struct Change {
     /// A field, as `--set` names it, the computing of a rank, or the algorithm of a collective.
     pub what: String,
-    /// As it is.
+    /// Its value as it is, with its unit.
     pub from: String,
-    /// After the change.
+    /// Its value after the change, with its unit.
     pub to: String,
     /// The predicted time with it.
     pub makespan: Time,
@@ -62,7 +62,7 @@ impl Change {
         format!("{} of {} instead of {}", self.what, self.to, self.from)
     }
 
-    /// For programs.
+    /// The change as JSON, with what it saves of the whole time.
     pub fn document(&self, makespan: Time) -> Value {
         json!({
             "field": self.what,

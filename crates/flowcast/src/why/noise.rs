@@ -14,9 +14,9 @@ use crate::{Error, Prepared, PreparedProgram};
 /// Which delays, and how often they are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseOptions {
-    /// Their distribution.
+    /// Distribution of a delay.
     pub noise: Noise,
-    /// How many runs.
+    /// Runs with random numbers of their own, at least 1.
     pub runs: usize,
     /// Start of the random numbers; equal seeds give equal runs.
     pub seed: u64,
@@ -115,7 +115,7 @@ impl Noisy {
         [(1.0 - self.level) / 2.0, f64::midpoint(1.0, self.level)].map(|part| self.quantile(part))
     }
 
-    /// For programs.
+    /// The distribution of the end as JSON, in seconds.
     pub fn document(&self) -> Value {
         let [low, high] = self.interval();
         json!({

@@ -19,7 +19,7 @@ use crate::{Error, Options, PreparedProgram};
 pub struct Scenario {
     /// What it is called.
     pub name: String,
-    /// The network.
+    /// The network with the fields that the scenario sets.
     pub network: Network,
     /// Model, mapping, collectives, rendezvous.
     pub options: Options,
@@ -36,9 +36,9 @@ pub struct Scenario {
 /// Costs that are others than the network's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Which.
+    /// Which costs, by node, pair, call, size or kind of link.
     pub selector: Selector,
-    /// What they become.
+    /// What they become, as a factor or as a value.
     pub to: To,
 }
 

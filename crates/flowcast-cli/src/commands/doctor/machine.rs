@@ -64,9 +64,9 @@ impl Machine {
 /// Where what is to be measured runs, as far as it can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// On this machine.
+    /// Loopback, namespaces or cores of this machine.
     OneMachine,
-    /// On several.
+    /// Two machines or more, whose clocks and kernels may differ.
     SeveralMachines,
 }
 

@@ -57,9 +57,9 @@ pub(super) enum Verdict {
 pub(super) struct Check {
     /// What was looked at.
     pub name: &'static str,
-    /// How it is.
+    /// Whether it may spoil measurements.
     pub verdict: Verdict,
-    /// What was found.
+    /// What was found, in words and with units.
     pub found: String,
     /// What to do, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]

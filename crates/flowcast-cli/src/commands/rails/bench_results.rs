@@ -13,9 +13,9 @@ use flowcast_terminal::growing::{GrowingFile, partial};
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
-    /// N.
+    /// Messages of a round, which are under way together; at least 1.
     pub messages: u32,
-    /// Bytes of each.
+    /// Size of each message.
     pub size: Bytes,
     /// In the order of the subjects.
     pub one_way: Vec<Vec<Time>>,
@@ -40,7 +40,7 @@ impl Point {
 pub(super) struct Plan {
     /// One line of JSON: rails, sizes and so on.
     pub settings: String,
-    /// The subjects' names.
+    /// Names of the schedulers and lone rails, as the table heads its columns.
     pub names: Vec<String>,
     /// N and sizes, in the order in which a round takes them.
     pub points: Vec<(u32, Bytes)>,

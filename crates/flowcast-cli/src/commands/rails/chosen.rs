@@ -18,7 +18,7 @@ pub(super) enum Chosen {
     Whole,
     /// With parameters that follow the rails.
     Adaptive,
-    /// Guarded by measurements.
+    /// With parameters that follow the rails, and the best rail alone where measurements show it to be faster.
     Guarded,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct SplitArgs {
 
 /// A scheduler over all rails, or a rail alone.
 pub(super) struct Subject {
-    /// For people.
+    /// Name in tables and plots.
     pub name: String,
-    /// How.
+    /// The scheduler, also where there is one rail to choose.
     pub chosen: Chosen,
-    /// Over which rails.
+    /// The rails that it may use.
     pub rails: RailSet,
 }
 

@@ -22,9 +22,9 @@ use flowcast_terminal::exit::EnvironmentLacks;
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRail {
-    /// For people.
+    /// Name in tables: the network's, numbered where two have the same.
     pub name: String,
-    /// Parameters and path.
+    /// LogGP parameters, and the addresses that it connects.
     pub path: RailPath,
 }
 

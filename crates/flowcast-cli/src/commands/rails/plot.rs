@@ -10,9 +10,9 @@ use flowcast_terminal::files::write_text;
 
 /// A scheduler and its ratios.
 pub(super) struct Row<'a> {
-    /// Its name.
+    /// Name of the scheduler.
     pub name: String,
-    /// Its ratios.
+    /// Its times over those of the optimum, over all sets of messages.
     pub ratios: &'a Ratios,
 }
 

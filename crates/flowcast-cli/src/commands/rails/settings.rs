@@ -9,11 +9,11 @@ use flowcast::units::Bytes;
 
 /// What to set in one library.
 pub(super) struct Settings {
-    /// The library.
+    /// Name of the library.
     pub of: &'static str,
     /// Lines for a command or an environment.
     pub lines: Vec<String>,
-    /// What they do.
+    /// What the lines do, in a sentence.
     pub remark: &'static str,
 }
 

@@ -13,7 +13,7 @@ use crate::repeating::Over;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
-    /// The lab.
+    /// The lab that carried the patterns; a run goes on only in the same.
     pub lab: LabSpec,
     /// What carried the messages, if not TCP.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -43,7 +43,7 @@ impl journal::Header for Header {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finished {
-    /// Its name.
+    /// Name of the pattern, unique in its configuration.
     pub name: String,
     /// The configuration it belongs to.
     pub configuration: String,

@@ -72,9 +72,9 @@ fn line_of(content: &impl Serialize) -> Result<String> {
 
 /// What a journal holds.
 pub(super) struct Content<H, L> {
-    /// The first line.
+    /// The first line: what the journal is about.
     pub header: H,
-    /// The others.
+    /// The lines behind it, as far as they are whole.
     pub lines: Vec<L>,
 }
 

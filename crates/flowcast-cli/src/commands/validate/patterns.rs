@@ -23,14 +23,14 @@ pub(super) enum Set {
     Chain,
     /// Zhu et al.: random flows over two racks.
     TwoRacks,
-    /// Pattern files.
+    /// Pattern files, by path.
     Files(Vec<String>),
 }
 
 /// A pattern with its names.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Named {
-    /// Its name.
+    /// Name of the pattern, unique in its configuration.
     pub name: String,
     /// The configuration it belongs to.
     pub configuration: String,
@@ -75,7 +75,7 @@ pub(super) struct Draw {
 /// What the flows of pattern files are between.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ends<'a> {
-    /// Nodes.
+    /// Between nodes, which the lab has by number.
     Nodes,
     /// Ranks, which a rule or a file puts on nodes.
     Ranks(&'a str),

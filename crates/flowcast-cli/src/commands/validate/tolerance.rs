@@ -7,7 +7,7 @@ use flowcast_terminal::exit::Finding;
 /// What the errors of a model may be at most, as shares.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tolerance {
-    /// The model.
+    /// Name of the model, as `--model` takes it.
     pub name: String,
     limits: [Option<f64>; 2],
 }

@@ -30,7 +30,7 @@ const LONGEST_HELLO: u64 = 1024;
 pub enum NodeOf {
     /// The first of each host.
     Host,
-    /// Each.
+    /// Each rank is a node of its own.
     Rank,
 }
 

@@ -12,7 +12,7 @@ use flowcast_units::{ClockLine, Time};
 pub(super) enum Order {
     /// Send the time of the clock.
     Clock,
-    /// Connect these.
+    /// Connect the flows of these ends.
     Open(Vec<Leg>),
     /// Carry those with these numbers, counted from this moment of its own clock on.
     Carry(Duration, Vec<u32>),
@@ -46,9 +46,9 @@ pub(super) enum Reply {
         /// Where messages are to be sent.
         address: String,
     },
-    /// Since it began.
+    /// The time of its clock, since it began.
     Clock(Duration),
-    /// All is connected.
+    /// All flows are connected.
     Opened,
     /// Starts of flows sent and ends of flows taken, from the common start on.
     Carried { sent: Vec<(u32, Duration)>, taken: Vec<(u32, Duration)> },
@@ -58,7 +58,7 @@ pub(super) enum Reply {
     Learned(Learned),
     /// The same at one moment.
     Looked(Glance),
-    /// It could not.
+    /// The order could not be carried out, and why.
     Failed(String),
 }
 
