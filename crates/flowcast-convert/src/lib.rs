@@ -29,7 +29,7 @@ pub use ti::{needs_messages, ti_rank};
 
 use flowcast_trace::key_map::KeyMap;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveCall, MessageClass, Program};
+use flowcast_trace::program::{CollectiveCall, MessageClass, Program, Slot};
 use flowcast_units::Rank;
 
 /// What a format cannot express, by kind.
@@ -80,7 +80,7 @@ impl<'a> Tables<'a> {
         for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
                 match op {
-                    Op::Send { class, slot } => sources[slot as usize] = (rank, class),
+                    Op::Send { class, slot } => sources[slot.index()] = (rank, class),
                     Op::Collective { call, instance } => executions[instance as usize].push((rank, call)),
                     _ => {}
                 }
@@ -108,8 +108,8 @@ impl<'a> Tables<'a> {
     }
 
     /// Sender and class of a message.
-    fn message(&self, slot: u32) -> (Rank, &'a MessageClass) {
-        let (sender, class) = self.sources[slot as usize];
+    fn message(&self, slot: Slot) -> (Rank, &'a MessageClass) {
+        let (sender, class) = self.sources[slot.index()];
         (sender, self.class(class))
     }
 
@@ -132,9 +132,9 @@ struct Counters {
 }
 
 impl Counters {
-    fn next_slot(&mut self, program: &Program, rank: Rank) -> u32 {
+    fn next_slot(&mut self, program: &Program, rank: Rank) -> Slot {
         self.received += 1;
-        program.first_slot(rank) + self.received - 1
+        program.first_slot(rank) + (self.received - 1)
     }
 
     fn next_send(&mut self) -> u32 {

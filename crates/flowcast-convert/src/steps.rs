@@ -5,7 +5,7 @@
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, Tables};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::{CollectiveMode, MessageClass, SendMode};
+use flowcast_trace::program::{CollectiveMode, MessageClass, SendMode, Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.
@@ -87,7 +87,7 @@ impl<'a> Steps<'a> {
         None
     }
 
-    fn send(&mut self, class: u32, slot: u32, losses: &mut Losses) -> Message {
+    fn send(&mut self, class: u32, slot: Slot, losses: &mut Losses) -> Message {
         let message =
             self.message(self.sent.len() as u32, self.tables.program.receiver(slot), self.tables.class(class));
         if message.mode.synchronous {

@@ -138,7 +138,7 @@ impl Gradient {
                 self.collectives.entry(graph.ops[part.item as usize]).or_default().add(part, weight);
             }
             Quantity::Latency | Quantity::PerByte => {
-                let message = graph.message(part.item);
+                let message = graph.message(part.slot());
                 let of_pair = self.pairs.entry((message.from, message.to)).or_default();
                 let of_link = self.links.entry(message.link).or_default();
                 for slopes in [of_pair, of_link] {
@@ -149,7 +149,7 @@ impl Gradient {
             }
         }
         let is_message = !matches!(part.quantity, Quantity::Compute | Quantity::Collective);
-        if let Some(op) = is_message.then(|| graph.message(part.item).collective).flatten() {
+        if let Some(op) = is_message.then(|| graph.message(part.slot()).collective).flatten() {
             *self.within.entry(op).or_default() += Time::from_nanos(weight * part.nanos());
         }
     }

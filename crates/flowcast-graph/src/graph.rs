@@ -5,7 +5,7 @@ mod record;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::walk::Replay;
 use flowcast_replay::{Engine, SimulateError};
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use record::Recorder;
@@ -91,6 +91,11 @@ impl Node {
 
     pub(crate) fn rank(&self) -> Rank {
         Rank(self.tag & ((1 << KIND_SHIFT) - 1))
+    }
+
+    /// The message of an event that belongs to one.
+    pub(crate) fn slot(&self) -> Slot {
+        Slot(self.item)
     }
 
     /// The event of an edge and the cost behind it; none where there is one edge only.

@@ -4,6 +4,7 @@ use flowcast_model::network::Rule;
 use flowcast_replay::costs::PathCosts;
 use flowcast_replay::routes::{Route, RouteNumbers};
 use flowcast_trace::expand::operation_of;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, Kind, NONE, Node};
@@ -62,6 +63,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// The message of a quantity that belongs to one.
+    pub(crate) fn slot(&self) -> Slot {
+        Slot(self.item)
+    }
+
     pub(crate) fn nanos(&self) -> f64 {
         self.amount * self.unit
     }
@@ -117,11 +123,11 @@ pub(crate) fn receive_overhead(path: &PathCosts, class: u32) -> Time {
 
 impl EventGraph<'_> {
     /// What a message is, by slot.
-    pub fn message(&self, slot: u32) -> Message {
+    pub fn message(&self, slot: Slot) -> Message {
         let program = self.program();
-        let class = &program.classes()[self.class_of[slot as usize] as usize];
+        let class = &program.classes()[self.class_of[slot.index()] as usize];
         Message {
-            from: program.owner(Rank(self.sender_of[slot as usize])),
+            from: program.owner(Rank(self.sender_of[slot.index()])),
             to: program.owner(program.receiver(slot)),
             size: class.size,
             link: self.link(slot),
@@ -129,12 +135,12 @@ impl EventGraph<'_> {
         }
     }
 
-    fn route(&self, slot: u32) -> Route {
+    fn route(&self, slot: Slot) -> Route {
         let number = self.replay.route_number(slot);
         RouteNumbers::new(self.replay.placement()).route(number)
     }
 
-    fn link(&self, slot: u32) -> Link {
+    fn link(&self, slot: Slot) -> Link {
         match self.route(slot) {
             Route::Inside => Link::Inside,
             Route::Between => Link::Between,
@@ -142,35 +148,35 @@ impl EventGraph<'_> {
         }
     }
 
-    fn rule(&self, slot: u32) -> Rule {
+    fn rule(&self, slot: Slot) -> Rule {
         match self.link(slot) {
             Link::Sites => Rule::Dimemas,
             _ => self.replay.costs().network().point_to_point.rule,
         }
     }
 
-    pub(crate) fn path(&self, slot: u32) -> &PathCosts {
+    pub(crate) fn path(&self, slot: Slot) -> &PathCosts {
         &self.replay.costs().paths[self.replay.route_number(slot)]
     }
 
     /// Bytes that take time.
-    fn counted(&self, slot: u32) -> f64 {
-        let size = self.program().classes()[self.class_of[slot as usize] as usize].size.0;
+    fn counted(&self, slot: Slot) -> f64 {
+        let size = self.program().classes()[self.class_of[slot.index()] as usize].size.0;
         if self.rule(slot) == Rule::Loggops { size.saturating_sub(1) as f64 } else { size as f64 }
     }
 
     /// Shows the parts of an edge's cost. Under contention they may be less than the cost.
     pub(crate) fn parts(&self, node: &Node, edge: Edge, mut show: impl FnMut(Part)) {
-        let (rank, slot) = (node.rank(), node.item);
+        let (rank, slot) = (node.rank(), node.slot());
         let own = |quantity| Part { quantity, amount: node.cost, unit: 1.0, rank, item: node.item };
         match (node.kind(), edge) {
             (Kind::Compute, _) => show(own(Quantity::Compute)),
             (Kind::Collective, _) => show(own(Quantity::Collective)),
             (Kind::Send, Edge::First) => show(self.sending(slot, rank, 1.0)),
             (Kind::Send, Edge::Second) => {
-                let before = self.nodes[node.second as usize].item;
+                let before = self.nodes[node.second as usize].slot();
                 let (unit, amount) = (self.path(before).gap.as_nanos(), self.outside(before));
-                show(Part { quantity: Quantity::Gap, amount, unit, rank, item: before });
+                show(Part { quantity: Quantity::Gap, amount, unit, rank, item: before.0 });
                 self.bytes(before, rank).into_iter().for_each(&mut show);
                 show(self.sending(before, rank, -1.0));
                 show(self.sending(slot, rank, 1.0));
@@ -194,50 +200,50 @@ impl EventGraph<'_> {
         }
     }
 
-    fn sending(&self, slot: u32, rank: Rank, amount: f64) -> Part {
-        let unit = send_overhead(self.path(slot), self.class_of[slot as usize]).as_nanos();
+    fn sending(&self, slot: Slot, rank: Rank, amount: f64) -> Part {
+        let unit = send_overhead(self.path(slot), self.class_of[slot.index()]).as_nanos();
         let quantity = self.on_processors(slot);
         let amount = if quantity == Quantity::Overhead { amount * self.outside(slot) } else { amount };
-        Part { quantity, amount, unit, rank, item: slot }
+        Part { quantity, amount, unit, rank, item: slot.0 }
     }
 
     /// Before a receiver looks for the message, and on the message that has come.
-    fn receiving(&self, slot: u32, rank: Rank) -> [Part; 2] {
+    fn receiving(&self, slot: Slot, rank: Rank) -> [Part; 2] {
         let (path, rule) = (self.path(slot), self.rule(slot));
-        let part = |quantity, amount, unit: Time| Part { quantity, amount, unit: unit.as_nanos(), rank, item: slot };
+        let part = |quantity, amount, unit: Time| Part { quantity, amount, unit: unit.as_nanos(), rank, item: slot.0 };
         let has_own = !path.overheads.is_empty();
         let before = f64::from(u8::from(rule == Rule::Dimemas && !has_own));
         let after = if rule == Rule::Loggops || has_own { self.outside(slot) } else { 0.0 };
         [
             part(self.on_processors(slot), before, path.recv_before),
-            part(self.on_processors(slot), after, receive_overhead(path, self.class_of[slot as usize])),
+            part(self.on_processors(slot), after, receive_overhead(path, self.class_of[slot.index()])),
         ]
     }
 
     /// 1 of a message that leaves its node, 0 of others: these have neither overhead nor gap.
-    fn outside(&self, slot: u32) -> f64 {
+    fn outside(&self, slot: Slot) -> f64 {
         f64::from(u8::from(self.link(slot) != Link::Inside))
     }
 
     /// By Dimemas' rule the latency is spent on the processors.
-    fn on_processors(&self, slot: u32) -> Quantity {
+    fn on_processors(&self, slot: Slot) -> Quantity {
         let is_latency = self.rule(slot) == Rule::Dimemas && self.path(slot).overheads.is_empty();
         if is_latency { Quantity::Latency } else { Quantity::Overhead }
     }
 
-    fn flight(&self, slot: u32, mut show: impl FnMut(Part)) {
-        let rank = Rank(self.sender_of[slot as usize]);
+    fn flight(&self, slot: Slot, mut show: impl FnMut(Part)) {
+        let rank = Rank(self.sender_of[slot.index()]);
         let unit = self.path(slot).latency.as_nanos();
         if self.rule(slot) != Rule::Dimemas {
-            show(Part { quantity: Quantity::Latency, amount: 1.0, unit, rank, item: slot });
+            show(Part { quantity: Quantity::Latency, amount: 1.0, unit, rank, item: slot.0 });
         }
         self.bytes(slot, rank).into_iter().for_each(show);
     }
 
-    fn bytes(&self, slot: u32, rank: Rank) -> Option<Part> {
+    fn bytes(&self, slot: Slot, rank: Rank) -> Option<Part> {
         let amount = self.counted(slot);
-        let takes = self.path(slot).classes[self.class_of[slot as usize] as usize].bytes.as_nanos();
-        (amount > 0.0).then(|| Part { quantity: Quantity::PerByte, amount, unit: takes / amount, rank, item: slot })
+        let takes = self.path(slot).classes[self.class_of[slot.index()] as usize].bytes.as_nanos();
+        (amount > 0.0).then(|| Part { quantity: Quantity::PerByte, amount, unit: takes / amount, rank, item: slot.0 })
     }
 
     /// The user function that a message is sent by, or a computation belongs to; 0 for none.

@@ -171,7 +171,7 @@ impl Condition {
         let owner = graph.program().owner(part.rank);
         let works = matches!(part.quantity, Quantity::Compute | Quantity::Overhead);
         let node = |rank: Rank| graph.replay.placement().node(rank).0;
-        let message = || graph.message(part.item);
+        let message = || graph.message(part.slot());
         match *self {
             Condition::Rank(rank) if works => owner == rank,
             Condition::Rank(rank) => [message().from, message().to].contains(&rank),

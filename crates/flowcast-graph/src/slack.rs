@@ -6,6 +6,7 @@
 //! for it: all messages may use theirs at the same time, and nothing changes (critical path method; Kelley, Operations
 //! Research 9, 1961).
 
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 use crate::graph::{EventGraph, Kind, NONE};
@@ -24,7 +25,7 @@ pub struct Slack {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageSlack {
     /// Number of the message among all of the program.
-    pub slot: u32,
+    pub slot: Slot,
     /// How late it may be.
     pub slack: Slack,
     /// How long it takes from sender to receiver.
@@ -93,7 +94,7 @@ impl Slacks<'_> {
         let graph = self.graph;
         let received = graph.nodes.iter().enumerate().filter(|(_, node)| node.kind() == Kind::Receive);
         received.map(move |(index, node)| {
-            let (slot, from) = (node.item, &graph.nodes[node.second as usize]);
+            let (slot, from) = (node.slot(), &graph.nodes[node.second as usize]);
             let sent = graph.times[node.second as usize];
             let arrives = sent + node.more;
             // An event of its own tells how long the message took under contention.
@@ -106,8 +107,8 @@ impl Slacks<'_> {
         })
     }
 
-    fn alone(&self, slot: u32) -> f64 {
-        let class = self.graph.class_of[slot as usize] as usize;
+    fn alone(&self, slot: Slot) -> f64 {
+        let class = self.graph.class_of[slot.index()] as usize;
         self.graph.path(slot).classes[class].delay.as_nanos()
     }
 

@@ -89,7 +89,7 @@ fn wildcards_are_matched_as_they_were_and_waits_name_their_receives() {
     let slots: Vec<u32> = program
         .ops(Rank(1))
         .filter_map(|(_, op)| match op {
-            Op::Send { slot, .. } => Some(slot),
+            Op::Send { slot, .. } => Some(slot.0),
             _ => None,
         })
         .collect();

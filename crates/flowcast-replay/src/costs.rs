@@ -268,7 +268,7 @@ fn classes_of_slots(program: &Program) -> Vec<u32> {
     let streams = (0..program.streams() as u32).map(Rank);
     for (_, op) in streams.flat_map(|stream| program.ops(stream)) {
         if let Op::Send { class, slot } = op {
-            classes[slot as usize] = class;
+            classes[slot.index()] = class;
         }
     }
     classes

@@ -17,6 +17,7 @@ use super::loggops::sends::Sends;
 use super::named::named;
 use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 named! {
@@ -110,8 +111,8 @@ impl Replay<'_> {
     }
 
     /// What messages cost on the route that this one takes.
-    pub(crate) fn path(&self, slot: u32) -> &PathCosts {
-        &self.costs.paths[self.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))]
+    pub(crate) fn path(&self, slot: Slot) -> &PathCosts {
+        &self.costs.paths[self.route_of.get(slot.index()).map_or(0, |route| usize::from(*route))]
     }
 }
 
@@ -119,7 +120,7 @@ impl Sends<'_> {
     /// The critical path of the replay that `journal` observed; `None` if a rank has several processors, whose intervals
     /// overlap.
     pub fn critical_path(&self, costs: Costs<'_>, journal: &Journal<'_>) -> Option<CriticalPath> {
-        let steady = |slot: u32, flight: &Flight| {
+        let steady = |slot: Slot, flight: &Flight| {
             let message = self.sent(flight.from, slot);
             let Travel { latency, interface, .. } = costs.travel(flight.from, message.to, message.size);
             Steady { latency, gap: interface.map_or(Time::ZERO, |(gap, _)| gap) }
@@ -129,7 +130,7 @@ impl Sends<'_> {
 }
 
 /// Follows the causes back from the end of the last rank.
-fn search(journal: &Journal<'_>, steady: impl Fn(u32, &Flight) -> Steady) -> CriticalPath {
+fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> CriticalPath {
     let source = journal.source();
     let intervals = |stream: usize| journal.intervals(Rank(stream as u32));
     let ends = (0..source.ranks()).map(|rank| intervals(rank).last().map_or(Time::ZERO, |last| last.segment.end));
@@ -175,7 +176,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn follow(&mut self, interval: &Interval, steady: impl Fn(u32, &Flight) -> Steady) {
+    fn follow(&mut self, interval: &Interval, steady: impl Fn(Slot, &Flight) -> Steady) {
         let segment = interval.segment;
         if segment.end != self.at {
             // Causes are known for the ends of intervals only.
@@ -208,7 +209,7 @@ impl<'a> Search<'a> {
         self.spend(limit, interval.segment.start);
     }
 
-    fn follow_message(&mut self, slot: u32, steady: impl Fn(u32, &Flight) -> Steady) {
+    fn follow_message(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
         let flight = self.journal.flight(slot);
         let start = flight.start.unwrap_or(self.at);
         self.spend(Limit::Bandwidth, start + steady(slot, &flight).latency);
@@ -218,21 +219,21 @@ impl<'a> Search<'a> {
     }
 
     /// The sender of a rendezvous waited until its own message had left.
-    fn follow_release(&mut self, slot: u32) {
+    fn follow_release(&mut self, slot: Slot) {
         let flight = self.journal.flight(slot);
         self.spend(Limit::Bandwidth, flight.start.unwrap_or(self.at));
         self.leave_message(slot, flight);
     }
 
     /// From the start of a message past its wait for links to the rank that let it begin.
-    fn leave_message(&mut self, slot: u32, flight: Flight) {
+    fn leave_message(&mut self, slot: Slot, flight: Flight) {
         self.spend(Limit::Contention, flight.asked.unwrap_or(self.at));
         self.count_bytes(slot, &flight);
         self.stream = if flight.asked > flight.ready { self.receiver(slot) } else { flight.from };
     }
 
     /// The sender waited for its interface, which rested from the start of the message before.
-    fn follow_interface(&mut self, slot: u32, steady: impl Fn(u32, &Flight) -> Steady) {
+    fn follow_interface(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
         let flight = self.journal.flight(slot);
         let begun = flight.begun.unwrap_or(self.at);
         self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
@@ -241,11 +242,11 @@ impl<'a> Search<'a> {
         self.count_bytes(slot, &flight);
     }
 
-    fn receiver(&self, slot: u32) -> Rank {
+    fn receiver(&self, slot: Slot) -> Rank {
         self.journal.message(slot, &self.journal.flight(slot)).to
     }
 
-    fn count_bytes(&mut self, slot: u32, flight: &Flight) {
+    fn count_bytes(&mut self, slot: Slot, flight: &Flight) {
         let Bytes(size) = self.journal.message(slot, flight).size;
         let Bytes(counted) = &mut self.path.counts.bytes;
         *counted = counted.saturating_add(size);

@@ -3,7 +3,7 @@
 use super::SimulateError;
 use super::deadlock::{Wait, deadlock};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Bytes, Rank};
 
 /// Where a rank stands.
@@ -12,13 +12,13 @@ pub(crate) struct Stand {
     /// Where its instruction begins among its words.
     pub at: usize,
     /// The slot of its next receive.
-    pub next_slot: u32,
+    pub next_slot: Slot,
     /// Whether it has begun the instruction.
     pub entered: bool,
     /// Whether it has ended.
     pub done: bool,
     /// The slot of the send that it waits for, if the instruction is such a wait.
-    pub send: Option<u32>,
+    pub send: Option<Slot>,
 }
 
 /// A program that came to a stop.
@@ -44,7 +44,7 @@ impl DeadlockReport<'_> {
             Some(Op::Recv) => self.explain_message(stand.next_slot),
             Some(Op::WaitRecv(own)) => self.explain_message(self.program.first_slot(rank) + own),
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
-            Some(Op::WaitSend(_)) => self.explain_receiver(0, stand.send.unwrap_or(0)),
+            Some(Op::WaitSend(_)) => self.explain_receiver(0, stand.send.unwrap_or_default()),
             Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
             Some(Op::Access(access)) => match self.program.accesses()[access as usize].target() {
                 Some(target) => (format!("a lock on the memory of rank {target}"), Vec::new()),
@@ -55,7 +55,7 @@ impl DeadlockReport<'_> {
         Wait { rank, owner: self.program.owner(rank), place: self.program.place(rank, record), what, on }
     }
 
-    fn explain_message(&self, slot: u32) -> (String, Vec<Rank>) {
+    fn explain_message(&self, slot: Slot) -> (String, Vec<Rank>) {
         let found = (0..self.program.streams() as u32).map(Rank).find_map(|rank| {
             let send = self.program.ops(rank).find_map(|(_, op)| match op {
                 Op::Send { class, slot: filled } if filled == slot => Some(class),
@@ -74,7 +74,7 @@ impl DeadlockReport<'_> {
         }
     }
 
-    fn explain_receiver(&self, class: u32, slot: u32) -> (String, Vec<Rank>) {
+    fn explain_receiver(&self, class: u32, slot: Slot) -> (String, Vec<Rank>) {
         let receiver = self.program.receiver(slot);
         let Bytes(size) = self.program.classes()[class as usize].size;
         let shown = self.program.owner(receiver);

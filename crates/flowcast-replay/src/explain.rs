@@ -27,7 +27,7 @@ use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
 use crate::walk::Replay;
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 named! {
@@ -170,7 +170,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// An interval up to `end` in which a message was waited for from `begin` on.
-    fn waited(&mut self, rank: Rank, slot: u32, (begin, end): (Time, Time), (late, site): (Cost, Site)) {
+    fn waited(&mut self, rank: Rank, slot: Slot, (begin, end): (Time, Time), (late, site): (Cost, Site)) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
         let account = &mut self.ranks[rank.index()];
@@ -187,7 +187,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// Where a message is sent or waited for, by whether its send is non-blocking; inside a collective, that.
-    fn message_site(&self, rank: Rank, slot: u32, blocking: Function, non_blocking: Function) -> Site {
+    fn message_site(&self, rank: Rank, slot: Slot, blocking: Function, non_blocking: Function) -> Site {
         let class = &self.program.classes()[self.flights.flight(slot).class as usize];
         let own = if class.mode.non_blocking { non_blocking } else { blocking };
         self.site(rank, operation_of(class).map_or(own, Function::Collective))
@@ -254,7 +254,7 @@ impl Observer for Explainer<'_> {
         account.reached = end;
     }
 
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let Sent { call, start, processor, end, .. } = sent;
         self.flights.sent(rank, slot, sent);
         let site = self.message_site(rank, slot, Function::Send, Function::Isend);
@@ -266,15 +266,15 @@ impl Observer for Explainer<'_> {
         account.reached = end;
     }
 
-    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         self.flights.moved(slot, start, arrival);
     }
 
-    fn queued(&mut self, slot: u32, asked: Time) {
+    fn queued(&mut self, slot: Slot, asked: Time) {
         self.flights.queued(slot, asked);
     }
 
-    fn posted(&mut self, slot: u32, time: Time) {
+    fn posted(&mut self, slot: Slot, time: Time) {
         self.flights.posted(slot, time);
     }
 
@@ -292,14 +292,14 @@ impl Observer for Explainer<'_> {
         }
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let site = self.message_site(rank, slot, Function::Send, Function::Wait);
         self.ranks[rank.index()].wait_for_processor(start);
         self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
         self.ranks[rank.index()].reached = end;
     }
 
-    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         let Received { call, processor, before, taken, end } = received;
         let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
         let site = self.message_site(rank, slot, function, function);

@@ -6,7 +6,7 @@
 use crate::loggops::message::Message;
 use crate::loggops::sends::Sends;
 use crate::observer::{Observer, Received, Sent};
-use flowcast_trace::program::{MessageClass, Program};
+use flowcast_trace::program::{MessageClass, Program, Slot};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What was replayed: it says what the numbers of ranks and messages stand for.
@@ -51,10 +51,10 @@ impl<'a> Source<'a> {
 
     /// The number of a message among all. The replay of a program calls it by that, the replay of a schedule by its send's
     /// number among all operations.
-    pub(crate) fn number(self, slot: u32) -> u32 {
+    pub(crate) fn number(self, slot: Slot) -> usize {
         match self {
-            Source::Program(_) => slot,
-            Source::Schedule(sends) => sends.number(slot),
+            Source::Program(_) => slot.index(),
+            Source::Schedule(sends) => sends.number(slot) as usize,
         }
     }
 
@@ -143,8 +143,8 @@ impl<'a> Flights<'a> {
     }
 
     /// What is known of a message.
-    pub(crate) fn flight(&self, slot: u32) -> Flight {
-        let number = self.source.number(slot) as usize;
+    pub(crate) fn flight(&self, slot: Slot) -> Flight {
+        let number = self.source.number(slot);
         let Times { call, asked, arrival, received } = self.times[number];
         let (from, class) = match self.source {
             Source::Program(_) => self.origins[number],
@@ -167,10 +167,10 @@ impl<'a> Flights<'a> {
     }
 
     /// Receiving rank or stream, size and tag of a message that `from` has sent.
-    pub(crate) fn message(&self, from: Rank, slot: u32) -> Message {
+    pub(crate) fn message(&self, from: Rank, slot: Slot) -> Message {
         match self.source {
             Source::Program(program) => {
-                let class = &program.classes()[self.origins[slot as usize].1 as usize];
+                let class = &program.classes()[self.origins[slot.index()].1 as usize];
                 Message { to: program.receiver(slot), size: class.size, tag: class.tag }
             }
             Source::Schedule(sends) => sends.sent(from, slot),
@@ -178,29 +178,29 @@ impl<'a> Flights<'a> {
     }
 
     /// The class of a program's message that was sent.
-    pub(crate) fn class(&self, slot: u32) -> Option<&'a MessageClass> {
+    pub(crate) fn class(&self, slot: Slot) -> Option<&'a MessageClass> {
         let Source::Program(program) = self.source else { return None };
-        Some(&program.classes()[self.origins[slot as usize].1 as usize])
+        Some(&program.classes()[self.origins[slot.index()].1 as usize])
     }
 
     /// The size of a message that was sent.
-    pub(crate) fn size(&self, slot: u32) -> Bytes {
+    pub(crate) fn size(&self, slot: Slot) -> Bytes {
         self.class(slot).map_or_else(|| self.message(self.flight(slot).from, slot).size, |class| class.size)
     }
 
     /// Whether it was sent.
-    pub(crate) fn is_sent(&self, slot: u32) -> bool {
-        !self.times[self.source.number(slot) as usize].call.is_nan()
+    pub(crate) fn is_sent(&self, slot: Slot) -> bool {
+        !self.times[self.source.number(slot)].call.is_nan()
     }
 
     /// When it could have begun to move.
-    pub(crate) fn asked(&self, slot: u32) -> Option<Time> {
-        known(self.times[self.source.number(slot) as usize].asked)
+    pub(crate) fn asked(&self, slot: Slot) -> Option<Time> {
+        known(self.times[self.source.number(slot)].asked)
     }
 
     /// Whether its receive was posted by a call of its own; false without the column of moves.
-    pub(crate) fn is_posted(&self, slot: u32) -> bool {
-        self.moves.get(self.source.number(slot) as usize).is_some_and(|(_, posted)| !posted.is_nan())
+    pub(crate) fn is_posted(&self, slot: Slot) -> bool {
+        self.moves.get(self.source.number(slot)).is_some_and(|(_, posted)| !posted.is_nan())
     }
 
     /// When each message that has arrived did so.
@@ -210,10 +210,10 @@ impl<'a> Flights<'a> {
 }
 
 impl Observer for Flights<'_> {
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let class = sent.class;
         let [call, start, end, arrival] = [sent.call, sent.start, sent.end, sent.arrival].map(Time::as_nanos);
-        let number = self.source.number(slot) as usize;
+        let number = self.source.number(slot);
         let times = &mut self.times[number];
         *times = Times { call, asked: end, arrival, received: times.received };
         self.origins.get_mut(number).into_iter().for_each(|origin| *origin = (rank, class));
@@ -221,20 +221,20 @@ impl Observer for Flights<'_> {
         self.overheads.get_mut(number).into_iter().for_each(|overhead| *overhead = (start, end));
     }
 
-    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
-        let number = self.source.number(slot) as usize;
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
+        let number = self.source.number(slot);
         let times = &mut self.times[number];
         (times.asked, times.arrival) = (start.as_nanos(), arrival.as_nanos());
         self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = start.as_nanos());
     }
 
-    fn queued(&mut self, slot: u32, asked: Time) {
-        self.times[self.source.number(slot) as usize].asked = asked.as_nanos();
+    fn queued(&mut self, slot: Slot, asked: Time) {
+        self.times[self.source.number(slot)].asked = asked.as_nanos();
     }
 
-    fn posted(&mut self, slot: u32, time: Time) {
+    fn posted(&mut self, slot: Slot, time: Time) {
         let time = time.as_nanos();
-        let number = self.source.number(slot) as usize;
+        let number = self.source.number(slot);
         self.moves.get_mut(number).into_iter().for_each(|(_, posted)| *posted = time);
         // In a schedule a receive may come after the message has been taken from the network.
         let received = &mut self.times[number].received;
@@ -243,8 +243,8 @@ impl Observer for Flights<'_> {
         }
     }
 
-    fn received(&mut self, _rank: Rank, slot: u32, received: Received) {
-        let number = self.source.number(slot) as usize;
+    fn received(&mut self, _rank: Rank, slot: Slot, received: Received) {
+        let number = self.source.number(slot);
         self.times[number].received = received.end.as_nanos();
         let unposted = self.moves.get_mut(number).filter(|(_, posted)| posted.is_nan());
         unposted.into_iter().for_each(|(_, posted)| *posted = received.call.as_nanos());

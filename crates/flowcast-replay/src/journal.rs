@@ -17,7 +17,7 @@ use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::packed::{Packed, PackedNumbers};
-use flowcast_trace::program::{MessageClass, Program};
+use flowcast_trace::program::{MessageClass, Program, Slot};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// What a rank did from one time to another.
@@ -144,7 +144,7 @@ pub struct Journal<'a> {
     /// By rank and stream; empty if causes are not kept.
     intervals: Vec<Vec<Interval>>,
     /// The slot of each one's last send; empty if causes are not kept.
-    last_sends: Vec<u32>,
+    last_sends: Vec<Slot>,
     /// The calls that are over; empty if causes are not kept.
     tallies: Tallies,
 }
@@ -178,7 +178,7 @@ impl<'a> Journal<'a> {
             ranks: vec![RankJournal::default(); source.ranks()],
             flights: Flights::new(source, columns),
             intervals: (0..streams as u32).map(|stream| Vec::with_capacity(source.intervals(Rank(stream)))).collect(),
-            last_sends: vec![u32::MAX; streams],
+            last_sends: vec![Slot(u32::MAX); streams],
             tallies: Tallies::default(),
         }
     }
@@ -214,12 +214,12 @@ impl<'a> Journal<'a> {
 
     /// The messages that a rank sent, in the order of its sends, each with its number.
     pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
-        self.ranks[rank.index()].sends.iter().map(|slot| self.message_times(slot))
+        self.ranks[rank.index()].sends.iter().map(Slot).map(|slot| self.message_times(slot))
     }
 
     /// The messages for which a rank posted receives, in the order of posting, each with its number.
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
-        let receipts = self.ranks[rank.index()].receipts.iter();
+        let receipts = self.ranks[rank.index()].receipts.iter().map(Slot);
         self.slots(rank).filter(|slot| self.flights.is_sent(*slot)).chain(receipts).map(|slot| self.message_times(slot))
     }
 
@@ -250,7 +250,7 @@ impl<'a> Journal<'a> {
     }
 
     /// What is known of a message, by slot.
-    pub fn flight(&self, slot: u32) -> Flight {
+    pub fn flight(&self, slot: Slot) -> Flight {
         self.flights.flight(slot)
     }
 
@@ -269,9 +269,9 @@ impl<'a> Journal<'a> {
     }
 
     /// Shows each message that was sent, in the order in which their times are kept.
-    pub fn each_message(&self, mut visit: impl FnMut(u32, MessageSpan)) {
+    pub fn each_message(&self, mut visit: impl FnMut(Slot, MessageSpan)) {
         if let Source::Schedule(_) = self.flights.source {
-            let sends = self.ranks.iter().flat_map(|rank| rank.sends.iter());
+            let sends = self.ranks.iter().flat_map(|rank| rank.sends.iter()).map(Slot);
             return sends.for_each(|slot| visit(slot, self.message_times(slot).1.span));
         }
         for to in (0..self.flights.source.streams() as u32).map(Rank) {
@@ -284,7 +284,7 @@ impl<'a> Journal<'a> {
     }
 
     /// The call that sent a message.
-    pub fn send_kind(&self, slot: u32) -> CallKind {
+    pub fn send_kind(&self, slot: Slot) -> CallKind {
         self.message_kind(slot, (Function::Send, Function::Isend))
     }
 
@@ -296,7 +296,7 @@ impl<'a> Journal<'a> {
     }
 
     /// The call for a message, by whether its send is non-blocking.
-    fn message_kind(&self, slot: u32, (blocking, non_blocking): (Function, Function)) -> CallKind {
+    fn message_kind(&self, slot: Slot, (blocking, non_blocking): (Function, Function)) -> CallKind {
         let Some(class) = self.flights.class(slot) else { return CallKind::Function(blocking) };
         let function = if class.mode.non_blocking { non_blocking } else { blocking };
         operation_of(class).map_or(CallKind::Function(function), |op| CallKind::Within(op, function))
@@ -307,23 +307,24 @@ impl<'a> Journal<'a> {
     }
 
     /// Receiving rank or stream, size and tag of a message.
-    pub(crate) fn message(&self, slot: u32, flight: &Flight) -> Message {
+    pub(crate) fn message(&self, slot: Slot, flight: &Flight) -> Message {
         self.flights.message(flight.from, slot)
     }
 
     /// The messages that a program has a rank receive.
-    fn slots(&self, rank: Rank) -> std::ops::Range<u32> {
-        let Source::Program(program) = self.flights.source else { return 0..0 };
-        let next = Rank(rank.0 + 1);
-        let end = if next.index() < program.streams() { program.first_slot(next) } else { program.messages() };
-        program.first_slot(rank)..end
+    fn slots(&self, rank: Rank) -> impl Iterator<Item = Slot> + use<> {
+        let slots = match self.flights.source {
+            Source::Program(program) => program.slots(rank),
+            Source::Schedule(_) => Slot(0)..Slot(0),
+        };
+        (slots.start.0..slots.end.0).map(Slot)
     }
 
     /// The number of a message and its times.
-    fn message_times(&self, slot: u32) -> (u32, MessageTimes) {
+    fn message_times(&self, slot: Slot) -> (u32, MessageTimes) {
         let flight = self.flights.flight(slot);
         let times = self.times_of(&flight, self.flights.message(flight.from, slot));
-        (self.flights.source.number(slot), times)
+        (self.flights.source.number(slot) as u32, times)
     }
 
     fn times_of(&self, flight: &Flight, Message { to, size, tag }: Message) -> MessageTimes {
@@ -400,7 +401,7 @@ impl<'a> Journal<'a> {
     }
 
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
-    fn held_call(&mut self, rank: Rank, slot: u32, (start, end): (Time, Time)) {
+    fn held_call(&mut self, rank: Rank, slot: Slot, (start, end): (Time, Time)) {
         if !self.watches_calls() {
             return;
         }
@@ -471,7 +472,7 @@ impl Observer for Journal<'_> {
         self.interval(rank, (start, end), Activity::Compute, Cause::Own);
     }
 
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let Sent { call, start, processor, end, .. } = sent;
         let before = self.last_sends.get_mut(rank.index()).map(|last| std::mem::replace(last, slot));
         let cause = before.map_or(Cause::Own, Cause::Interface);
@@ -482,7 +483,7 @@ impl Observer for Journal<'_> {
         let source = self.flights.source;
         let Message { to, size, .. } = self.flights.message(rank, slot);
         let journal = &mut self.ranks[source.owner(rank).index()];
-        journal.sends.push(slot);
+        journal.sends.push(slot.0);
         journal.sent.add(size);
         self.ranks[source.owner(to).index()].received.add(size);
         if self.watches_calls() {
@@ -491,15 +492,15 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         self.flights.moved(slot, start, arrival);
     }
 
-    fn queued(&mut self, slot: u32, asked: Time) {
+    fn queued(&mut self, slot: Slot, asked: Time) {
         self.flights.queued(slot, asked);
     }
 
-    fn posted(&mut self, slot: u32, time: Time) {
+    fn posted(&mut self, slot: Slot, time: Time) {
         self.flights.posted(slot, time);
     }
 
@@ -509,7 +510,7 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
         let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
         self.interval(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
@@ -517,14 +518,14 @@ impl Observer for Journal<'_> {
         self.held_call(rank, slot, (start, end));
     }
 
-    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         let Received { call, processor, before, taken, end } = received;
         self.reach(rank, call);
         self.handle(rank, (call, before), processor);
         let owner = self.flights.source.owner(rank);
         let is_own = owner == rank && matches!(self.flights.source, Source::Program(_));
         if self.keeps.receipts && !is_own {
-            self.ranks[owner.index()].receipts.push(slot);
+            self.ranks[owner.index()].receipts.push(slot.0);
         }
         let sent = self.flights.asked(slot).unwrap_or(before).clamp(before, taken.max(before));
         self.interval(rank, (before, sent), Activity::LateSender, Cause::Message(slot));

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use crate::SimulateError;
 use crate::observer::{Observer, Sent};
 use crate::walk::Replay;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Node, Rank, Time};
 
 /// Overlaps up to this come from rounding.
@@ -40,18 +41,18 @@ struct Meetings<'a> {
     sending: Vec<Busy>,
     receiving: Vec<Busy>,
     /// By slot: who sends a message that waits for its receiver.
-    senders: HashMap<u32, Rank>,
+    senders: HashMap<Slot, Rank>,
     met: bool,
 }
 
 impl Meetings<'_> {
-    fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (Time, Time)) {
+    fn carried(&mut self, from: Rank, slot: Slot, (left, arrival): (Time, Time)) {
         let Replay { program, placement, costs, route_of, .. } = self.replay;
         let ends = [placement.node(from), placement.node(program.receiver(slot))];
         if ends[0] == ends[1] {
             return;
         }
-        let route = route_of.get(slot as usize).map_or(0, |route| usize::from(*route));
+        let route = route_of.get(slot.index()).map_or(0, |route| usize::from(*route));
         let busy = (left + costs.paths[route].latency, arrival);
         if busy.0 < busy.1 {
             self.met |= add(&mut self.sending, ends[0], busy) | add(&mut self.receiving, ends[1], busy);
@@ -73,7 +74,7 @@ fn overlap(mut busy: Busy) -> bool {
 }
 
 impl Observer for Meetings<'_> {
-    fn sent(&mut self, rank: Rank, slot: u32, Sent { end, arrival, .. }: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, Sent { end, arrival, .. }: Sent) {
         if self.met {
             return;
         }
@@ -84,7 +85,7 @@ impl Observer for Meetings<'_> {
         }
     }
 
-    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         if let Some(from) = self.senders.remove(&slot).filter(|_| !self.met) {
             self.carried(from, slot, (start, arrival));
         }

@@ -6,6 +6,7 @@
 //! [`RunTimer`](crate::run_times::RunTimer) for the times of calls and regions. A pair of observers is an observer, and so
 //! is one that may be missing, so that one replay is enough for all of them.
 
+use flowcast_trace::program::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Is notified of everything that takes time. Ranks are numbered from 0, the streams of their non-blocking collectives
@@ -19,28 +20,28 @@ pub trait Observer {
     fn computed(&mut self, _rank: Rank, _start: Time, _end: Time) {}
     /// A send call: overhead from `start` to `end`; the last byte arrives at `arrival` unless that is not known yet.
     #[inline(always)]
-    fn sent(&mut self, _rank: Rank, _slot: u32, _sent: Sent) {}
+    fn sent(&mut self, _rank: Rank, _slot: Slot, _sent: Sent) {}
     /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
     #[inline(always)]
-    fn moved(&mut self, _slot: u32, _start: Time, _arrival: Time) {}
+    fn moved(&mut self, _slot: Slot, _start: Time, _arrival: Time) {}
     /// A message that has begun to move had waited for links and buses since `asked`.
     #[inline(always)]
-    fn queued(&mut self, _slot: u32, _asked: Time) {}
+    fn queued(&mut self, _slot: Slot, _asked: Time) {}
     /// A non-blocking receive was posted.
     #[inline(always)]
-    fn posted(&mut self, _slot: u32, _time: Time) {}
+    fn posted(&mut self, _slot: Slot, _time: Time) {}
     /// A rank passed an event of the trace, by index into the program's events.
     #[inline(always)]
     fn marked(&mut self, _rank: Rank, _event: u32, _time: Time) {}
     /// A sender waited for its receiver from `start` to `end`, or until its message had left.
     #[inline(always)]
-    fn held(&mut self, _rank: Rank, _slot: u32, _start: Time, _end: Time) {}
+    fn held(&mut self, _rank: Rank, _slot: Slot, _start: Time, _end: Time) {}
     /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
     #[inline(always)]
-    fn released(&mut self, _rank: Rank, _slot: u32) {}
+    fn released(&mut self, _rank: Rank, _slot: Slot) {}
     /// A receive or a wait for one returned.
     #[inline(always)]
-    fn received(&mut self, _rank: Rank, _slot: u32, _received: Received) {}
+    fn received(&mut self, _rank: Rank, _slot: Slot, _received: Received) {}
     /// One-sided communication or a request to a file ended.
     #[inline(always)]
     fn accessed(&mut self, _rank: Rank, _accessed: Accessed) {}
@@ -138,14 +139,14 @@ macro_rules! hand_on {
     ($self:ident to $($others:expr),+) => {
         hand_on! { $self, [$($others),+],
             computed(rank: Rank, start: Time, end: Time),
-            sent(rank: Rank, slot: u32, sent: Sent),
-            moved(slot: u32, start: Time, arrival: Time),
-            queued(slot: u32, asked: Time),
-            posted(slot: u32, time: Time),
+            sent(rank: Rank, slot: Slot, sent: Sent),
+            moved(slot: Slot, start: Time, arrival: Time),
+            queued(slot: Slot, asked: Time),
+            posted(slot: Slot, time: Time),
             marked(rank: Rank, event: u32, time: Time),
-            held(rank: Rank, slot: u32, start: Time, end: Time),
-            released(rank: Rank, slot: u32),
-            received(rank: Rank, slot: u32, received: Received),
+            held(rank: Rank, slot: Slot, start: Time, end: Time),
+            released(rank: Rank, slot: Slot),
+            received(rank: Rank, slot: Slot, received: Received),
             accessed(rank: Rank, accessed: Accessed),
             gathered(rank: Rank, gathered: Gathered),
             ended(rank: Rank, time: Time)

@@ -22,7 +22,7 @@ use flowcast_model::sharing::fabric::Fabric;
 use flowcast_packet::Wire;
 use flowcast_packet::live::{ConnectionId, Live};
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// Bytes of an RTS or a CTS.
@@ -43,7 +43,7 @@ pub(crate) struct Packets {
     /// Messages that have departed, by index.
     in_flight: Slab<InFlight>,
     /// By slot: indices of messages whose RTS was sent and whose receive is not posted yet.
-    requested: HashMap<u32, u32>,
+    requested: HashMap<Slot, u32>,
     hosts: Vec<Host>,
     /// Indices of messages of which something is to be written, by the time at which their host writes it.
     coming: BinaryHeap<Reverse<(Time, Turn, u32)>>,
@@ -58,9 +58,9 @@ pub(crate) struct Packets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     /// What the program itself sends, by slot.
-    Own(u32),
+    Own(Slot),
     /// What answers others, by slot.
-    Reply(u32),
+    Reply(Slot),
     /// What was put off, in the order in which it came.
     Late(u64),
 }
@@ -68,7 +68,7 @@ enum Turn {
 /// A message between its departure and its arrival.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
-    slot: u32,
+    slot: Slot,
     start: Time,
     size: Bytes,
     stage: Stage,
@@ -126,7 +126,7 @@ impl Packets {
     pub(crate) fn between(
         slots: usize,
         placement: &Placement,
-        sends: impl Iterator<Item = (u32, Rank, Rank)>,
+        sends: impl Iterator<Item = (Slot, Rank, Rank)>,
         network: &Network,
     ) -> Result<Packets, SharingError> {
         Packets::over(Pairs::of(slots, placement, sends), &[], trace_wire(network, None)?, network)
@@ -258,7 +258,7 @@ impl Transit for Packets {
         let (there, back) = match ends {
             Some(ends) => (self.transfers[&ends], self.transfers[&ends]),
             None => {
-                let index = self.of_slot[slot as usize] as usize;
+                let index = self.of_slot[slot.index()] as usize;
                 (self.open[index], self.open[index ^ 1])
             }
         };
@@ -272,7 +272,7 @@ impl Transit for Packets {
         self.schedule(start, Turn::Own(slot), index);
     }
 
-    fn receive_posted(&mut self, slot: u32, posted: ReceivePosted) {
+    fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
         let Some(index) = self.requested.remove(&slot) else { return };
         let message = &mut self.in_flight[index];
         message.start = message.start.max(posted.since);
@@ -329,7 +329,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of(slots: usize, placement: &Placement, sends: impl Iterator<Item = (u32, Rank, Rank)>) -> Pairs {
+    fn of(slots: usize, placement: &Placement, sends: impl Iterator<Item = (Slot, Rank, Rank)>) -> Pairs {
         let mut pairs = Pairs { flows: Vec::new(), of_slot: vec![0; slots] };
         let mut known = BTreeMap::new();
         for (slot, rank, other) in sends {
@@ -338,7 +338,7 @@ impl Pairs {
                 let ends = (rank.min(other), rank.max(other));
                 let ordered = if rank < other { (src, dst) } else { (dst, src) };
                 let first = *known.entry(ends).or_insert_with(|| pairs.add(ordered));
-                pairs.of_slot[slot as usize] = first + u32::from(rank > other);
+                pairs.of_slot[slot.index()] = first + u32::from(rank > other);
             }
         }
         pairs

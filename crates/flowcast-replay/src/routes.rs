@@ -83,7 +83,7 @@ pub fn route_of_messages(
                 let class = &program.classes()[class as usize];
                 let to = placement.node(program.receiver(slot));
                 let route = route(network, placement, (node, to), (class.tag, class.size));
-                routes[slot as usize] = numbers.number(group, route) as u16;
+                routes[slot.index()] = numbers.number(group, route) as u16;
             }
         }
     }

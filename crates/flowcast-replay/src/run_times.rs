@@ -4,7 +4,7 @@ use super::journal::{Function, ops_of_instances};
 use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_trace::read::REGION;
 use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
 use flowcast_units::{CollectiveOp, Rank, Time};
@@ -47,11 +47,11 @@ impl<'a> RunTimer<'a> {
 
     /// Inside a collective that is carried out by messages, the time is the collective's; the time of a stream of a
     /// non-blocking collective is no call's.
-    fn add(&mut self, rank: Rank, slot: u32, own: Function, time: Time) {
+    fn add(&mut self, rank: Rank, slot: Slot, own: Function, time: Time) {
         if rank.index() >= self.program.ranks() {
             return;
         }
-        let class = &self.program.classes()[self.classes[slot as usize] as usize];
+        let class = &self.program.classes()[self.classes[slot.index()] as usize];
         let call = match (operation_of(class), own) {
             (Some(op), _) => op.name(),
             (None, Function::Send | Function::Isend) => SENDING,
@@ -60,23 +60,23 @@ impl<'a> RunTimer<'a> {
         self.times.add_call(call, time);
     }
 
-    fn is_non_blocking(&self, slot: u32) -> bool {
-        self.program.classes()[self.classes[slot as usize] as usize].mode.non_blocking
+    fn is_non_blocking(&self, slot: Slot) -> bool {
+        self.program.classes()[self.classes[slot.index()] as usize].mode.non_blocking
     }
 }
 
 impl Observer for RunTimer<'_> {
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
-        self.classes[slot as usize] = sent.class;
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
+        self.classes[slot.index()] = sent.class;
         self.add(rank, slot, Function::Send, sent.end - sent.call);
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let own = if self.is_non_blocking(slot) { Function::Wait } else { Function::Send };
         self.add(rank, slot, own, end - start);
     }
 
-    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         self.add(rank, slot, Function::Recv, received.end - received.call);
     }
 

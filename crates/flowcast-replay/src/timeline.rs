@@ -1,6 +1,7 @@
 //! What each rank did when, and which message was where: the form in which a replay is drawn and explained.
 
 use super::named::named;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 named! {
@@ -53,13 +54,13 @@ pub enum Cause {
     /// The rank's own work.
     Own,
     /// The arrival of a message.
-    Message(u32),
+    Message(Slot),
     /// The late receive of the rank's own rendezvous message.
-    Receiver(u32),
+    Receiver(Slot),
     /// The departure of the rank's own rendezvous message.
-    Release(u32),
+    Release(Slot),
     /// The end of the rest that the sending interface takes after the message before, which is this one.
-    Interface(u32),
+    Interface(Slot),
     /// A collective operation: the rank that decided its end, and when that came.
     LastOf(Rank, Time),
     /// The processor's copying of a message's bytes.

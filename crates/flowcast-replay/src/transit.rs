@@ -19,7 +19,7 @@ use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::fabric::{Fabric, Path};
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.
@@ -36,7 +36,7 @@ pub trait Transit {
 
     /// Whether it carries the message of a slot.
     #[inline(always)]
-    fn carries(&self, _slot: u32, is_between_nodes: bool) -> bool {
+    fn carries(&self, _slot: Slot, is_between_nodes: bool) -> bool {
         is_between_nodes
     }
 
@@ -44,7 +44,7 @@ pub trait Transit {
     fn depart(&mut self, departure: Departure);
 
     /// The receive of a message is posted whose RTS was sent before.
-    fn receive_posted(&mut self, _slot: u32, _posted: ReceivePosted) {}
+    fn receive_posted(&mut self, _slot: Slot, _posted: ReceivePosted) {}
 
     /// A rank waits since this time, or is done: it polls and replies.
     fn wait(&mut self, _rank: Rank, _since: Time) {}
@@ -63,7 +63,7 @@ pub trait Transit {
 #[derive(Debug, Clone, Copy)]
 pub struct Departure {
     /// Its slot; from the number of messages on, a one-sided transfer.
-    pub slot: u32,
+    pub slot: Slot,
     /// When its sender's processor was through with it.
     pub start: Time,
     /// Size of the data that it carries.
@@ -104,7 +104,7 @@ pub enum Progress {
     /// Its sender may go on: the system holds the rest of it.
     Held {
         /// Its slot.
-        slot: u32,
+        slot: Slot,
         /// Since when the sender has been held.
         since: Time,
     },
@@ -116,7 +116,7 @@ pub enum Progress {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delivery {
     /// Slot of the message, that of its [`Departure`].
-    pub slot: u32,
+    pub slot: Slot,
     /// When it began to leave its sender.
     pub start: Time,
     /// When its last byte arrived.
@@ -165,7 +165,7 @@ pub struct Shared {
 /// A message that has departed.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
-    slot: u32,
+    slot: Slot,
     start: Time,
     latency: Time,
     /// Time that the rest takes at the whole rate.
@@ -179,8 +179,8 @@ struct InFlight {
 struct Coming(u128);
 
 impl Coming {
-    fn new(time: Time, slot: u32, number: u32) -> Coming {
-        Coming(u128::from(time.as_nanos().to_bits()) << 64 | u128::from(slot) << 32 | u128::from(number))
+    fn new(time: Time, slot: Slot, number: u32) -> Coming {
+        Coming(u128::from(time.as_nanos().to_bits()) << 64 | u128::from(slot.0) << 32 | u128::from(number))
     }
 
     fn time(self) -> Time {
@@ -217,7 +217,7 @@ impl Shared {
     ///
     /// # Errors
     /// As [`Shared::new`].
-    pub(super) fn between<I: Iterator<Item = (u32, Rank)>>(
+    pub(super) fn between<I: Iterator<Item = (Slot, Rank)>>(
         counts: (usize, usize),
         placement: &Placement,
         sends: impl Fn(Rank) -> I,
@@ -308,7 +308,7 @@ impl Transit for Shared {
         let work = (cost.delay - latency).max(Time::ZERO);
         let route = match ends {
             Some(ends) => self.transfers[&ends],
-            None => self.route_of[slot as usize],
+            None => self.route_of[slot.index()],
         };
         let number = self.in_flight.insert(InFlight { slot, start, latency, work, route });
         self.coming.push(Reverse(Coming::new(start + latency, slot, number)));
@@ -341,7 +341,7 @@ impl Transit for Shared {
 
 /// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
 /// takes.
-fn routes_of<I: Iterator<Item = (u32, Rank)>>(
+fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     (ranks, slots): (usize, usize),
     placement: &Placement,
     sends: impl Fn(Rank) -> I,
@@ -363,7 +363,7 @@ fn routes_of<I: Iterator<Item = (u32, Rank)>>(
                 *number = flows.len() as u32;
                 flows.push(Flow { id: *number, src, dst, size: Bytes(0), start: Time::ZERO });
             }
-            route_of[slot as usize] = *number;
+            route_of[slot.index()] = *number;
         }
         flows[first..].iter().for_each(|flow| known[flow.dst.index()] = NONE);
     }

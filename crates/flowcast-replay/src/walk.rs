@@ -35,7 +35,7 @@ use super::placement::Placement;
 use super::prefetch::{prefetch, prefetch_at};
 use super::transit::{Delivery, Departure, Progress, Transit};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 
@@ -92,10 +92,10 @@ impl<'a, const W: usize> Walk<'a, W> {
     }
 
     /// The slots that neighbouring ranks receive into.
-    fn slots(&self, ranks: &Range<u32>) -> Range<u32> {
+    fn slots(&self, ranks: &Range<u32>) -> Range<Slot> {
         let first = |rank: u32| match (rank as usize) < self.program.streams() {
             true => self.program.first_slot(Rank(rank)),
-            false => self.program.messages(),
+            false => Slot(self.program.messages()),
         };
         first(ranks.start)..first(ranks.end)
     }
@@ -363,12 +363,12 @@ where
 
     /// The number of a message's route.
     #[inline(always)]
-    fn route_number(&self, slot: u32) -> usize {
-        if MANY_ROUTES { usize::from(self.route_of[slot as usize]) } else { 0 }
+    fn route_number(&self, slot: Slot) -> usize {
+        if MANY_ROUTES { usize::from(self.route_of[slot.index()]) } else { 0 }
     }
 
     #[inline(always)]
-    fn path(&self, slot: u32) -> &'a LanePath<W> {
+    fn path(&self, slot: Slot) -> &'a LanePath<W> {
         if MANY_ROUTES { &self.costs.paths[self.route_number(slot)] } else { self.path }
     }
 
@@ -383,7 +383,7 @@ where
         &mut self,
         rank: Rank,
         state: &mut RankState<'a, W>,
-        (class, slot): (u32, u32),
+        (class, slot): (u32, Slot),
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
         let overhead = if MANY_ROUTES { path.sending(class) } else { &path.send_overhead };
@@ -411,14 +411,14 @@ where
 
     /// Notes when the message of a slot arrives; whoever waits for it may go on.
     #[inline(always)]
-    fn fill(&mut self, slot: u32, arrival: impl Fn(usize) -> Time) {
+    fn fill(&mut self, slot: Slot, arrival: impl Fn(usize) -> Time) {
         if let Some(rank) = self.arrivals.fill(slot, arrival) {
             self.ready.push(Rank(rank));
         }
     }
 
     /// A message that leaves its sender for the network that it shares.
-    fn departure(&self, slot: u32, class: u32, start: Time) -> Departure {
+    fn departure(&self, slot: Slot, class: u32, start: Time) -> Departure {
         let path = &self.costs.networks[0].paths[self.route_number(slot)];
         Departure {
             slot,
@@ -433,7 +433,7 @@ where
 
     /// A receive that is posted, or a wait for it.
     #[inline(always)]
-    fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: u32) -> Step {
+    fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: Slot) -> Step {
         let path = self.path(slot);
         let Known::Time(known) = self.arrivals.look(slot) else {
             self.arrivals.wait(slot, rank.0);
@@ -459,7 +459,7 @@ where
     /// A message that shared the network has arrived.
     fn arrive(&mut self, delivery: Delivery) {
         let Delivery { slot, start, arrival, left } = delivery;
-        if let Some(number) = slot.checked_sub(self.program.messages()) {
+        if let Some(number) = slot.0.checked_sub(self.program.messages()) {
             return self.transferred(number, delivery);
         }
         self.observer.moved(slot, start, arrival);
@@ -469,8 +469,8 @@ where
 
     /// Messages inside a node do not touch the network.
     #[inline(always)]
-    fn is_between_nodes(&self, slot: u32) -> bool {
-        !MANY_ROUTES || self.route_of[slot as usize].is_multiple_of(2)
+    fn is_between_nodes(&self, slot: Slot) -> bool {
+        !MANY_ROUTES || self.route_of[slot.index()].is_multiple_of(2)
     }
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {

@@ -4,6 +4,7 @@ use flowcast_replay::critical_path::Limit;
 use flowcast_replay::journal::call_tallies::CallTally;
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
+use flowcast_trace::program::Slot;
 use flowcast_units::Node;
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ fn page() -> Page {
         ..Outcome::default()
     };
     let segments = |rank: Rank| ranks[rank.index()].clone();
-    let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| visit(0, message));
+    let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| visit(Slot(0), message));
     drawn.traffic.name_calls(|_| "MPI_Send".into());
     let mut sends = CallTally { bytes: Bytes(3000), ..CallTally::default() };
     sends.times.add(micros(0.5));

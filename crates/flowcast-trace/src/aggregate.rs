@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use crate::key_map::KeyMap;
 use crate::opcodes::{self, Op};
-use crate::program::{MessageClass, Program, Stream, StreamWords};
+use crate::program::{MessageClass, Program, Slot, Stream, StreamWords};
 use flowcast_units::{Bytes, Rank};
 
 const NONE: u32 = u32::MAX;
+const NO_SLOT: Slot = Slot(u32::MAX);
 
 /// The program with one message in place of several that a rank sends to the same receiver without computing or waiting in
 /// between, as long as they have at most `up_to` bytes together.
@@ -27,10 +28,9 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
         let mut rank = RankState { of_sends, next_slot: first, first, ..RankState::default() };
         let mut words = Vec::with_capacity(program.words(stream).len());
         opcodes::rewrite(program.words(stream), &mut words, |op| groups.change(op, &mut rank, &posts, &mut classes));
-        changed.streams[stream.index()] =
-            Stream { words: StreamWords::Owned(words), first_slot: posts[first as usize] };
+        changed.streams[stream.index()] = Stream { words: StreamWords::Owned(words), first_slot: posts[first.index()] };
     }
-    changed.slots = posts[program.slots as usize];
+    changed.slots = posts[program.slots as usize].0;
     changed.classes = classes.keys().collect();
     changed
 }
@@ -42,7 +42,7 @@ struct Group {
     /// The message that they become.
     class: MessageClass,
     /// The slot that receives it.
-    slot: u32,
+    slot: Slot,
     /// Which send of its rank it becomes.
     number: u32,
     is_sent: bool,
@@ -62,8 +62,8 @@ struct RankState {
     of_sends: Vec<u32>,
     sends: u32,
     new_sends: u32,
-    first: u32,
-    next_slot: u32,
+    first: Slot,
+    next_slot: Slot,
 }
 
 impl Groups {
@@ -89,7 +89,7 @@ impl Groups {
                         open.insert(key, group);
                     }
                     of_sends.push(group);
-                    self.of_slot[slot as usize] = group;
+                    self.of_slot[slot.index()] = group;
                 }
                 Op::Nothing | Op::Irecv | Op::Event(_) | Op::Ignored(_) => {}
                 _ => open.clear(),
@@ -99,7 +99,7 @@ impl Groups {
     }
 
     fn begin(&mut self, last: u32, class: MessageClass) -> u32 {
-        self.all.push(Group { last, class, slot: NONE, number: NONE, is_sent: false, is_received: false });
+        self.all.push(Group { last, class, slot: NO_SLOT, number: NONE, is_sent: false, is_received: false });
         self.all.len() as u32 - 1
     }
 
@@ -115,13 +115,13 @@ impl Groups {
     }
 
     /// Numbers the slots that are left; gives back how many are left before each slot, and in all.
-    fn number_slots(&mut self) -> Vec<u32> {
-        let mut left = 0;
+    fn number_slots(&mut self) -> Vec<Slot> {
+        let mut left = Slot(0);
         let mut before = Vec::with_capacity(self.of_slot.len() + 1);
         for group in &self.of_slot {
             before.push(left);
             let slot = &mut self.all[*group as usize].slot;
-            if *slot == NONE {
+            if *slot == NO_SLOT {
                 *slot = left;
                 left += 1;
             }
@@ -130,11 +130,11 @@ impl Groups {
         before
     }
 
-    fn change(&mut self, op: Op, rank: &mut RankState, posts: &[u32], classes: &mut KeyMap<MessageClass>) -> Op {
+    fn change(&mut self, op: Op, rank: &mut RankState, posts: &[Slot], classes: &mut KeyMap<MessageClass>) -> Op {
         match op {
             Op::Send { .. } => self.send(rank, classes),
             Op::Recv | Op::Irecv => self.receive(op, rank, posts),
-            Op::WaitRecv(slot) => self.wait(rank.first + slot, posts[rank.first as usize]),
+            Op::WaitRecv(slot) => self.wait(rank.first + slot, posts[rank.first.index()]),
             Op::WaitSend(ago) => {
                 let group = &mut self.all[rank.of_sends[(rank.sends - 1 - ago) as usize] as usize];
                 let is_waited = std::mem::replace(&mut group.is_sent, true);
@@ -155,20 +155,20 @@ impl Groups {
         Op::Send { class: classes.number(group.class), slot: group.slot }
     }
 
-    fn receive(&mut self, op: Op, rank: &mut RankState, posts: &[u32]) -> Op {
+    fn receive(&mut self, op: Op, rank: &mut RankState, posts: &[Slot]) -> Op {
         let slot = rank.next_slot;
         rank.next_slot += 1;
-        let group = &mut self.all[self.of_slot[slot as usize] as usize];
-        if group.slot == posts[slot as usize] {
+        let group = &mut self.all[self.of_slot[slot.index()] as usize];
+        if group.slot == posts[slot.index()] {
             group.is_received = op == Op::Recv;
             return op;
         }
-        if op == Op::Irecv { Op::Nothing } else { self.wait(slot, posts[rank.first as usize]) }
+        if op == Op::Irecv { Op::Nothing } else { self.wait(slot, posts[rank.first.index()]) }
     }
 
     /// Waits for the message of an old slot, unless something has waited for it before.
-    fn wait(&mut self, slot: u32, first: u32) -> Op {
-        let group = &mut self.all[self.of_slot[slot as usize] as usize];
+    fn wait(&mut self, slot: Slot, first: Slot) -> Op {
+        let group = &mut self.all[self.of_slot[slot.index()] as usize];
         let is_waited = std::mem::replace(&mut group.is_received, true);
         if is_waited { Op::Nothing } else { Op::WaitRecv(group.slot - first) }
     }

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::key_map::KeyMap;
-use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
+use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode, Slot};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
@@ -238,7 +238,7 @@ impl RankBuilder {
     pub fn send_again(&mut self, route: u32, record: Record) {
         self.route_sends[route as usize] += 1;
         self.sends += 1;
-        opcodes::push(&mut self.words, Op::Send { class: route, slot: 0 }, record);
+        opcodes::push(&mut self.words, Op::Send { class: route, slot: Slot(0) }, record);
     }
 
     /// The number of a channel, new or known.

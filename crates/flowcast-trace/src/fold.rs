@@ -10,7 +10,7 @@ use flowcast_recording::fold::{Entry, runs};
 use super::folded::{Folded, Part};
 use super::key_map::KeyMap;
 use super::opcodes::{self, Op};
-use super::program::{Program, Stream, StreamWords};
+use super::program::{Program, Slot, Stream, StreamWords};
 use super::{Trace, TraceError};
 use flowcast_units::{Bytes, Rank};
 
@@ -218,7 +218,7 @@ impl<'a> Cut<'a> {
         piece.instances = instances;
         let mut first_slots = Vec::with_capacity(program.ranks());
         for rank in (0..program.ranks() as u32).map(Rank) {
-            first_slots.push(piece.slots);
+            first_slots.push(Slot(piece.slots));
             piece.slots += count_posts(self.first_words(rank, section));
         }
         for rank in (0..program.ranks() as u32).map(Rank) {

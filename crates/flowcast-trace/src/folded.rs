@@ -10,7 +10,7 @@ use super::TraceError;
 use super::access::Access;
 use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream, StreamWords};
+use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Slot, Stream, StreamWords};
 use flowcast_units::{Bytes, Rank};
 
 /// A piece of a sequence: something, or a loop over pieces.
@@ -180,7 +180,7 @@ fn fits(first: &Program, piece: &Program) -> bool {
 /// A program on the way to be unfolded.
 struct Flat {
     words: Vec<Vec<u32>>,
-    first_slots: Vec<u32>,
+    first_slots: Vec<Slot>,
     /// By stream: how many receives it has posted.
     received: Vec<u32>,
     instances: Vec<u32>,
@@ -192,7 +192,7 @@ struct Flat {
 
 impl Flat {
     fn new(first: &Program, pieces: &[(&Program, u64)]) -> Flat {
-        let mut next = 0;
+        let mut next = Slot(0);
         let mut first_slots = Vec::with_capacity(first.streams());
         for stream in (0..first.streams() as u32).map(Rank) {
             first_slots.push(next);

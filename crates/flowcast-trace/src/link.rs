@@ -11,7 +11,7 @@ use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::parallel::for_each_mut;
 use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream, StreamWords,
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Slot, Source, Stream, StreamWords,
 };
 use super::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, Rank};
@@ -112,7 +112,7 @@ struct Tables {
     self_messages: bool,
     /// Sends that are larger than any receive of their channel.
     truncated: u64,
-    first_slots: Vec<u32>,
+    first_slots: Vec<Slot>,
     posted: Vec<PostedSlots>,
     patches: Vec<Patch>,
 }
@@ -166,7 +166,7 @@ impl Tables {
             patches: Vec::with_capacity(ranks.len()),
         };
         for rank in ranks {
-            tables.first_slots.push(tables.slots);
+            tables.first_slots.push(Slot(tables.slots));
             let posts = u32::try_from(rank.posts.len()).ok();
             tables.slots = posts.and_then(|posts| tables.slots.checked_add(posts)).ok_or_else(too_many_messages)?;
         }
@@ -271,11 +271,11 @@ impl Patch {
 /// The slots of a receiver, channel by channel in posting order.
 struct PostedSlots {
     starts: Box<[u32]>,
-    slots: Box<[u32]>,
+    slots: Box<[Slot]>,
 }
 
 impl PostedSlots {
-    fn new(rank: &RankBuilder, first_slot: u32) -> PostedSlots {
+    fn new(rank: &RankBuilder, first_slot: Slot) -> PostedSlots {
         let channels = rank.channels.len();
         let mut starts = vec![0; channels + 1];
         for channel in &rank.posts {
@@ -285,9 +285,9 @@ impl PostedSlots {
             starts[channel + 1] += starts[channel];
         }
         let mut next = starts.clone();
-        let mut slots = vec![0; rank.posts.len()];
+        let mut slots = vec![Slot(0); rank.posts.len()];
         for (post, channel) in rank.posts.iter().enumerate() {
-            slots[next[*channel as usize] as usize] = first_slot.wrapping_add(post as u32);
+            slots[next[*channel as usize] as usize] = Slot(first_slot.0.wrapping_add(post as u32));
             next[*channel as usize] += 1;
         }
         PostedSlots { starts: starts.into(), slots: slots.into() }

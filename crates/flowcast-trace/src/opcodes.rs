@@ -5,6 +5,7 @@
 //! that messages are numbered by receiver and posting order, a waiting receiver reads its slots one after the other,
 //! and a send names the slot that it fills. A halo exchange of four neighbours takes 17 bytes a message in this encoding.
 
+use super::program::Slot;
 use flowcast_units::Time;
 
 /// Most that a payload can hold.
@@ -32,7 +33,7 @@ pub enum Op {
         /// Index into the classes.
         class: u32,
         /// The receiver's slot, counted over all ranks.
-        slot: u32,
+        slot: Slot,
     },
     /// A blocking receive into the rank's next slot.
     Recv,
@@ -97,7 +98,7 @@ pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
         Op::Nothing => words.push(word(kind::NOTHING, 0)),
         Op::Compute(time) => push_compute(words, time, mark),
         Op::Accelerator(time) => push_long(words, word(kind::ACCELERATOR, 0), time),
-        Op::Send { class, slot } => words.extend_from_slice(&[word(kind::SEND, class), slot]),
+        Op::Send { class, slot } => words.extend_from_slice(&[word(kind::SEND, class), slot.0]),
         Op::Recv => words.push(word(kind::RECV, 0)),
         Op::Irecv => words.push(word(kind::IRECV, 0)),
         Op::WaitRecv(slot) => words.push(word(kind::WAIT_RECV, slot)),
@@ -135,7 +136,7 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
     let next = at + 1;
     Some(match word >> KIND_SHIFT {
         kind::COMPUTE => (Op::Compute(Time::from_nanos(f64::from(payload))), next),
-        kind::SEND => (Op::Send { class: payload, slot: *words.get(next)? }, at + 2),
+        kind::SEND => (Op::Send { class: payload, slot: Slot(*words.get(next)?) }, at + 2),
         kind::RECV => (Op::Recv, next),
         kind::IRECV => (Op::Irecv, next),
         kind::WAIT_RECV => (Op::WaitRecv(payload), next),
@@ -188,9 +189,9 @@ pub fn rewrite(words: &[u32], out: &mut Vec<u32>, mut change: impl FnMut(Op) -> 
 
 /// Replaces the class and slot of the send at `at`.
 #[inline]
-pub fn patch_send(words: &mut [u32], at: usize, class: u32, slot: u32) {
+pub fn patch_send(words: &mut [u32], at: usize, class: u32, slot: Slot) {
     words[at] = words[at] & !MAX_PAYLOAD | class;
-    words[at + 1] = slot;
+    words[at + 1] = slot.0;
 }
 
 /// Replaces the payload at `at`, and the word behind it where there is one to replace.
@@ -223,7 +224,7 @@ mod tests {
         prop_oneof![
             (0.0..1e12f64).prop_map(|nanos| Op::Compute(Time::from_nanos(nanos))),
             (0u32..1 << 30).prop_map(|nanos| Op::Compute(Time::from_nanos(f64::from(nanos)))),
-            (payload.clone(), any::<u32>()).prop_map(|(class, slot)| Op::Send { class, slot }),
+            (payload.clone(), any::<u32>()).prop_map(|(class, slot)| Op::Send { class, slot: Slot(slot) }),
             (payload.clone(), any::<u32>()).prop_map(|(call, instance)| Op::Collective { call, instance }),
             payload.clone().prop_map(Op::WaitRecv),
             payload.clone().prop_map(Op::WaitSend),

@@ -1,6 +1,7 @@
 //! A message-passing program as the replay sees it: for each rank a stream of instructions, and the tables they name.
 
 use std::fmt;
+use std::ops::{Add, AddAssign, Range, Sub};
 use std::sync::Arc;
 
 use super::access::Access;
@@ -72,12 +73,54 @@ pub struct Communicator {
     pub members: Vec<Rank>,
 }
 
+/// Where a message is received: the number of its receive in the order of posting, counted over all ranks one behind the
+/// other. Every message has its own, so that slots number the messages too. In a replay of a schedule it is the number of
+/// the send among all operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// As an index into tables by slot.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Add<u32> for Slot {
+    type Output = Slot;
+
+    /// The slot so many receives later.
+    #[inline(always)]
+    fn add(self, receives: u32) -> Slot {
+        Slot(self.0 + receives)
+    }
+}
+
+impl AddAssign<u32> for Slot {
+    #[inline(always)]
+    fn add_assign(&mut self, receives: u32) {
+        self.0 += receives;
+    }
+}
+
+impl Sub for Slot {
+    type Output = u32;
+
+    /// How many receives later than `first`.
+    #[inline(always)]
+    fn sub(self, first: Slot) -> u32 {
+        self.0 - first.0
+    }
+}
+
 /// A rank's instructions and slots.
 #[derive(Clone)]
 pub(super) struct Stream {
     pub words: StreamWords,
     /// The first slot of the rank; the next rank's is the end.
-    pub first_slot: u32,
+    pub first_slot: Slot,
 }
 
 #[derive(Clone)]
@@ -182,20 +225,26 @@ impl Program {
     }
 
     /// The first slot of each rank.
-    pub fn first_slot(&self, rank: Rank) -> u32 {
+    pub fn first_slot(&self, rank: Rank) -> Slot {
         self.streams[rank.index()].first_slot
+    }
+
+    /// The slots that a rank, or progress stream, receives into.
+    pub fn slots(&self, rank: Rank) -> Range<Slot> {
+        let behind = self.streams.get(rank.index() + 1).map_or(Slot(self.slots), |next| next.first_slot);
+        self.first_slot(rank)..behind
     }
 
     /// How many receives a rank posts.
     pub(super) fn posts(&self, rank: Rank) -> u32 {
-        let behind = self.streams.get(rank.index() + 1).map_or(self.slots, |next| next.first_slot);
-        behind - self.first_slot(rank)
+        let slots = self.slots(rank);
+        slots.end - slots.start
     }
 
     /// Which rank, or progress stream, receives into a slot.
-    pub fn receiver(&self, slot: u32) -> Rank {
+    pub fn receiver(&self, slot: Slot) -> Rank {
         // Mostly where it would be if all received as much.
-        let guess = (u64::from(slot) * self.streams.len() as u64 / u64::from(self.slots.max(1))) as usize;
+        let guess = (u64::from(slot.0) * self.streams.len() as u64 / u64::from(self.slots.max(1))) as usize;
         if let Some([stream, next]) = self.streams.get(guess..guess + 2)
             && (stream.first_slot..next.first_slot).contains(&slot)
         {

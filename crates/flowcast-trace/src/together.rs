@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TraceError;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream, StreamWords,
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Slot, Source, Stream, StreamWords,
 };
 use flowcast_units::{Bytes, Rank};
 
@@ -105,7 +105,7 @@ fn all_ids(program: &Program) -> BTreeSet<i32> {
 fn append(whole: &mut Program, program: &Program, from: Offsets, ids: &Ids) -> Result<(), TraceError> {
     for rank in (0..program.ranks() as u32).map(Rank) {
         let words = StreamWords::Owned(renumbered(program.words(rank), from));
-        let first_slot = program.first_slot(rank).checked_add(from.slot).ok_or(TOO_MANY)?;
+        let first_slot = program.first_slot(rank).0.checked_add(from.slot).map(Slot).ok_or(TOO_MANY)?;
         whole.streams.push(Stream { words, first_slot });
     }
     let member = |rank: Rank| Rank(rank.0 + from.rank);
@@ -143,7 +143,7 @@ fn add_ignored(all: &mut Vec<IgnoredRecords>, more: &IgnoredRecords) {
 fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
     let mut whole = Vec::with_capacity(words.len());
     opcodes::rewrite(words, &mut whole, |op| match op {
-        Op::Send { class, slot } => Op::Send { class: class + from.class, slot: slot.wrapping_add(from.slot) },
+        Op::Send { class, slot } => Op::Send { class: class + from.class, slot: Slot(slot.0.wrapping_add(from.slot)) },
         Op::Collective { call, instance } => {
             Op::Collective { call: call + from.call, instance: instance + from.instance }
         }

@@ -5,6 +5,7 @@
 use flowcast::model::builtin;
 use flowcast::replay::observer::{Observer, Received};
 use flowcast::trace::Trace;
+use flowcast::trace::program::Slot;
 use flowcast::units::Rank;
 use flowcast::{Options, PreparedProgram};
 
@@ -15,7 +16,7 @@ const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");
 struct Waits([u64; 64]);
 
 impl Observer for Waits {
-    fn received(&mut self, _rank: Rank, _slot: u32, received: Received) {
+    fn received(&mut self, _rank: Rank, _slot: Slot, received: Received) {
         let nanos = (received.end - received.call).as_nanos() as u64;
         self.0[nanos.checked_ilog2().unwrap_or(0) as usize] += 1;
     }

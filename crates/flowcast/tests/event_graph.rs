@@ -12,6 +12,7 @@ use flowcast::model::network::Rule;
 use flowcast::replay::Engine;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
+use flowcast::trace::program::Slot;
 use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
 use random_programs::{Numbers, Record, Records, any_numbers, any_records};
@@ -206,12 +207,12 @@ proptest! {
         // A message that is the only one of its pair and size can be named to the reference.
         let one = messages[chosen.index(messages.len())];
         let meant = graph.message(one.slot);
-        let same = |slot: u32| {
+        let same = |slot: Slot| {
             let other = graph.message(slot);
             (other.from, other.to, other.size) == (meant.from, meant.to, meant.size)
         };
         prop_assume!(messages.iter().filter(|other| same(other.slot)).count() == 1);
-        prop_assume!((0..program.messages()).filter(|slot| same(*slot)).count() == 1);
+        prop_assume!((0..program.messages()).map(Slot).filter(|slot| same(*slot)).count() == 1);
         let inside = numbers.node(meant.from.index()) == numbers.node(meant.to.index());
         let latency = if inside { numbers.inside_latency } else { numbers.latency };
         let with = |more: f64| {

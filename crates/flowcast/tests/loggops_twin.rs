@@ -14,6 +14,7 @@ use flowcast::replay::loggops::costs::Costs;
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::{self, Loggops, Prepared, explain::Explainer, plain, queues};
 use flowcast::replay::observer::{Observer, Received, Sent};
+use flowcast::trace::program::Slot;
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
 use flowcast::trace::{ReadOptions, Trace, read};
 use flowcast::units::{Bytes, Rank, Time, TimePerByte};
@@ -147,24 +148,24 @@ impl Observer for Notes {
         self.0.push(("computed", rank.0, 0, vec![start, end]));
     }
 
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
-        self.0.push(("sent", rank.0, slot, vec![sent.call, sent.start, sent.end, sent.arrival]));
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
+        self.0.push(("sent", rank.0, slot.0, vec![sent.call, sent.start, sent.end, sent.arrival]));
     }
 
-    fn queued(&mut self, slot: u32, asked: Time) {
-        self.0.push(("queued", 0, slot, vec![asked]));
+    fn queued(&mut self, slot: Slot, asked: Time) {
+        self.0.push(("queued", 0, slot.0, vec![asked]));
     }
 
-    fn posted(&mut self, slot: u32, time: Time) {
-        self.0.push(("posted", 0, slot, vec![time]));
+    fn posted(&mut self, slot: Slot, time: Time) {
+        self.0.push(("posted", 0, slot.0, vec![time]));
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
-        self.0.push(("held", rank.0, slot, vec![start, end]));
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
+        self.0.push(("held", rank.0, slot.0, vec![start, end]));
     }
 
-    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
-        self.0.push(("received", rank.0, slot, vec![received.call, received.taken, received.end]));
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
+        self.0.push(("received", rank.0, slot.0, vec![received.call, received.taken, received.end]));
     }
 }
 
@@ -202,7 +203,7 @@ fn compare_forms(
     prop_assert_eq!((lean.ranks(), lean.count(), lean.cpus()), (sends.ranks(), sends.count(), sends.cpus()));
     let mut number = 0;
     for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
-        for (slot, node) in (schedule.bases()[rank.index()]..).zip(&graph.nodes) {
+        for (slot, node) in (schedule.bases()[rank.index()]..).map(Slot).zip(&graph.nodes) {
             let Operation::Send { to, size, .. } = node.operation else { continue };
             prop_assert_eq!((lean.number(slot), lean.sender(slot)), (number, rank));
             prop_assert_eq!((sends.number(slot), sends.sender(slot)), (number, rank));

@@ -19,6 +19,7 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::timeline::Activity;
 use flowcast::replay::{Engine, SimulateError};
+use flowcast::trace::program::Slot;
 use flowcast::trace::{Program, ReadOptions, read};
 use flowcast::units::{Bytes, Node, Rank};
 use proptest::prelude::*;
@@ -126,14 +127,14 @@ fn moving(
     bytes: impl Fn(&Flight) -> f64,
     chosen: impl Fn(Rank, Rank) -> bool,
 ) -> Vec<(f64, f64)> {
-    let chosen = |slot: u32| {
+    let chosen = |slot: Slot| {
         let flight = journal.flight(slot);
         let moves = bytes(&flight) > 0.0 && chosen(flight.from, program.receiver(slot));
         moves
             .then(|| flight.start.map_or(f64::NAN, |start| start.as_nanos()))
             .map(|start| (start, start + bytes(&flight)))
     };
-    (0..program.messages()).filter_map(chosen).collect()
+    (0..program.messages()).map(Slot).filter_map(chosen).collect()
 }
 
 proptest! {

@@ -8,7 +8,7 @@ use flowcast_replay::costs::PathCosts;
 use flowcast_replay::observer::{Accessed, Gathered, Observer, Received, Sent};
 use flowcast_replay::walk::Replay;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_trace::program::{CollectiveMode, Program, Slot};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{Kind, NONE, Node};
@@ -132,26 +132,26 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn path(&self, slot: u32) -> &'a PathCosts {
+    fn path(&self, slot: Slot) -> &'a PathCosts {
         &self.replay.costs().paths[self.replay.route_number(slot)]
     }
 
     /// The event of a message's arrival, where that is not what the message would take alone.
-    fn arrive(&mut self, slot: u32, from: u32, arrival: Time) -> u32 {
-        let delay = self.path(slot).classes[self.class_of[slot as usize] as usize].delay;
+    fn arrive(&mut self, slot: Slot, from: u32, arrival: Time) -> u32 {
+        let delay = self.path(slot).classes[self.class_of[slot.index()] as usize].delay;
         let begun = self.times[from as usize];
         if is_near(arrival.as_nanos(), begun + delay.as_nanos()) {
             return from;
         }
         self.is_explained = false;
-        let rank = Rank(self.sender_of[slot as usize]);
-        self.push(Node::new(Kind::Arrive, rank, slot).after(from, arrival.as_nanos() - begun), None)
+        let rank = Rank(self.sender_of[slot.index()]);
+        self.push(Node::new(Kind::Arrive, rank, slot.0).after(from, arrival.as_nanos() - begun), None)
     }
 
-    fn release(&mut self, rank: Rank, slot: u32, happened: Option<Time>) {
-        let Some(moved) = self.moves.get(slot as usize).copied().filter(|moved| *moved != NONE) else { return };
-        let held = self.path(slot).classes[self.class_of[slot as usize] as usize].held;
-        let node = Node::new(Kind::Release, rank, slot).after(self.ends[rank.index()], 0.0);
+    fn release(&mut self, rank: Rank, slot: Slot, happened: Option<Time>) {
+        let Some(moved) = self.moves.get(slot.index()).copied().filter(|moved| *moved != NONE) else { return };
+        let held = self.path(slot).classes[self.class_of[slot.index()] as usize].held;
+        let node = Node::new(Kind::Release, rank, slot.0).after(self.ends[rank.index()], 0.0);
         self.go_on(rank, node.and(moved, held.as_nanos()), happened);
     }
 
@@ -240,15 +240,15 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.reach(rank, sent.call);
         let path = self.path(slot);
         let overhead = parts::send_overhead(path, sent.class).as_nanos();
-        let mut node = Node::new(Kind::Send, rank, slot).after(self.ends[rank.index()], overhead);
+        let mut node = Node::new(Kind::Send, rank, slot.0).after(self.ends[rank.index()], overhead);
         let last = self.last_sends[rank.index()];
         if last != NONE {
-            let before = self.nodes[last as usize].item;
-            let (path, class) = (self.path(before), self.class_of[before as usize]);
+            let before = self.nodes[last as usize].slot();
+            let (path, class) = (self.path(before), self.class_of[before.index()]);
             let busy = path.classes[class as usize].busy;
             // Where it takes no time it may take some with other costs.
             if self.replay.costs().network().point_to_point.rule == Rule::Loggops {
@@ -257,7 +257,7 @@ impl Observer for Recorder<'_> {
             }
         }
         self.go_on(rank, node, Some(sent.end));
-        let place = slot as usize;
+        let place = slot.index();
         (self.class_of[place], self.sender_of[place]) = (sent.class, rank.0);
         if let Some(function) = self.function_of.get_mut(place) {
             *function = self.inside[rank.index()];
@@ -267,10 +267,10 @@ impl Observer for Recorder<'_> {
         self.messages[place] = if sent.arrival < Time::NEVER { self.arrive(slot, end, sent.arrival) } else { end };
     }
 
-    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
-        let place = slot as usize;
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
+        let place = slot.index();
         let (path, sender) = (self.path(slot), Rank(self.sender_of[place]));
-        let moves = |kind| Node::new(kind, sender, slot).after(self.messages[place], 0.0);
+        let moves = |kind| Node::new(kind, sender, slot.0).after(self.messages[place], 0.0);
         let receiver = self.ends[self.program.receiver(slot).index()];
         let node = match self.posted.get(place) {
             Some(_) if !path.classes[self.class_of[place] as usize].rendezvous => moves(Kind::Move),
@@ -285,8 +285,8 @@ impl Observer for Recorder<'_> {
         self.messages[place] = self.arrive(slot, moved, arrival);
     }
 
-    fn posted(&mut self, slot: u32, _time: Time) {
-        if let Some(posted) = self.posted.get_mut(slot as usize) {
+    fn posted(&mut self, slot: Slot, _time: Time) {
+        if let Some(posted) = self.posted.get_mut(slot.index()) {
             *posted = self.ends[self.program.receiver(slot).index()];
         }
     }
@@ -303,29 +303,29 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         if !self.is_free {
             self.reach(rank, start);
             self.release(rank, slot, Some(end));
         }
     }
 
-    fn released(&mut self, rank: Rank, slot: u32) {
+    fn released(&mut self, rank: Rank, slot: Slot) {
         if self.is_free {
             self.release(rank, slot, None);
         }
     }
 
-    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         self.reach(rank, received.call);
-        let (path, class) = (self.path(slot), self.class_of[slot as usize]);
+        let (path, class) = (self.path(slot), self.class_of[slot.index()]);
         let after = parts::receive_overhead(path, class).as_nanos();
-        let arrival = self.messages[slot as usize];
+        let arrival = self.messages[slot.index()];
         let delay = match self.nodes[arrival as usize].kind() {
             Kind::Arrive => 0.0,
             _ => path.classes[class as usize].delay.as_nanos(),
         };
-        let node = Node::new(Kind::Receive, rank, slot);
+        let node = Node::new(Kind::Receive, rank, slot.0);
         let node = node.after(self.ends[rank.index()], path.recv_before.as_nanos() + after);
         self.go_on(rank, node.and(arrival, delay + after), Some(received.end));
     }

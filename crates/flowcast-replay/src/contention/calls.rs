@@ -11,22 +11,23 @@ use super::ranks::{Phase, RankState, Step};
 use super::route_costs::{Delay, Move, RouteCosts};
 use super::slots::{Release, state};
 use flowcast_queues::lanes::Lane;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Rank, Time};
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
-    fn route_costs(&self, slot: u32) -> &RouteCosts {
+    fn route_costs(&self, slot: Slot) -> &RouteCosts {
         &self.route_costs[self.route_number(slot)]
     }
 
     #[inline(always)]
-    pub(super) fn route_number(&self, slot: u32) -> usize {
-        if self.route_of.is_empty() { 0 } else { usize::from(self.route_of[slot as usize]) }
+    pub(super) fn route_number(&self, slot: Slot) -> usize {
+        if self.route_of.is_empty() { 0 } else { usize::from(self.route_of[slot.index()]) }
     }
 
     /// A start-up on the route of a slot.
     #[inline(always)]
-    fn start_up_on(&mut self, slot: u32, delay: Delay) -> Delay {
+    fn start_up_on(&mut self, slot: Slot, delay: Delay) -> Delay {
         let number = self.route_number(slot);
         match &mut self.perturbation {
             Some(perturbation) => Delay::of(perturbation.start_up(delay.time, self.routes[number])),
@@ -36,7 +37,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A send: overhead first, then the message is handed to the network or waits for its receiver.
     #[inline(always)]
-    pub(super) fn send(&mut self, rank: Rank, class: u32, slot: u32) -> Step {
+    pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
             let costs = self.route_costs(slot);
@@ -50,7 +51,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let arrival = Time::NEVER;
         self.observer.sent(rank, slot, Sent { class, call, start, processor, end: now, arrival });
         let receiver = self.slots.receiver(slot);
-        let state = self.slots.states[slot as usize];
+        let state = self.slots.states[slot.index()];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.route_of.is_empty() { Route::Between } else { self.routes[self.route_number(slot)] };
@@ -109,7 +110,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.slots.note_send(message.from, slot);
         let cost = self.cost(message);
         if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
-            self.slots.releases[slot as usize] = Release::Released;
+            self.slots.releases[slot.index()] = Release::Released;
             return false;
         }
         if self.program.classes()[message.class as usize].mode.non_blocking {
@@ -149,7 +150,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A receive is posted for a slot that was in this state; a sender that waits for it may start.
     #[inline(always)]
-    fn post_receive(&mut self, rank: Rank, slot: u32, state: u8) {
+    fn post_receive(&mut self, rank: Rank, slot: Slot, state: u8) {
         if T::HANDSHAKES && self.post_to_transit(rank, slot, state) {
             return;
         }
@@ -172,7 +173,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn release_sender(&mut self, number: u32) {
         let message = self.messages[number];
         let Message { slot, from, .. } = message;
-        let before = std::mem::replace(&mut self.slots.releases[slot as usize], Release::Released);
+        let before = std::mem::replace(&mut self.slots.releases[slot.index()], Release::Released);
         if !message.is(Mark::HoldsSender) && before != Release::Awaited {
             return;
         }
@@ -274,9 +275,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         self.messages.remove(number);
         if purpose == Purpose::Part {
-            return self.part_arrived(from, slot);
+            return self.part_arrived(from, slot.0);
         }
-        if std::mem::replace(&mut self.slots.states[slot as usize], state::ARRIVED) != state::AWAITED {
+        if std::mem::replace(&mut self.slots.states[slot.index()], state::ARRIVED) != state::AWAITED {
             return;
         }
         let receiver = self.slots.receiver(slot);
@@ -288,7 +289,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A receive (which posts itself) or a wait for one posted before: overhead, then the message is taken or awaited.
     #[inline(always)]
-    pub(super) fn receive(&mut self, rank: Rank, slot: u32) -> Step {
+    pub(super) fn receive(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
             self.enter_call(rank);
@@ -300,18 +301,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
         }
         self.ranks[rank.index()].before = now;
-        let state = self.slots.states[slot as usize];
+        let state = self.slots.states[slot.index()];
         if state == state::ARRIVED {
             return self.take(rank, slot);
         }
-        self.slots.states[slot as usize] = state::AWAITED;
+        self.slots.states[slot.index()] = state::AWAITED;
         self.post_receive(rank, slot, state);
         Step::Wait
     }
 
     /// Takes a message that is there.
     #[inline(always)]
-    fn take(&mut self, rank: Rank, slot: u32) -> Step {
+    fn take(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
         let after = self.route_costs(slot).received_after(self.costs, slot);
         let state = &mut self.ranks[rank.index()];
@@ -335,9 +336,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
-        let state = self.slots.states[slot as usize];
+        let state = self.slots.states[slot.index()];
         if state != state::ARRIVED {
-            self.slots.states[slot as usize] = state::POSTED;
+            self.slots.states[slot.index()] = state::POSTED;
         }
         self.post_receive(rank, slot, state);
         Step::Done
@@ -346,7 +347,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A wait for a send, which costs nothing.
     pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
         let Some(slot) = self.slots.sent(rank, ago) else { return Step::Skip };
-        let release = &mut self.slots.releases[slot as usize];
+        let release = &mut self.slots.releases[slot.index()];
         if *release == Release::Released {
             self.leave_call(rank, self.pending.now());
             return Step::Skip;

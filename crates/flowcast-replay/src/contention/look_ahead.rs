@@ -43,13 +43,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             Kind::Turn => {
                 let state = &self.ranks[event.index as usize];
                 prefetch_at(state.words, state.at);
-                prefetch_at(&self.slots.states, state.next_slot);
+                prefetch_at(&self.slots.states, state.next_slot.0);
                 self.links.prefetch_node(self.processors.node(Rank(event.index)));
             }
             _ => {
                 let message = &self.messages[event.index];
                 self.links.prefetch(message);
-                prefetch_at(&self.slots.states, message.slot);
+                prefetch_at(&self.slots.states, message.slot.0);
                 if message.purpose == Purpose::Deliver {
                     prefetch(&self.ranks[self.slots.receiver(message.slot).index()].words);
                 }
@@ -64,7 +64,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             Kind::Turn => {
                 let state = &self.ranks[event.index as usize];
                 if let Some((Op::Send { slot, .. }, _)) = opcodes::decode(state.words, state.at as usize) {
-                    prefetch_at(&self.slots.states, slot);
+                    prefetch_at(&self.slots.states, slot.0);
                     self.links.prefetch_node(self.processors.node(self.slots.receiver(slot)));
                 }
             }

@@ -1,6 +1,7 @@
 //! The messages that are in flight or wait for something, and the queues in which they wait.
 
 use crate::slab::Slab;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Rank, Time};
 
 /// No message, pool, rank or bus.
@@ -55,8 +56,8 @@ impl Bus {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 pub(super) struct Message {
-    /// The receiver's slot, or what the purpose says.
-    pub slot: u32,
+    /// The receiver's slot, or in its place the number of what the purpose says.
+    pub slot: Slot,
     /// The rank that sends it.
     pub from: Rank,
     /// Message class; for a collective: the buses that it holds so far.
@@ -76,7 +77,7 @@ pub(super) struct Message {
 
 impl Message {
     /// A message that has nothing yet.
-    pub(super) fn new(slot: u32, from: Rank, class: u32, purpose: Purpose) -> Message {
+    pub(super) fn new(slot: Slot, from: Rank, class: u32, purpose: Purpose) -> Message {
         Message {
             slot,
             from,
@@ -252,7 +253,7 @@ mod tests {
             for (action, choice) in steps {
                 match action {
                     0 | 1 => {
-                        let number = messages.add(Message::new(0, Rank(0), 0, Purpose::Deliver));
+                        let number = messages.add(Message::new(Slot(0), Rank(0), 0, Purpose::Deliver));
                         prop_assert!(!list.contains(&number));
                         if action == 0 {
                             queue.push_back(&mut messages, number);

@@ -1,6 +1,7 @@
 //! The state of a rank, and what a turn of it leads to.
 
 use flowcast_queues::lanes::Lane;
+use flowcast_trace::program::Slot;
 use flowcast_units::Time;
 
 /// How far a rank is with its instruction.
@@ -54,7 +55,7 @@ pub(super) struct RankState<'a> {
     pub at: u32,
     pub next: u32,
     /// The slot of the next receive to post.
-    pub next_slot: u32,
+    pub next_slot: Slot,
     pub lane: Lane,
     pub phase: Phase,
     /// When the program called, and when it had spent the start-up of the call.
@@ -76,7 +77,7 @@ pub(super) struct RankState<'a> {
 }
 
 impl<'a> RankState<'a> {
-    pub(super) fn new(words: &'a [u32], next_slot: u32) -> RankState<'a> {
+    pub(super) fn new(words: &'a [u32], next_slot: Slot) -> RankState<'a> {
         RankState {
             words,
             at: 0,

@@ -3,6 +3,7 @@
 use super::super::costs::{Costs, PathCosts};
 use super::events::{Event, Pending};
 use flowcast_queues::lanes::Lane;
+use flowcast_trace::program::Slot;
 use flowcast_units::Time;
 
 /// A delay that many events have.
@@ -70,11 +71,11 @@ impl RouteCosts {
 
     /// Receiver's processor time on the message of a slot that has come.
     #[inline(always)]
-    pub(super) fn received_after(&self, costs: &Costs, slot: u32) -> Delay {
+    pub(super) fn received_after(&self, costs: &Costs, slot: Slot) -> Delay {
         if self.overheads.is_empty() {
             return self.after;
         }
-        self.overheads[costs.class_of_slot[slot as usize] as usize][1]
+        self.overheads[costs.class_of_slot[slot.index()] as usize][1]
     }
 }
 

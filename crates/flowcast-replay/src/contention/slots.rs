@@ -1,7 +1,7 @@
 //! What both sides know about each message.
 
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::Rank;
 
 /// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.
@@ -29,7 +29,7 @@ pub(super) enum Release {
 pub(super) struct Slots {
     pub states: Vec<u8>,
     /// By rank: its first slot; one more at the end.
-    firsts: Vec<u32>,
+    firsts: Vec<Slot>,
     /// Ranks for each slot on average, in parts of 2^32.
     ranks_per_slot: u64,
     /// By slot, with rendezvous only: the message that waits for its receiver.
@@ -37,7 +37,7 @@ pub(super) struct Slots {
     /// By slot, with rendezvous only.
     pub releases: Vec<Release>,
     /// With rendezvous only: the slots of the sends that ranks have made, rank behind rank.
-    sends: Vec<u32>,
+    sends: Vec<Slot>,
     /// By rank: where its sends begin, and where the next one goes.
     made: Vec<(u32, u32)>,
 }
@@ -47,13 +47,13 @@ impl Slots {
     pub(super) fn new(program: &Program, has_rendezvous: bool) -> Slots {
         let messages = program.messages();
         let ranks = program.streams() as u32;
-        let mut firsts: Vec<u32> = (0..ranks).map(Rank).map(|rank| program.first_slot(rank)).collect();
-        firsts.push(messages);
+        let mut firsts: Vec<Slot> = (0..ranks).map(Rank).map(|rank| program.first_slot(rank)).collect();
+        firsts.push(Slot(messages));
         let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
         let states = vec![state::EMPTY; messages as usize];
         let waiting = vec![0; if has_rendezvous { messages as usize } else { 0 }];
         let (releases, sends) = match has_rendezvous {
-            true => (vec![Release::NotYet; messages as usize], vec![0; messages as usize]),
+            true => (vec![Release::NotYet; messages as usize], vec![Slot(0); messages as usize]),
             false => (Vec::new(), Vec::new()),
         };
         let made = if has_rendezvous { places_of_sends(program) } else { Vec::new() };
@@ -62,8 +62,8 @@ impl Slots {
 
     /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
     #[inline(always)]
-    pub(super) fn receiver(&self, slot: u32) -> Rank {
-        let guess = ((u64::from(slot) * self.ranks_per_slot) >> 32) as usize;
+    pub(super) fn receiver(&self, slot: Slot) -> Rank {
+        let guess = ((u64::from(slot.0) * self.ranks_per_slot) >> 32) as usize;
         for rank in [guess, guess + 1] {
             if let Some([first, end]) = self.firsts.get(rank..rank + 2)
                 && (*first..*end).contains(&slot)
@@ -75,18 +75,18 @@ impl Slots {
     }
 
     /// A message waits for its receiver.
-    pub(super) fn wait(&mut self, slot: u32, message: u32) {
-        self.states[slot as usize] = state::PENDING;
-        self.waiting[slot as usize] = message;
+    pub(super) fn wait(&mut self, slot: Slot, message: u32) {
+        self.states[slot.index()] = state::PENDING;
+        self.waiting[slot.index()] = message;
     }
 
     /// The message that waits for its receiver.
-    pub(super) fn waiting(&self, slot: u32) -> u32 {
-        self.waiting[slot as usize]
+    pub(super) fn waiting(&self, slot: Slot) -> u32 {
+        self.waiting[slot.index()]
     }
 
     /// Notes the slot of a send.
-    pub(super) fn note_send(&mut self, rank: Rank, slot: u32) {
+    pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
         let (_, next) = &mut self.made[rank.index()];
         self.sends[*next as usize] = slot;
         *next += 1;
@@ -99,7 +99,7 @@ impl Slots {
     }
 
     /// The slot of the send of a rank that was this many sends ago.
-    pub(super) fn sent(&self, rank: Rank, ago: u32) -> Option<u32> {
+    pub(super) fn sent(&self, rank: Rank, ago: u32) -> Option<Slot> {
         let (first, next) = *self.made.get(rank.index())?;
         let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
         Some(self.sends[index as usize])

@@ -16,6 +16,7 @@ use flowcast_flows::traffic::Rule;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::model::Model;
+use flowcast_trace::program::Slot;
 use flowcast_trace::schedule::{Operation, Schedule};
 use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 
@@ -109,7 +110,7 @@ impl<'a> Carrier<'a> {
         let sends = |rank: Rank| {
             let nodes = schedule.graphs[rank.index()].nodes.iter().zip(bases[rank.index()]..);
             nodes.filter_map(|(node, slot)| match node.operation {
-                Operation::Send { to, .. } => Some((slot, to)),
+                Operation::Send { to, .. } => Some((Slot(slot), to)),
                 Operation::Recv { .. } | Operation::Calc(_) => None,
             })
         };
@@ -132,7 +133,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// A flow begins at `start`.
-    pub fn depart(&mut self, (slot, size): (u32, Bytes), start: Time, travel: Travel) {
+    pub fn depart(&mut self, (slot, size): (Slot, Bytes), start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost { delay: latency + bytes, bytes, ..ClassCost::default() };
         let departure = Departure { slot, start, size, cost, rts: None, latency, ends: None };

@@ -19,6 +19,7 @@ use crate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::flights::{Columns, Flight, Flights, Source};
 use crate::journal::Function;
 use crate::observer::{Observer, Received, Sent};
+use flowcast_trace::program::Slot;
 use flowcast_units::{Rank, Time};
 
 /// An observer that adds up what the communication of a schedule costs.
@@ -50,14 +51,14 @@ impl<'a> Explainer<'a> {
         Explanation { ranks: self.ranks, sites }
     }
 
-    fn travel(&self, slot: u32, flight: &Flight) -> Travel {
+    fn travel(&self, slot: Slot, flight: &Flight) -> Travel {
         let message = self.flights.message(flight.from, slot);
         self.costs.travel(flight.from, message.to, message.size)
     }
 }
 
 impl Observer for Explainer<'_> {
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.flights.sent(rank, slot, sent);
         let Sent { call, start, end, .. } = sent;
         for (cost, time) in [(Cost::Bandwidth, start - call), (Cost::Overhead, end - start)] {
@@ -66,11 +67,11 @@ impl Observer for Explainer<'_> {
         }
     }
 
-    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
         self.flights.moved(slot, start, arrival);
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let flight = self.flights.flight(slot);
         let ready = flight.ready.unwrap_or(start);
         let there = (ready + self.travel(slot, &flight).latency).clamp(start, end);
@@ -80,7 +81,7 @@ impl Observer for Explainer<'_> {
         }
     }
 
-    fn received(&mut self, rank: Rank, slot: u32, Received { call, taken, end, .. }: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, Received { call, taken, end, .. }: Received) {
         let flight = self.flights.flight(slot);
         let (ready, arrival) = (flight.ready.unwrap_or(call), flight.arrival.unwrap_or(taken));
         let Travel { latency, bytes, shares, .. } = self.travel(slot, &flight);

@@ -15,6 +15,7 @@ use crate::observer::{Observer, Received, Sent, Unobserved};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::timeline::{Activity, Segment, busiest};
 use crate::transit::Delivery;
+use flowcast_trace::program::Slot;
 use flowcast_trace::schedule::{Node, Operation, Schedule};
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -121,7 +122,7 @@ struct Engine<'a, O> {
     parameters: Loggops,
     carrier: Carrier<'a>,
     /// Messages that share the network, by slot.
-    flows: HashMap<u32, Message>,
+    flows: HashMap<Slot, Message>,
     hosts: Vec<Host>,
     queue: BinaryHeap<Reverse<Entry>>,
     created: u64,
@@ -235,7 +236,11 @@ impl<'a, O: Observer> Engine<'a, O> {
         let slot = self.slot(message);
         let (start, end) = (now, now + overhead);
         let arrival = if shares { Time::NEVER } else { end + latency + bytes };
-        self.observer.sent(message.from, slot, Sent { class: slot, call, start, processor: Time::ZERO, end, arrival });
+        self.observer.sent(
+            message.from,
+            slot,
+            Sent { class: slot.0, call, start, processor: Time::ZERO, end, arrival },
+        );
         self.mark_started(message.from, message.node);
         if shares {
             self.flows.insert(slot, message);
@@ -318,8 +323,8 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     /// What observers call a message by.
-    fn slot(&self, message: Message) -> u32 {
-        self.bases[message.from.index()].wrapping_add(message.node)
+    fn slot(&self, message: Message) -> Slot {
+        Slot(self.bases[message.from.index()].wrapping_add(message.node))
     }
 
     fn mark_started(&mut self, rank: Rank, node: u32) {

@@ -21,6 +21,7 @@ use crate::prefetch::prefetch_at;
 use flowcast_queues::ladder::Ladder;
 use flowcast_queues::tournament::Tournament;
 use flowcast_queues::{KeyQueue, NEVER};
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
@@ -276,7 +277,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
                 end: now + overhead,
                 arrival: time + cost.bytes,
             };
-            self.observer.sent(rank, node, sent);
+            self.observer.sent(rank, Slot(node), sent);
         }
         let arrival = Arrival { time, created: self.created, node, channel: op.channel(), size: op.size() };
         self.created += 1;
@@ -296,11 +297,11 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     fn post(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
         self.start(op);
         if let Some(sent) = self.meet(op.channel(), node) {
-            self.observer.posted(sent, now);
+            self.observer.posted(Slot(sent), now);
             // The receive decides by its own size, but a sender that went on at once cannot be released again.
             let waits = self.sizes[self.prepared.ops[sent as usize].size() as usize].rendezvous;
             if waits && self.sizes[op.size() as usize].rendezvous {
-                self.observer.queued(sent, now);
+                self.observer.queued(Slot(sent), now);
                 return self.finish_both(now, (rank, op), sent);
             }
             self.end(op);
@@ -325,7 +326,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         if O::WATCHES {
             let received =
                 Received { call, processor: Time::ZERO, before: call, taken: now, end: now + overhead + cost.bytes };
-            self.observer.received(rank, node, received);
+            self.observer.received(rank, Slot(node), received);
         }
         if let Some(posted) = self.meet(channel, node | MESSAGE) {
             let posted = &self.prepared.ops[posted as usize];
@@ -364,7 +365,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let before = host.cpu;
         host.cpu = later(now, before);
         if now > before {
-            self.observer.held(sender, sent, before, now);
+            self.observer.held(sender, Slot(sent), before, now);
         }
         host.sending = later(now, host.sending);
         let sent = &self.prepared.ops[sent as usize];

@@ -2,6 +2,7 @@
 
 use super::message::Message;
 use super::prepared::{Kind, Prepared};
+use flowcast_trace::program::Slot;
 use flowcast_trace::schedule::{Operation, Schedule};
 use flowcast_units::Rank;
 
@@ -60,22 +61,22 @@ impl<'a> Sends<'a> {
     }
 
     /// The number of a message among all sends.
-    pub fn number(&self, slot: u32) -> u32 {
-        let (word, bit) = (slot as usize / 64, slot % 64);
+    pub fn number(&self, slot: Slot) -> u32 {
+        let (word, bit) = (slot.index() / 64, slot.0 % 64);
         self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
     }
 
     /// The rank that sends the message of this slot.
-    pub fn sender(&self, slot: u32) -> Rank {
-        Rank(self.bases.partition_point(|base| *base <= slot) as u32 - 1)
+    pub fn sender(&self, slot: Slot) -> Rank {
+        Rank(self.bases.partition_point(|base| *base <= slot.0) as u32 - 1)
     }
 
     /// What its sender, which is known, sends.
-    pub fn sent(&self, from: Rank, slot: u32) -> Message {
+    pub fn sent(&self, from: Rank, slot: Slot) -> Message {
         match self.source {
-            Source::Prepared(prepared) => prepared.sent(slot),
+            Source::Prepared(prepared) => prepared.sent(slot.0),
             Source::Graphs(schedule) => {
-                let node = slot - self.bases[from.index()];
+                let node = slot.0 - self.bases[from.index()];
                 match schedule.graphs[from.index()].nodes[node as usize].operation {
                     Operation::Send { to, size, tag } => Message { to, size, tag: tag.map_or(-1, |tag| tag as i32) },
                     Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),

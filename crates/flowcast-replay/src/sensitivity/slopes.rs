@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::linear_costs::{CostSlopes, PathSlopes};
 use crate::observer::{Gathered, Observer, Received, Sent};
 use crate::walk::Replay;
+use flowcast_trace::program::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Follows a walk and adds up slopes where it adds up times: of two times the slope of the later one counts, of equal times
@@ -23,7 +24,7 @@ pub(super) struct Slopes<'a> {
     /// By slot, where senders wait for receivers: of when the receive was posted, then of when the sender may go on.
     handshakes: Vec<f64>,
     /// By slot: messages whose sender waits for the receiver.
-    pending: HashMap<u32, Pending>,
+    pending: HashMap<Slot, Pending>,
     /// By execution of a collective: when the last rank, or the data of the last, has come so far, and the slope of that.
     gathered: Vec<(Time, f64)>,
 }
@@ -59,8 +60,8 @@ impl<'a> Slopes<'a> {
     }
 
     #[inline(always)]
-    fn path(&self, slot: u32) -> &'a PathSlopes {
-        &self.costs.paths[self.replay.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))]
+    fn path(&self, slot: Slot) -> &'a PathSlopes {
+        &self.costs.paths[self.replay.route_of.get(slot.index()).map_or(0, |route| usize::from(*route))]
     }
 }
 
@@ -71,7 +72,7 @@ impl Observer for Slopes<'_> {
     }
 
     #[inline(always)]
-    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let path = self.path(slot);
         let cost = &path.classes[sent.class as usize];
         let at = rank.index();
@@ -80,16 +81,16 @@ impl Observer for Slopes<'_> {
         let slope = begun + path.send_overhead;
         self.ranks[at] = slope;
         if sent.arrival < Time::NEVER {
-            self.arrivals[slot as usize] = slope + cost.delay;
+            self.arrivals[slot.index()] = slope + cost.delay;
         } else {
             self.pending.insert(slot, Pending { class: sent.class, ready: sent.end, slope });
         }
     }
 
-    fn moved(&mut self, slot: u32, start: Time, _arrival: Time) {
+    fn moved(&mut self, slot: Slot, start: Time, _arrival: Time) {
         let Some(Pending { class, ready, slope }) = self.pending.remove(&slot) else { return };
         let path = self.path(slot);
-        let posted = self.handshakes[slot as usize];
+        let posted = self.handshakes[slot.index()];
         let start = match start > ready {
             false => slope,
             true if posted.is_nan() => {
@@ -99,26 +100,26 @@ impl Observer for Slopes<'_> {
             true => posted,
         };
         let cost = &path.classes[class as usize];
-        self.arrivals[slot as usize] = start + cost.delay;
-        self.handshakes[slot as usize] = start + cost.held;
+        self.arrivals[slot.index()] = start + cost.delay;
+        self.handshakes[slot.index()] = start + cost.held;
     }
 
-    fn posted(&mut self, slot: u32, _time: Time) {
-        if let Some(posted) = self.handshakes.get_mut(slot as usize) {
+    fn posted(&mut self, slot: Slot, _time: Time) {
+        if let Some(posted) = self.handshakes.get_mut(slot.index()) {
             *posted = self.ranks[self.replay.program.receiver(slot).index()];
         }
     }
 
-    fn held(&mut self, rank: Rank, slot: u32, _start: Time, _end: Time) {
-        self.ranks[rank.index()] = self.handshakes[slot as usize];
+    fn held(&mut self, rank: Rank, slot: Slot, _start: Time, _end: Time) {
+        self.ranks[rank.index()] = self.handshakes[slot.index()];
     }
 
     #[inline(always)]
-    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         let path = self.path(slot);
         let own = &mut self.ranks[rank.index()];
         let waited = received.taken > received.before;
-        let taken = if waited { self.arrivals[slot as usize] } else { *own + path.recv_before };
+        let taken = if waited { self.arrivals[slot.index()] } else { *own + path.recv_before };
         *own = taken + path.recv_after;
     }
 

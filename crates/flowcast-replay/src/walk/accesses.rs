@@ -21,6 +21,7 @@ use crate::routes::{RouteNumbers, route};
 use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.
@@ -100,7 +101,7 @@ where
         if T::SHARED && own != other {
             self.accesses.transfers.start(rank, memory);
             let number = self.accesses.flights.insert(Flight { rank, memory, cost, latency: path.latency });
-            let slot = self.program.messages() + number;
+            let slot = Slot(self.program.messages() + number);
             let ends = if kind == TransferKind::Get { (other, own) } else { (own, other) };
             self.transit.depart(Departure {
                 slot,

@@ -17,7 +17,7 @@ use crate::observer::Unobserved;
 use crate::outcome::RankOutcome;
 use crate::transit::{Delivery, Departure, Progress, Transit};
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Rank, Time};
 
 /// With fewer messages than this, threads cost more than they save.
@@ -78,7 +78,7 @@ fn blocks(program: &Program, threads: usize) -> Vec<Range<u32>> {
 /// What the threads share.
 struct Common {
     /// The first slot of each block.
-    firsts: Vec<u32>,
+    firsts: Vec<Slot>,
     /// By block of the sender, then of the receiver.
     rings: Vec<Vec<Ring>>,
     /// How many threads wait for arrivals.
@@ -104,16 +104,16 @@ impl Common {
 /// Where the messages of one block leave it and those of others come in.
 struct Border<'a> {
     common: &'a Common,
-    own: Range<u32>,
+    own: Range<Slot>,
     writers: Vec<Writer<'a>>,
     readers: Vec<Reader<'a>>,
     /// Arrivals for which a ring had no place, with the block that they go to.
-    left_over: VecDeque<(usize, u32, Time)>,
+    left_over: VecDeque<(usize, Slot, Time)>,
     waits: bool,
 }
 
 impl<'a> Border<'a> {
-    fn new(common: &'a Common, block: usize, own: Range<u32>) -> Border<'a> {
+    fn new(common: &'a Common, block: usize, own: Range<Slot>) -> Border<'a> {
         Border {
             common,
             own,
@@ -132,7 +132,7 @@ impl<'a> Border<'a> {
         }
     }
 
-    fn read(&mut self) -> Option<(u32, Time)> {
+    fn read(&mut self) -> Option<(Slot, Time)> {
         let reader = self.readers.iter_mut().find_map(|reader| reader.has_any().then_some(reader))?;
         if std::mem::take(&mut self.waits) {
             self.common.waiting.fetch_sub(1, SeqCst);
@@ -155,7 +155,7 @@ impl Transit for Border<'_> {
     const SHARED: bool = true;
     const IS_ORDERED: bool = false;
 
-    fn carries(&self, slot: u32, _is_between_nodes: bool) -> bool {
+    fn carries(&self, slot: Slot, _is_between_nodes: bool) -> bool {
         !self.own.contains(&slot)
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::grid::Grid;
 use crate::costs::{Costs, PathCosts};
-use flowcast_trace::program::CollectiveCall;
+use flowcast_trace::program::{CollectiveCall, Slot};
 use flowcast_units::{Rank, Time};
 
 /// A time on each network.
@@ -92,11 +92,11 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
 
     /// The receiver's processor time on the message of a slot.
     #[inline(always)]
-    pub(super) fn received_after<'p>(&self, path: &'p LanePath<W>, slot: u32) -> &'p Times<W> {
+    pub(super) fn received_after<'p>(&self, path: &'p LanePath<W>, slot: Slot) -> &'p Times<W> {
         if path.overheads.is_empty() {
             return &path.recv_after;
         }
-        &path.overheads[self.class_of_slot[slot as usize] as usize][1]
+        &path.overheads[self.class_of_slot[slot.index()] as usize][1]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::lanes::{Times, later};
 use crate::outcome::RankOutcome;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Rank, Time};
 
 /// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.
@@ -11,9 +11,9 @@ pub(crate) struct RankState<'a, const W: usize> {
     pub(super) words: &'a [u32],
     /// The next instruction.
     pub(super) at: usize,
-    pub(super) first_slot: u32,
+    pub(super) first_slot: Slot,
     /// The slot of the next receive to post.
-    pub(super) next_slot: u32,
+    pub(super) next_slot: Slot,
     /// Whether the instruction was begun and waits for others.
     pub(super) entered: bool,
     pub(super) done: bool,

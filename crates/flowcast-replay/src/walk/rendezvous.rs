@@ -10,6 +10,7 @@ use super::{Engine, RankState, Step};
 use crate::observer::{Observer, Sent};
 use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
+use flowcast_trace::program::Slot;
 use flowcast_units::{Rank, Time};
 
 /// What senders and receivers know of each other.
@@ -25,7 +26,7 @@ pub(super) struct Handshakes<'a, const W: usize> {
     /// Sends whose receiver has not come.
     pending: Slab<PendingSend<W>>,
     /// By rank: the slots of its sends.
-    sends: Vec<Vec<u32>>,
+    sends: Vec<Vec<Slot>>,
 }
 
 /// A rendezvous send whose receiver has not come.
@@ -38,9 +39,9 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     /// Of so many ranks with so many slots; `polls` of which it is known when the receiver last polled.
     pub(super) fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
         Handshakes {
-            posted: Slots::new(0..slots as u32),
+            posted: Slots::new(Slot(0)..Slot(slots as u32)),
             polled: vec![Time::ZERO; polls],
-            released: Slots::new(0..slots as u32),
+            released: Slots::new(Slot(0)..Slot(slots as u32)),
             awaited,
             pending: Slab::default(),
             sends: vec![Vec::new(); ranks],
@@ -49,14 +50,14 @@ impl<'a, const W: usize> Handshakes<'a, W> {
 
     /// A rank has sent without waiting for its receiver.
     #[inline(always)]
-    pub(super) fn skip(&mut self, rank: Rank, slot: u32) {
+    pub(super) fn skip(&mut self, rank: Rank, slot: Slot) {
         self.posted.close(slot);
         self.released.close(slot);
         self.sends[rank.index()].push(slot);
     }
 
     /// The slot of the send of a rank that was so many sends ago.
-    pub(super) fn send(&self, rank: Rank, ago: u32) -> Option<u32> {
+    pub(super) fn send(&self, rank: Rank, ago: u32) -> Option<Slot> {
         let sends = self.sends.get(rank.index())?;
         Some(sends[sends.len().checked_sub(ago as usize + 1)?])
     }
@@ -81,14 +82,14 @@ where
     }
 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
-    pub(super) fn post(&mut self, slot: u32, time: &Times<W>, polled: Time) {
+    pub(super) fn post(&mut self, slot: Slot, time: &Times<W>, polled: Time) {
         let handshake = T::HANDSHAKES && self.is_between_nodes(slot);
         match self.handshakes.posted.look(slot) {
             Known::Time(_) => {}
             Known::Nothing => {
                 self.handshakes.posted.fill(slot, |lane| time[lane]);
                 if handshake {
-                    self.handshakes.polled[slot as usize] = polled;
+                    self.handshakes.polled[slot.index()] = polled;
                 }
             }
             Known::Awaited(_) if handshake => {
@@ -105,7 +106,7 @@ where
     }
 
     /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
-    fn transfer(&mut self, slot: u32, class: u32, ready: &Times<W>, posted: &Times<W>) {
+    fn transfer(&mut self, slot: Slot, class: u32, ready: &Times<W>, posted: &Times<W>) {
         let cost = &self.path(slot).classes[class as usize];
         let start: Times<W> = std::array::from_fn(|lane| later(ready[lane], posted[lane]));
         if T::SHARED && self.is_between_nodes(slot) {
@@ -122,9 +123,9 @@ where
     }
 
     /// The sender of a rendezvous message may go on from this time.
-    fn release(&mut self, slot: u32, time: &Times<W>) {
+    fn release(&mut self, slot: Slot, time: &Times<W>) {
         let Handshakes { released, awaited, .. } = &mut self.handshakes;
-        let waits = if awaited.get(slot as usize).is_none_or(|awaited| *awaited) {
+        let waits = if awaited.get(slot.index()).is_none_or(|awaited| *awaited) {
             released.fill(slot, |lane| time[lane])
         } else {
             released.close(slot)
@@ -133,16 +134,16 @@ where
     }
 
     /// The sender of a message may go on, if that holds it.
-    pub(super) fn let_go(&mut self, slot: u32, time: Time) {
+    pub(super) fn let_go(&mut self, slot: Slot, time: Time) {
         if RENDEZVOUS
-            && slot < self.program.messages()
+            && slot.0 < self.program.messages()
             && !matches!(self.handshakes.released.look(slot), Known::Time(_))
         {
             self.release(slot, &[time; W]);
         }
     }
 
-    pub(super) fn send_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: u32) -> Step {
+    pub(super) fn send_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: Slot) -> Step {
         let non_blocking = self.program.classes()[class as usize].mode.non_blocking;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
@@ -156,7 +157,7 @@ where
         step
     }
 
-    fn start_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: u32) {
+    fn start_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: Slot) {
         let path = self.path(slot);
         let busy = self.busy(&path.classes[class as usize]);
         let (call, start, end) = state.begin_send(path.sending(class), busy);
@@ -174,12 +175,12 @@ where
     }
 
     /// A rendezvous message departs with its RTS.
-    fn send_rts(&mut self, rank: Rank, slot: u32, class: u32, ready: Time) {
+    fn send_rts(&mut self, rank: Rank, slot: Slot, class: u32, ready: Time) {
         let handshakes = &mut self.handshakes;
         let posted = match handshakes.posted.look(slot) {
             Known::Time(number) => {
                 let since = handshakes.posted.take(slot, number)(0);
-                Some(ReceivePosted { since, polled: handshakes.polled[slot as usize] })
+                Some(ReceivePosted { since, polled: handshakes.polled[slot.index()] })
             }
             _ => {
                 handshakes.posted.wait(slot, rank.0);
@@ -191,7 +192,7 @@ where
     }
 
     /// Waits until the sender of a slot may go on.
-    fn until_released(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: u32) -> Step {
+    fn until_released(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: Slot) -> Step {
         let Known::Time(number) = self.handshakes.released.look(slot) else {
             self.handshakes.released.wait(slot, rank.0);
             return Step::Wait;

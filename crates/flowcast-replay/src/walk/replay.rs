@@ -11,7 +11,7 @@ use crate::placement::Placement;
 use crate::routes::route_of_messages;
 use crate::transit::{Transit, Undisturbed};
 use flowcast_model::network::Network;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {
@@ -89,8 +89,8 @@ impl<'a> Replay<'a> {
 
     /// The number of a message's route.
     #[inline]
-    pub fn route_number(&self, slot: u32) -> usize {
-        self.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))
+    pub fn route_number(&self, slot: Slot) -> usize {
+        self.route_of.get(slot.index()).map_or(0, |route| usize::from(*route))
     }
 
     /// The costs in use.

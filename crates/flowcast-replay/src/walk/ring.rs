@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use flowcast_trace::program::Slot;
 use flowcast_units::Time;
 
 /// A power of two.
@@ -55,7 +56,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts an arrival in; false if the ring is full.
-    pub(super) fn write(&mut self, slot: u32, arrival: Time) -> bool {
+    pub(super) fn write(&mut self, slot: Slot, arrival: Time) -> bool {
         if self.written - self.read == PLACES {
             self.read = self.ring.read.0.load(Acquire);
             if self.written - self.read == PLACES {
@@ -63,7 +64,7 @@ impl<'a> Writer<'a> {
             }
         }
         let place = &self.ring.places[self.written % PLACES];
-        place.slot.store(slot, Relaxed);
+        place.slot.store(slot.0, Relaxed);
         place.arrival.store(arrival.as_nanos().to_bits(), Relaxed);
         self.written += 1;
         self.ring.written.0.store(self.written, Release);
@@ -94,12 +95,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes out an arrival.
-    pub(super) fn read(&mut self) -> Option<(u32, Time)> {
+    pub(super) fn read(&mut self) -> Option<(Slot, Time)> {
         if !self.has_any() {
             return None;
         }
         let place = &self.ring.places[self.read % PLACES];
-        let (slot, arrival) = (place.slot.load(Relaxed), f64::from_bits(place.arrival.load(Relaxed)));
+        let (slot, arrival) = (Slot(place.slot.load(Relaxed)), f64::from_bits(place.arrival.load(Relaxed)));
         self.read += 1;
         self.ring.read.0.store(self.read, Release);
         Some((slot, Time::from_nanos(arrival)))
@@ -114,18 +115,18 @@ mod tests {
     fn arrivals_come_out_in_their_order_and_none_is_lost() {
         let ring = Ring::new();
         let count = 10 * PLACES as u32;
-        let at = |slot: u32| Time::from_nanos(f64::from(slot) / 2.0);
+        let at = |slot: Slot| Time::from_nanos(f64::from(slot.0) / 2.0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut writer = Writer::new(&ring);
-                for slot in 0..count {
+                for slot in (0..count).map(Slot) {
                     while !writer.write(slot, at(slot)) {
                         std::thread::yield_now();
                     }
                 }
             });
             let mut reader = Reader::new(&ring);
-            for slot in 0..count {
+            for slot in (0..count).map(Slot) {
                 while !reader.has_any() {
                     std::thread::yield_now();
                 }
@@ -140,9 +141,9 @@ mod tests {
     fn a_full_ring_takes_no_more_until_one_is_read() {
         let ring = Ring::new();
         let (mut writer, mut reader) = (Writer::new(&ring), Reader::new(&ring));
-        assert!((0..PLACES as u32).all(|slot| writer.write(slot, Time::ZERO)));
-        assert!(!writer.write(0, Time::ZERO) && !ring.is_empty());
-        assert_eq!(reader.read(), Some((0, Time::ZERO)));
-        assert!(writer.write(0, Time::ZERO));
+        assert!((0..PLACES as u32).map(Slot).all(|slot| writer.write(slot, Time::ZERO)));
+        assert!(!writer.write(Slot(0), Time::ZERO) && !ring.is_empty());
+        assert_eq!(reader.read(), Some((Slot(0), Time::ZERO)));
+        assert!(writer.write(Slot(0), Time::ZERO));
     }
 }

@@ -6,7 +6,7 @@ use super::lanes::Times;
 use crate::prefetch::prefetch_behind;
 use crate::slab::Slab;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 
@@ -37,27 +37,28 @@ const SLOTS_AHEAD: usize = 8;
 /// A time for each slot, once it is known.
 pub(super) struct Slots<const W: usize> {
     /// The number of the first.
-    first: u32,
+    first: Slot,
     known: Vec<u64>,
     times: Slab<Times<W>>,
 }
 
 impl<const W: usize> Slots<W> {
     /// Slots of which nothing is known.
-    pub(super) fn new(slots: Range<u32>) -> Slots<W> {
+    pub(super) fn new(slots: Range<Slot>) -> Slots<W> {
         let mut times = Slab::default();
+        let count = (slots.end - slots.start) as usize;
         let _past = times.insert([Time::ZERO; W]);
-        Slots { first: slots.start, known: vec![NOTHING; slots.len()], times }
+        Slots { first: slots.start, known: vec![NOTHING; count], times }
     }
 
     #[inline(always)]
-    fn place(&self, slot: u32) -> usize {
-        slot.wrapping_sub(self.first) as usize
+    fn place(&self, slot: Slot) -> usize {
+        slot.0.wrapping_sub(self.first.0) as usize
     }
 
     /// What is known.
     #[inline(always)]
-    pub(super) fn look(&self, slot: u32) -> Known {
+    pub(super) fn look(&self, slot: Slot) -> Known {
         match self.known[self.place(slot)] {
             known if known < AWAITED => Known::Time(known),
             NOTHING => Known::Nothing,
@@ -67,7 +68,7 @@ impl<const W: usize> Slots<W> {
 
     /// The time of a slot is known now, lane by lane. Gives who waits for it.
     #[inline(always)]
-    pub(super) fn fill(&mut self, slot: u32, time: impl Fn(usize) -> Time) -> Option<u32> {
+    pub(super) fn fill(&mut self, slot: Slot, time: impl Fn(usize) -> Time) -> Option<u32> {
         let known = if W == 1 {
             time(0).as_nanos().to_bits()
         } else {
@@ -84,7 +85,7 @@ impl<const W: usize> Slots<W> {
 
     /// Uses the time of a slot, which needs it no more: the time of each lane.
     #[inline(always)]
-    pub(super) fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> Time {
+    pub(super) fn take(&mut self, slot: Slot, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {
             let place = self.place(slot);
             self.known[place] = PAST;
@@ -96,7 +97,7 @@ impl<const W: usize> Slots<W> {
 
     /// Nobody will ask for more than whether the time is over. Gives who waits.
     #[inline(always)]
-    pub(super) fn close(&mut self, slot: u32) -> Option<u32> {
+    pub(super) fn close(&mut self, slot: Slot) -> Option<u32> {
         let before = self.look(slot);
         let place = self.place(slot);
         self.known[place] = PAST;
@@ -110,7 +111,7 @@ impl<const W: usize> Slots<W> {
 
     /// Somebody waits for the time of a slot.
     #[inline(always)]
-    pub(super) fn wait(&mut self, slot: u32, who: u32) {
+    pub(super) fn wait(&mut self, slot: Slot, who: u32) {
         let place = self.place(slot);
         self.known[place] = AWAITED | u64::from(who);
     }
@@ -125,12 +126,12 @@ pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
         for (_, op) in program.ops(rank) {
             match op {
                 Op::Send { class, slot } => {
-                    awaited[slot as usize] = !program.classes()[class as usize].mode.non_blocking;
+                    awaited[slot.index()] = !program.classes()[class as usize].mode.non_blocking;
                     sends.push(slot);
                 }
                 Op::WaitSend(ago) => {
                     let asked = sends.len().checked_sub(ago as usize + 1);
-                    asked.into_iter().for_each(|index| awaited[sends[index] as usize] = true);
+                    asked.into_iter().for_each(|index| awaited[sends[index].index()] = true);
                 }
                 _ => {}
             }

@@ -14,6 +14,7 @@ use super::export::paraver::mpi_name;
 use flowcast_replay::journal::call_tallies::{CallKind, CallTally};
 use flowcast_replay::outcome::{Outcome, RankOutcome};
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
+use flowcast_trace::program::Slot;
 use flowcast_units::{Node, Rank, Time};
 
 /// Times by activity, in the order of [`Activity::ALL`].
@@ -50,7 +51,7 @@ impl Drawing {
         outcome: &Outcome,
         nodes: Vec<Node>,
         segments: impl Fn(Rank) -> Vec<Segment>,
-        each_message: impl FnOnce(&mut dyn FnMut(u32, MessageSpan)),
+        each_message: impl FnOnce(&mut dyn FnMut(Slot, MessageSpan)),
     ) -> Drawing {
         let mut times = Vec::with_capacity(outcome.ranks.len());
         let ranks = (0..).map(Rank).zip(&outcome.ranks).map(|(rank, ended)| {

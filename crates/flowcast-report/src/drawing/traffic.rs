@@ -6,6 +6,7 @@ use super::lanes::whole_nanos;
 use flowcast_replay::distribution::Distribution;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::timeline::MessageSpan;
+use flowcast_trace::program::Slot;
 use flowcast_units::Time;
 
 /// Messages that stand in a page one by one, for one network; beyond it the longest in flight stay.
@@ -23,7 +24,7 @@ pub(crate) type Count = (u64, u64);
 /// A message that is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shown {
-    slot: u32,
+    slot: Slot,
     pub span: MessageSpan,
     /// The call that sent it, as an index into the names.
     pub call: usize,
@@ -71,7 +72,7 @@ impl Traffic {
     }
 
     /// One more message.
-    pub(super) fn add(&mut self, slot: u32, span: MessageSpan) {
+    pub(super) fn add(&mut self, slot: Slot, span: MessageSpan) {
         let size = span.size.0;
         let count = |(messages, bytes): &mut Count| (*messages, *bytes) = (*messages + 1, bytes.saturating_add(size));
         self.number += 1;
@@ -96,7 +97,7 @@ impl Traffic {
     }
 
     /// Says what the calls that sent the messages are called.
-    pub(crate) fn name_calls(&mut self, name: impl Fn(u32) -> String) {
+    pub(crate) fn name_calls(&mut self, name: impl Fn(Slot) -> String) {
         for shown in &mut self.shown {
             let name = name(shown.slot);
             shown.call = self.call_names.iter().position(|known| *known == name).unwrap_or_else(|| {
@@ -142,7 +143,10 @@ mod tests {
             let (sent, flight) = (f64::from(slot), f64::from(slot % 1000));
             let [sent, received] = [sent, sent + flight].map(Time::from_nanos);
             let (src, dst) = (Rank(slot % 300), Rank(299));
-            traffic.add(slot, MessageSpan { src, dst, size: Bytes(3000), tag: 0, sent, arrived: received, received });
+            traffic.add(
+                Slot(slot),
+                MessageSpan { src, dst, size: Bytes(3000), tag: 0, sent, arrived: received, received },
+            );
         }
         traffic.finish();
         let total = |counts: &[Count]| counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
@@ -151,6 +155,6 @@ mod tests {
         assert_eq!((traffic.sizes[12].0, traffic.side, traffic.ranks_per_cell), (all.0, 100, 3));
         assert_eq!((traffic.shown.len(), traffic.left_out()), (MAX_MESSAGES, MAX_MESSAGES + 10));
         assert!(traffic.shown.is_sorted_by_key(|shown| shown.span.sent));
-        assert!(traffic.shown.iter().all(|shown| shown.slot % 1000 >= 499));
+        assert!(traffic.shown.iter().all(|shown| shown.slot.0 % 1000 >= 499));
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Damage;
 use crate::opcodes::{self, Op};
-use crate::program::{CollectiveMode, Program};
+use crate::program::{CollectiveMode, Program, Slot};
 use flowcast_units::{Bytes, Rank};
 
 /// What the streams say of the whole program.
@@ -156,9 +156,9 @@ impl<'a> Check<'a> {
         Ok(is_right.ok_or("found an instruction that names something outside the tables, or nothing that was begun")?)
     }
 
-    fn send(&mut self, stream: Rank, class: u32, slot: u32) -> Option<()> {
+    fn send(&mut self, stream: Rank, class: u32, slot: Slot) -> Option<()> {
         let class = self.program.classes.get(class as usize)?;
-        let filled = self.filled.get_mut(slot as usize)?;
+        let filled = self.filled.get_mut(slot.index())?;
         self.totals.bytes.0 = self.totals.bytes.0.saturating_add(class.size.0);
         self.totals.self_messages |= self.program.receiver(slot) == stream;
         (!std::mem::replace(filled, true)).then_some(())

@@ -8,8 +8,8 @@ use super::check::{Totals, check};
 use super::{Damage, encode_tables};
 use crate::access::Access;
 use crate::program::{
-    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
-    StreamWords,
+    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Slot,
+    Stream, StreamWords,
 };
 use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
@@ -152,7 +152,7 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
                 file[at..end].chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
             )
         };
-        program.streams.push(Stream { words, first_slot: program.slots });
+        program.streams.push(Stream { words, first_slot: Slot(program.slots) });
         program.slots = program.slots.checked_add(posts).ok_or("found more than 2^32 messages")?;
         at = end;
     }

@@ -56,7 +56,7 @@ fn sources(program: &Program) -> Vec<SlotSource> {
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (_, op) in program.ops(rank) {
             if let Op::Send { class, slot } = op {
-                sources[slot as usize] = SlotSource { sender: rank, class };
+                sources[slot.index()] = SlotSource { sender: rank, class };
             }
         }
     }
@@ -151,7 +151,7 @@ impl<'a> Rewrite<'a> {
     /// The channel of the receive that comes next.
     fn next_channel(&mut self) -> u32 {
         let slot = self.program.first_slot(self.rank) + self.slots.len() as u32;
-        let SlotSource { sender, class } = self.sources[slot as usize];
+        let SlotSource { sender, class } = self.sources[slot.index()];
         let MessageClass { tag, communicator, .. } = self.program.classes()[class as usize];
         self.builder.channel(Channel { peer: sender, tag, communicator })
     }

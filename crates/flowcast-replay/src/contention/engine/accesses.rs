@@ -15,6 +15,7 @@ use crate::routes::{Route, RouteNumbers, route};
 use crate::transit::Transit;
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_trace::opcodes::{self, Op};
+use flowcast_trace::program::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.
@@ -92,7 +93,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         self.observer.accessed(rank, accessed);
         let (from, to) = if kind == TransferKind::Get { (target, rank) } else { (rank, target) };
-        let mut message = Message::new(index, from, rank.0, Purpose::Transfer);
+        let mut message = Message::new(Slot(index), from, rank.0, Purpose::Transfer);
         let nodes = (self.processors.node(from), self.processors.node(to));
         self.links.route(&mut message, to, nodes, self.route_to(from, to).0);
         let number = self.messages.add(message);
@@ -124,7 +125,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The data of a transfer are there; its rank goes on if it waited for nothing else.
     pub(in crate::contention) fn transferred(&mut self, number: u32) {
-        let Message { slot: index, class, .. } = self.messages[number];
+        let Message { slot: Slot(index), class, .. } = self.messages[number];
         let rank = Rank(class);
         let (bytes, flight) = self.messages.part(number);
         self.messages.remove(number);

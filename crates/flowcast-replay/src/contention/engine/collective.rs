@@ -9,7 +9,7 @@ use crate::contention::route_costs::Delay;
 use crate::observer::{Gathered, Observer};
 use crate::routes::route;
 use crate::transit::Transit;
-use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program, Slot};
 use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.
@@ -153,7 +153,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// The part of a rank goes to the root like a message that needs no start-up.
     fn send_part(&mut self, rank: Rank, made: &CollectiveCall, instance: u32) {
         let root = made.root.unwrap_or(rank);
-        let mut message = Message::new(instance, rank, 0, Purpose::Part);
+        let mut message = Message::new(Slot(instance), rank, 0, Purpose::Part);
         let nodes = (self.processors.node(rank), self.processors.node(root));
         let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
         self.links.route(&mut message, root, nodes, route);
@@ -192,7 +192,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if synchronous || self.costs.sites(communicator).next().is_none() {
             self.end_collective(instance);
         } else {
-            let number = self.messages.add(Message::new(instance, Rank(0), 0, Purpose::Collective));
+            let number = self.messages.add(Message::new(Slot(instance), Rank(0), 0, Purpose::Collective));
             self.messages[number].source = 0;
             self.ask_site(number, 0);
             self.start_granted();
@@ -201,7 +201,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Asks for the buses of one of the sites of a collective.
     fn ask_site(&mut self, number: u32, index: u32) {
-        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let communicator = self.program.instances()[self.messages[number].slot.index()];
         let site = self.costs.sites(communicator).nth(index as usize).expect("a communicator has members");
         self.messages[number].source = index;
         self.messages[number].class = 0;
@@ -210,7 +210,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A collective has all buses of one of its sites: it asks the next, or begins.
     pub(in crate::contention) fn ask_next_site(&mut self, number: u32) {
-        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let communicator = self.program.instances()[self.messages[number].slot.index()];
         let next = self.messages[number].source + 1;
         if (next as usize) < self.costs.sites(communicator).count() {
             self.ask_site(number, next);
@@ -221,7 +221,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A collective has all buses and takes its time.
     pub(in crate::contention) fn begin_collective(&mut self, number: u32) {
-        let collective = &self.collectives.all[self.messages[number].slot as usize];
+        let collective = &self.collectives.all[self.messages[number].slot.index()];
         let Entry { rank, call } = collective.deciding();
         let call = &self.program.calls()[call as usize];
         let takes = self.costs.collective(call.op, call.communicator, rank, (call.send, call.recv));
@@ -230,7 +230,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A collective is done: messages that waited for its buses start, then the ranks go on.
     pub(in crate::contention) fn gathered(&mut self, number: u32) {
-        let instance = self.messages[number].slot;
+        let Slot(instance) = self.messages[number].slot;
         let costs = self.costs;
         for site in costs.sites(self.program.instances()[instance as usize]) {
             self.links.release_all(&mut self.messages, site);

@@ -22,7 +22,7 @@ use crate::routes::Route;
 use crate::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
 use flowcast_model::sharing::SharingError;
 use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{Program, Slot};
 use flowcast_units::{Rank, Time};
 
 /// What has to be known of messages that share the network; nothing if they do not.
@@ -85,30 +85,30 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::HANDSHAKES) {
             cost.delay = cost.delay * perturbation.transfer(now, route, Route::Between, size).on_links;
         }
-        self.in_transit.numbers[slot as usize] = number;
+        self.in_transit.numbers[slot.index()] = number;
         self.transit.depart(Departure { slot, start: now, size, cost, rts, latency: Time::ZERO, ends: None });
     }
 
     /// The data of a one-sided transfer depart.
     pub(in crate::contention) fn depart_transfer(&mut self, number: u32) {
-        let Message { slot: index, class, .. } = self.messages[number];
+        let Message { slot: Slot(index), class, .. } = self.messages[number];
         let Access::Transfer { kind, target, size, .. } = self.program.accesses()[index as usize] else { return };
         let (own, other) = (self.processors.node(Rank(class)), self.processors.node(target));
         let ends = Some(if kind == TransferKind::Get { (other, own) } else { (own, other) });
         let (bytes, _) = self.messages.part(number);
         let cost = ClassCost { delay: bytes, bytes, ..ClassCost::default() };
-        let (slot, start) = (self.program.messages() + number, self.pending.now());
+        let (slot, start) = (Slot(self.program.messages() + number), self.pending.now());
         self.transit.depart(Departure { slot, start, size, cost, rts: None, latency: Time::ZERO, ends });
     }
 
     /// The last byte of a message has passed the links; packet by packet it has arrived.
     fn delivered(&mut self, delivery: Delivery) {
         let Delivery { slot, start, arrival, .. } = delivery;
-        if let Some(number) = slot.checked_sub(self.program.messages()) {
+        if let Some(number) = slot.0.checked_sub(self.program.messages()) {
             let (_, flight) = self.messages.part(number);
             return self.pass_on(number, if T::HANDSHAKES { Time::ZERO } else { flight });
         }
-        let number = self.in_transit.numbers[slot as usize];
+        let number = self.in_transit.numbers[slot.index()];
         let route = self.route_number(slot);
         let latency = if T::HANDSHAKES { Time::ZERO } else { self.costs.paths[route].latency };
         if O::WATCHES {
@@ -136,9 +136,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// The sender of a message may go on, if it waited for its receiver.
-    fn let_go(&mut self, slot: u32) {
-        if self.slots.releases.get(slot as usize).is_some_and(|release| *release != Release::Released) {
-            self.release_sender(self.in_transit.numbers[slot as usize]);
+    fn let_go(&mut self, slot: Slot) {
+        if self.slots.releases.get(slot.index()).is_some_and(|release| *release != Release::Released) {
+            self.release_sender(self.in_transit.numbers[slot.index()]);
         }
     }
 
@@ -146,8 +146,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(in crate::contention) fn send_rts(&mut self, mut message: Message, receiver: Rank) -> Step {
         let Message { slot, from, class, .. } = message;
         self.slots.note_send(from, slot);
-        let is_posted = self.slots.states[slot as usize] != state::EMPTY;
-        let posted = is_posted.then(|| self.in_transit.posted[slot as usize]);
+        let is_posted = self.slots.states[slot.index()] != state::EMPTY;
+        let posted = is_posted.then(|| self.in_transit.posted[slot.index()]);
         let is_blocking = !self.program.classes()[class as usize].mode.non_blocking;
         if is_blocking {
             message.mark(Mark::HoldsSender);
@@ -166,14 +166,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver
     /// together.
-    pub(in crate::contention) fn post_to_transit(&mut self, rank: Rank, slot: u32, before: u8) -> bool {
+    pub(in crate::contention) fn post_to_transit(&mut self, rank: Rank, slot: Slot, before: u8) -> bool {
         if self.routes[self.route_number(slot)] != Route::Between {
             return false;
         }
         let posted = ReceivePosted { since: self.pending.now(), polled: self.in_transit.polled[rank.index()] };
         match before {
             state::PENDING => self.transit.receive_posted(slot, posted),
-            state::EMPTY => self.in_transit.posted.get_mut(slot as usize).into_iter().for_each(|at| *at = posted),
+            state::EMPTY => self.in_transit.posted.get_mut(slot.index()).into_iter().for_each(|at| *at = posted),
             _ => {}
         }
         true

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::opcodes::Op;
+use crate::program::Slot;
 use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
 
@@ -28,7 +29,7 @@ fn running_states_and_messages_become_computation_sends_and_receives() {
     let text = format!(
         "{HEAD}1:1:1:1:1:0:100:1\n1:2:1:2:1:0:50:1\n1:2:1:2:1:50:300:3\n3:1:1:1:1:60:70:2:1:2:1:50:300:8:5\n1:2:1:2:1:300:310:1\n"
     );
-    assert_eq!(ops(&text, 0), [compute(60.0), Op::Send { class: 0, slot: 0 }, compute(40.0)]);
+    assert_eq!(ops(&text, 0), [compute(60.0), Op::Send { class: 0, slot: Slot(0) }, compute(40.0)]);
     assert_eq!(ops(&text, 1), [compute(50.0), Op::Irecv, Op::WaitRecv(0), compute(10.0)]);
 }
 
@@ -42,14 +43,14 @@ fn times_without_ns_are_microseconds() {
 fn messages_that_overtake_each_other_stay_with_their_receives() {
     let text = format!("{HEAD}3:1:1:1:1:10:10:2:1:2:1:90:95:8:5\n3:1:1:1:1:20:20:2:1:2:1:30:40:16:5\n");
     // The second message is received first: it fills slot 0.
-    assert_eq!(ops(&text, 0), [Op::Send { class: 0, slot: 1 }, Op::Send { class: 1, slot: 0 }]);
+    assert_eq!(ops(&text, 0), [Op::Send { class: 0, slot: Slot(1) }, Op::Send { class: 1, slot: Slot(0) }]);
 }
 
 #[test]
 fn a_message_received_before_it_was_sent_can_still_be_replayed() {
     let text = format!("{HEAD}3:1:1:1:1:100:100:2:1:2:1:10:20:8:5\n3:2:1:2:1:90:90:1:1:1:1:5:95:8:5\n");
-    assert_eq!(ops(&text, 1), [Op::Irecv, Op::Send { class: 0, slot: 0 }, Op::WaitRecv(0)]);
-    assert_eq!(ops(&text, 0), [Op::Irecv, Op::WaitRecv(0), Op::Send { class: 0, slot: 1 }]);
+    assert_eq!(ops(&text, 1), [Op::Irecv, Op::Send { class: 0, slot: Slot(0) }, Op::WaitRecv(0)]);
+    assert_eq!(ops(&text, 0), [Op::Irecv, Op::WaitRecv(0), Op::Send { class: 0, slot: Slot(1) }]);
 }
 
 #[test]
@@ -132,7 +133,7 @@ proptest! {
         let mut filled = vec![0; times.len()];
         for (_, op) in program.ops(Rank(0)) {
             if let Op::Send { class, slot } = op {
-                filled[slot as usize] = program.classes()[class as usize].size.0 as usize;
+                filled[slot.index()] = program.classes()[class as usize].size.0 as usize;
             }
         }
         let mut expected: Vec<usize> = (0..times.len()).collect();
