@@ -3,15 +3,17 @@
 //! Rates are those of the wire: a frame counts with its 38 bytes of Ethernet (preamble, header, check sequence, gap),
 //! so that a rate of 1 Gbit/s delivers 941 Mbit/s of payload, as on real Gigabit Ethernet.
 
+mod serialised;
+
 use std::fmt;
 
 use flowcast_units::{Bytes, Node, Rate, Time};
-use serde::de::value::SeqAccessDeserializer;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use crate::cable::{CableSpec, DirectionSpec};
 use crate::error::{LabError, refused};
 use crate::names::check_name;
+use serialised::{rate_text, serialize_rate};
 
 /// The schema that this version reads and writes.
 pub const SCHEMA: &str = "flowcast/lab/1";
@@ -357,71 +359,6 @@ fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
 
 fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
     LabError::Override { key: key.to_owned(), value: value.to_owned(), problem: problem.to_owned() }
-}
-
-/// In Mbit/s, as interfaces are sold.
-fn rate_text(rate: Rate) -> String {
-    format!("{}Mbit/s", rate.as_bytes_per_second() / 125_000.0)
-}
-
-fn serialize_rate<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&rate_text(*rate))
-}
-
-impl Serialize for Rails {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
-            [rate] => serialize_rate(rate, serializer),
-            rates => serializer.collect_seq(rates.iter().map(|rate| rate_text(*rate))),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Rails {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rails, D::Error> {
-        struct OneOrMore;
-        impl<'de> de::Visitor<'de> for OneOrMore {
-            type Value = Rails;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a rate with its unit, such as 50Mbit/s, or a list of rates")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rails, E> {
-                Ok(Rails(vec![Rate::parse(text).map_err(E::custom)?]))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<Rails, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Rails)
-            }
-        }
-        deserializer.deserialize_any(OneOrMore)
-    }
-}
-
-impl Serialize for Window {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Window::Automatic => serializer.serialize_str("automatic"),
-            Window::Fixed(size) => size.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Window {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Window, D::Error> {
-        struct Text;
-        impl de::Visitor<'_> for Text {
-            type Value = Window;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`automatic` or a size with its unit, such as 128KiB")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Window, E> {
-                if text == "automatic" {
-                    return Ok(Window::Automatic);
-                }
-                Bytes::parse(text).map(Window::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_str(Text)
-    }
 }
 
 #[cfg(test)]

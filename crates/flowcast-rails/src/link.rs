@@ -3,25 +3,27 @@
 //! Every call that sends or receives also polls all connections: it writes pending frames, reads what arrived and accepts
 //! new rails. A link that is not called makes no progress.
 
-use std::collections::VecDeque;
+mod door;
+
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::clock::Ticks;
 use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
-use flowcast_units::{Time, TimePerByte};
+use flowcast_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
 use crate::frame::{Fault, FrameReader, Header, Kind, Piece, UNORDERED, encode};
 use crate::lane::AT_ONCE;
-use crate::path::{Path, listen, prepare};
+use crate::path::Path;
 use crate::policy::Steering;
 use crate::session::{Counts, Delivery, Refused, Session, SessionRule};
-use crate::token::{TOKEN, Token};
+pub use door::Door;
+use door::Hello;
 
 /// An end without any rail waits so long for a new one.
 const LINGER: Duration = Duration::from_secs(3);
@@ -29,12 +31,6 @@ const LINGER: Duration = Duration::from_secs(3);
 const NAP: Duration = Duration::from_millis(1);
 /// A sender that never receives looks after its rails every so many messages.
 const MESSAGES_UNATTENDED: u32 = 32;
-const MAGIC: &[u8; 8] = b"FLOWRAIL";
-const HELLO: usize = 8 + 8 + 1 + 32 + TOKEN;
-/// A connection that has not introduced itself within this time is closed.
-const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
-/// As many connections may be about to introduce themselves; of more the oldest is closed.
-const MOST_ARRIVING: usize = 2 * MAX_RAILS;
 
 /// Why a link cannot go on.
 #[derive(Debug, Error)]
@@ -79,31 +75,6 @@ pub enum Waiting {
     Poll(Duration),
 }
 
-/// Where an end lets rails in.
-#[derive(Debug)]
-pub struct Door {
-    listeners: Vec<TcpListener>,
-    /// Connections that have not introduced themselves yet, the oldest first.
-    arriving: VecDeque<Arriving>,
-}
-
-/// A connection that has not introduced itself.
-#[derive(Debug)]
-struct Arriving {
-    stream: TcpStream,
-    reader: FrameReader,
-    since: Instant,
-}
-
-/// How a connection introduces itself.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Hello {
-    session: u64,
-    rail: RailId,
-    cost: LogGp,
-    token: Token,
-}
-
 /// One end of a conversation over several rails.
 pub struct Link {
     session: Session,
@@ -122,96 +93,6 @@ struct Wire {
     stream: TcpStream,
     /// The socket buffer is full for now.
     full: bool,
-}
-
-impl Door {
-    /// Listens at all of these addresses.
-    ///
-    /// # Errors
-    /// An address that is not this machine's, or is taken.
-    pub fn open(addresses: &[SocketAddr]) -> Result<Door, LinkError> {
-        let open = |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
-        Ok(Door { listeners: addresses.iter().map(open).collect::<Result<_, _>>()?, arriving: VecDeque::new() })
-    }
-
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// The system cannot tell.
-    pub fn addresses(&self) -> Result<Vec<SocketAddr>, LinkError> {
-        let address = |listener: &TcpListener| {
-            listener.local_addr().map_err(|error| failed("tell the listening address".into(), error))
-        };
-        self.listeners.iter().map(address).collect()
-    }
-
-    /// Connections that have introduced themselves with this token.
-    fn entered(&mut self, token: Token) -> Vec<(TcpStream, FrameReader, Hello)> {
-        for listener in &self.listeners {
-            // No more at once than there is room for, so that none is closed before it was looked at.
-            for _ in 0..MOST_ARRIVING {
-                let Ok((stream, _)) = listener.accept() else { break };
-                let Ok(stream) = prepare(stream) else { continue };
-                if self.arriving.len() == MOST_ARRIVING {
-                    self.arriving.pop_front();
-                }
-                self.arriving.push_back(Arriving { stream, reader: FrameReader::default(), since: Instant::now() });
-            }
-        }
-        let mut entered = Vec::new();
-        for mut arriving in std::mem::take(&mut self.arriving) {
-            match introduced(&mut arriving.stream, &mut arriving.reader) {
-                Ok(Some(hello)) if hello.token == token => entered.push((arriving.stream, arriving.reader, hello)),
-                Ok(None) if arriving.since.elapsed() < INTRODUCED_WITHIN => self.arriving.push_back(arriving),
-                Ok(_) | Err(()) => {}
-            }
-        }
-        entered
-    }
-}
-
-/// Reads the introduction; an error is a connection of somebody else.
-fn introduced(stream: &mut TcpStream, reader: &mut FrameReader) -> Result<Option<Hello>, ()> {
-    match stream.read(reader.space(crate::frame::HEADER + HELLO)) {
-        Ok(0) => return Err(()),
-        Ok(bytes) => reader.filled(bytes),
-        Err(error) if is_not_ready(&error) => return Ok(None),
-        Err(_) => return Err(()),
-    }
-    match reader.next(HELLO, 0) {
-        Ok(None) => Ok(None),
-        Ok(Some((Header { kind: Kind::Hello, .. }, text))) => Hello::read(text).map(Some).ok_or(()),
-        _ => Err(()),
-    }
-}
-
-impl Hello {
-    fn write(&self) -> Vec<u8> {
-        let mut text = MAGIC.to_vec();
-        text.extend_from_slice(&self.session.to_le_bytes());
-        text.push(self.rail.0);
-        let LogGp { latency, overhead, gap, gap_per_byte } = self.cost;
-        for number in [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()] {
-            text.extend_from_slice(&number.to_le_bytes());
-        }
-        text.extend_from_slice(self.token.bytes());
-        text
-    }
-
-    fn read(text: &[u8]) -> Option<Hello> {
-        let text: &[u8; HELLO] = text.try_into().ok()?;
-        let number = |at: usize| -> [u8; 8] { std::array::from_fn(|index| text[at + index]) };
-        let nanos = |at| Some(f64::from_le_bytes(number(at))).filter(|nanos| nanos.is_finite() && *nanos >= 0.0);
-        let cost = LogGp {
-            latency: Time::from_nanos(nanos(17)?),
-            overhead: Time::from_nanos(nanos(25)?),
-            gap: Time::from_nanos(nanos(33)?),
-            gap_per_byte: TimePerByte::from_nanos(nanos(41)?),
-        };
-        let known = &text[..8] == MAGIC && usize::from(text[16]) < MAX_RAILS;
-        let token = Token::new(std::array::from_fn(|index| text[HELLO - TOKEN + index]));
-        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail: RailId(text[16]), cost, token })
-    }
 }
 
 impl Link {

@@ -3,10 +3,12 @@
 //! Messages match first in, first out for each sender, receiver, tag and communicator, which is what MPI promises.
 //! So the k-th send of a channel fills the k-th receive posted for it, and one counter for each channel is enough.
 
+mod collectives;
+
 use std::cmp::Ordering;
 
 use super::access::Access;
-use super::build::{CallRecord, Channel, RankBuilder};
+use super::build::{Channel, RankBuilder};
 use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::parallel::for_each_mut;
@@ -14,6 +16,7 @@ use super::program::{
     CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Slot, Source, Stream, StreamWords,
 };
 use super::{ReadOptions, TraceError};
+use collectives::{Instances, check_collectives, executions_of_several_roots, number_calls};
 use flowcast_units::{Bytes, Rank};
 
 /// What a reader has found.
@@ -77,29 +80,6 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
 const TRUNCATED: &str = "sends that are larger than any receive of their channel; the size of the send counts";
 const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; of those that call themselves \
                              the root the last to come counts";
-
-/// Executions of operations with a root in which several ranks call themselves the root, or name different ones.
-fn executions_of_several_roots(program: &Program) -> u64 {
-    use flowcast_units::CollectiveOp::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
-    let has_root = |op| matches!(op, Bcast | Gather | Gatherv | Reduce | Scatter | Scatterv);
-    if !program.calls.iter().any(|call| has_root(call.op)) {
-        return 0;
-    }
-    // By execution: who calls itself the root, which root was named, and whether there was another.
-    let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> = vec![(None, None, false); program.instances.len()];
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        for (_, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else { continue };
-            let call = &program.calls[call as usize];
-            let (own, named, differ) = &mut roots[instance as usize];
-            for (known, found) in [(own, call.is_root.then_some(rank)), (named, call.root)] {
-                *differ |= has_root(call.op) && found.is_some() && known.is_some() && *known != found;
-                *known = known.or(found);
-            }
-        }
-    }
-    roots.iter().filter(|(_, _, differ)| *differ).count() as u64
-}
 
 /// Everything that the ranks' own numbers become.
 struct Tables {
@@ -329,144 +309,6 @@ fn sends_above(rank: &RankBuilder, channel: Channel, room: Bytes) -> u64 {
     let routes = rank.routes.keys().zip(&rank.route_sends);
     let larger = routes.filter(|(route, _)| route.class.size > room && route.channel() == channel);
     larger.map(|(_, sends)| u64::from(*sends)).sum()
-}
-
-/// Executions of collectives, numbered over all communicators.
-struct Instances {
-    /// Index of each communicator by its id.
-    index: KeyMap<i32>,
-    firsts: Vec<u32>,
-    communicator: Vec<u32>,
-}
-
-impl Instances {
-    fn new(parts: &Parts, place: &dyn Fn(Rank, u32) -> String) -> Result<Instances, TraceError> {
-        let mut index = KeyMap::default();
-        for communicator in &parts.communicators {
-            index.number(communicator.id);
-        }
-        let counts = collective_counts(parts, &index, place)?;
-        let mut firsts = Vec::with_capacity(counts.len());
-        let mut communicator = Vec::new();
-        for (number, count) in counts.iter().enumerate() {
-            firsts.push(communicator.len() as u32);
-            communicator.extend(std::iter::repeat_n(number as u32, *count as usize));
-        }
-        Ok(Instances { index, firsts, communicator })
-    }
-
-    fn first(&self, id: i32) -> u32 {
-        self.index.get(&id).map_or(0, |number| self.firsts[number as usize])
-    }
-}
-
-/// How often each communicator's members call a collective; all must agree.
-fn collective_counts(
-    parts: &Parts,
-    index: &KeyMap<i32>,
-    place: &dyn Fn(Rank, u32) -> String,
-) -> Result<Vec<u32>, TraceError> {
-    let mut counts = vec![0; parts.communicators.len()];
-    let members: Vec<Vec<Rank>> = parts.communicators.iter().map(sorted_members).collect();
-    for (rank, builder) in numbered(&parts.ranks) {
-        for (id, count) in builder.collective_counts() {
-            let fault = |found: String, expected: String| {
-                let record = nth_collective(builder, id, 0);
-                TraceError::At { place: place(rank, record), found, expected }
-            };
-            let Some(number) = index.get(&id) else {
-                return Err(fault(
-                    format!("a collective on communicator {id}"),
-                    "a communicator that is defined".into(),
-                ));
-            };
-            if members[number as usize].binary_search(&rank).is_err() {
-                let found = format!("a collective of rank {rank} on communicator {id}");
-                return Err(fault(found, "a communicator that the rank belongs to".into()));
-            }
-            counts[number as usize] = counts[number as usize].max(count);
-        }
-    }
-    for (number, communicator) in parts.communicators.iter().enumerate() {
-        check_members(parts, communicator, counts[number], place)?;
-    }
-    Ok(counts)
-}
-
-fn sorted_members(communicator: &Communicator) -> Vec<Rank> {
-    let mut members = communicator.members.clone();
-    members.sort_unstable();
-    members
-}
-
-fn check_members(
-    parts: &Parts,
-    communicator: &Communicator,
-    count: u32,
-    place: &dyn Fn(Rank, u32) -> String,
-) -> Result<(), TraceError> {
-    let called = |rank: &Rank| {
-        let mut counts = parts.ranks[rank.index()].collective_counts();
-        counts.find(|(id, _)| *id == communicator.id).map_or(0, |(_, count)| count)
-    };
-    let Some(short) = communicator.members.iter().find(|rank| called(rank) < count) else { return Ok(()) };
-    let have = called(short);
-    let long = communicator.members.iter().find(|rank| called(rank) > have);
-    let long = *long.expect("some member calls it `count` times");
-    let record = nth_collective(&parts.ranks[long.index()], communicator.id, have);
-    Err(TraceError::At {
-        place: place(long, record),
-        found: format!("collective number {} on communicator {}, by rank {long}", have + 1, communicator.id),
-        expected: format!("the same call by rank {short}, which makes only {have}"),
-    })
-}
-
-/// The record of the n-th collective (from 0) of a rank on a communicator.
-fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
-    let found = opcodes::iterate(&builder.words).find(|(_, op)| match op {
-        Op::Collective { call, instance } => {
-            builder.beyond_messages().calls.key(*call).communicator == id && *instance == n
-        }
-        _ => false,
-    });
-    found.map_or(0, |(record, _)| record)
-}
-
-fn number_calls(rank: &RankBuilder, index: &KeyMap<i32>, calls: &mut KeyMap<CollectiveCall>) -> Box<[(u32, u32)]> {
-    let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
-    let number = |call: CallRecord| {
-        let communicator = index.get(&call.communicator).expect("counted communicators are defined");
-        let counter = counters.iter().position(|id| *id == call.communicator).expect("a call is counted");
-        (calls.number(call.resolved(communicator)), counter as u32)
-    };
-    rank.beyond_messages().calls.keys().map(number).collect()
-}
-
-/// All members of a communicator must call the same operation at the same turn.
-fn check_collectives(program: &Program) -> Result<(), TraceError> {
-    let mut seen: Vec<Option<(u32, Rank)>> = vec![None; program.instances.len()];
-    if program.calls.iter().all(|call| call.op == program.calls[0].op) {
-        return Ok(());
-    }
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        for (record, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else { continue };
-            let own = program.calls[call as usize].op;
-            match seen[instance as usize] {
-                None => seen[instance as usize] = Some((call, rank)),
-                Some((first, other)) if program.calls[first as usize].op != own => {
-                    let expected = program.calls[first as usize].op.name();
-                    return Err(TraceError::At {
-                        place: program.place(rank, record),
-                        found: format!("{} by rank {rank}", own.name()),
-                        expected: format!("{expected}, which rank {other} calls at this turn"),
-                    });
-                }
-                Some(_) => {}
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The error for a channel on which a rank receives and nobody sends.

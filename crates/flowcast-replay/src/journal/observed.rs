@@ -1,0 +1,194 @@
+//! What a journal keeps of each event of a replay.
+
+use super::call_tallies::{CallKind, OpenCall};
+use super::{Function, Journal, nanos};
+use crate::flights::Source;
+use crate::loggops::message::Message;
+use crate::observer::{Accessed, Gathered, Observer, Received, Sent};
+use crate::timeline::{Activity, Cause, Interval, Segment};
+use flowcast_trace::program::Slot;
+use flowcast_units::{Bytes, Rank, Time};
+
+impl Journal<'_> {
+    fn interval(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, cause: Cause) {
+        self.slice(rank, (start, end), activity, matches!(cause, Cause::Release(_)));
+        self.cause(rank, (start, end), activity, cause);
+    }
+
+    /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
+    /// processors of a schedule's rank wait for nothing but messages.
+    fn reach(&mut self, rank: Rank, time: Time) {
+        let Some(journal) = self.ranks.get(rank.index()) else { return };
+        if time > journal.reached && matches!(self.flights.source, Source::Program(_)) {
+            self.interval(rank, (journal.reached, time), Activity::ProcessorWait, Cause::Own);
+        }
+    }
+
+    /// A processor handles a message once it was waited for.
+    fn handle(&mut self, rank: Rank, (start, end): (Time, Time), processor: Time) {
+        let begun = (start + processor).min(end);
+        self.interval(rank, (start, begun), Activity::ProcessorWait, Cause::Own);
+        self.interval(rank, (begun, end), Activity::Overhead, Cause::Own);
+    }
+
+    fn slice(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, is_sender: bool) {
+        if end > start
+            && let Some(journal) = self.ranks.get_mut(rank.index())
+        {
+            journal.reached = end;
+            journal.times[activity as usize] += end - start;
+            if self.keeps.slices {
+                journal.slices.push((nanos(start), nanos(end)), (activity as u64) << 1 | u64::from(is_sender));
+            }
+        }
+    }
+
+    fn cause(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, cause: Cause) {
+        if end > start
+            && let Some(intervals) = self.intervals.get_mut(rank.index())
+        {
+            let segment = Segment { start, end, activity };
+            intervals.push(Interval { segment, cause });
+        }
+    }
+
+    fn call(&mut self, rank: Rank, call: OpenCall) {
+        let Some(journal) = self.ranks.get_mut(rank.index()) else { return };
+        let Some(before) = journal.open.replace(call) else { return };
+        if let Some(function) = before.kind.function().filter(|_| self.keeps_calls && before.end > before.start) {
+            journal.calls.push((nanos(before.start), nanos(before.end)), function.code());
+        }
+        if self.keeps.causes {
+            self.tallies.add(before);
+        }
+    }
+
+    fn watches_calls(&self) -> bool {
+        self.keeps_calls || self.keeps.causes
+    }
+
+    /// A sender was held: inside its send if that is the call that just ended, else in a wait.
+    fn held_call(&mut self, rank: Rank, slot: Slot, (start, end): (Time, Time)) {
+        if !self.watches_calls() {
+            return;
+        }
+        match self.ranks.get_mut(rank.index()).and_then(|journal| journal.open.as_mut()) {
+            Some(open) if open.end == start && open.kind.function() == Some(Function::Send) => open.end = end,
+            _ => {
+                let kind = self.message_kind(slot, (Function::Wait, Function::Wait));
+                self.call(rank, OpenCall { kind, bytes: Bytes(0), start, end });
+            }
+        }
+    }
+}
+
+impl Observer for Journal<'_> {
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.reach(rank, start);
+        self.interval(rank, (start, end), Activity::Compute, Cause::Own);
+    }
+
+    fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
+        let Sent { call, start, processor, end, .. } = sent;
+        let before = self.last_sends.get_mut(rank.index()).map(|last| std::mem::replace(last, slot));
+        let cause = before.map_or(Cause::Own, Cause::Interface);
+        self.reach(rank, call);
+        self.interval(rank, (call, start), Activity::InterfaceWait, cause);
+        self.handle(rank, (start, end), processor);
+        self.flights.sent(rank, slot, sent);
+        let source = self.flights.source;
+        let Message { to, size, .. } = self.flights.message(rank, slot);
+        let journal = &mut self.ranks[source.owner(rank).index()];
+        journal.sends.push(slot.0);
+        journal.sent.add(size);
+        self.ranks[source.owner(to).index()].received.add(size);
+        if self.watches_calls() {
+            let kind = self.send_kind(slot);
+            self.call(rank, OpenCall { kind, bytes: size, start: call, end });
+        }
+    }
+
+    fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
+        self.flights.moved(slot, start, arrival);
+    }
+
+    fn queued(&mut self, slot: Slot, asked: Time) {
+        self.flights.queued(slot, asked);
+    }
+
+    fn posted(&mut self, slot: Slot, time: Time) {
+        self.flights.posted(slot, time);
+    }
+
+    fn marked(&mut self, rank: Rank, event: u32, time: Time) {
+        if self.keeps.calls {
+            self.ranks[rank.index()].marks.push((nanos(time), nanos(time)), u64::from(event));
+        }
+    }
+
+    fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
+        self.reach(rank, start);
+        let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
+        self.interval(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
+        self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
+        self.held_call(rank, slot, (start, end));
+    }
+
+    fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
+        let Received { call, processor, before, taken, end } = received;
+        self.reach(rank, call);
+        self.handle(rank, (call, before), processor);
+        let owner = self.flights.source.owner(rank);
+        let is_own = owner == rank && matches!(self.flights.source, Source::Program(_));
+        if self.keeps.receipts && !is_own {
+            self.ranks[owner.index()].receipts.push(slot.0);
+        }
+        let sent = self.flights.asked(slot).unwrap_or(before).clamp(before, taken.max(before));
+        self.interval(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
+        self.interval(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
+        // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
+        let handled = end.min(taken + self.overhead);
+        self.slice(rank, (taken, end), Activity::Overhead, false);
+        self.cause(rank, (taken, handled), Activity::Overhead, Cause::Own);
+        self.cause(rank, (handled, end), Activity::Overhead, Cause::Bytes);
+        let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
+        self.flights.received(rank, slot, received);
+        if self.watches_calls() {
+            let kind = self.message_kind(slot, (function, function));
+            let bytes = self.flights.size(slot);
+            self.call(rank, OpenCall { kind, bytes, start: call, end });
+        }
+    }
+
+    fn accessed(&mut self, rank: Rank, accessed: Accessed) {
+        let Accessed { access, call, start, came, processor, end, .. } = accessed;
+        self.reach(rank, call);
+        self.interval(rank, (call, start), Activity::InterfaceWait, Cause::Own);
+        self.handle(rank, (start, came), processor);
+        self.interval(rank, (came, end), Activity::Transfer, Cause::Own);
+        if self.keeps.causes
+            && let Source::Program(program) = self.flights.source
+        {
+            let kind = CallKind::Access(program.accesses()[access as usize].name());
+            self.tallies.add(OpenCall { kind, bytes: Bytes(0), start: call, end });
+        }
+    }
+
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+        let Gathered { instance, call, processor, came, last, last_rank, end } = gathered;
+        let cause = Cause::LastOf(last_rank, last);
+        let last = last.clamp(came, end);
+        self.reach(rank, call);
+        self.handle(rank, (call, came), processor);
+        self.interval(rank, (came, last), Activity::CollectiveWait, cause);
+        self.interval(rank, (last, end), Activity::Collective, cause);
+        if self.watches_calls() {
+            let kind = CallKind::Function(Function::Collective(self.ops[instance as usize]));
+            self.call(rank, OpenCall { kind, bytes: Bytes(0), start: call, end });
+        }
+    }
+
+    fn ended(&mut self, rank: Rank, time: Time) {
+        self.reach(rank, time);
+    }
+}

@@ -1,0 +1,133 @@
+//! Requests that outlast their call: persistent ones, and those that a wait or test completes.
+
+use super::{Action, Post, Request, Started, Translation, word};
+use crate::program::CollectiveMode;
+use flowcast_recording::decode::{Item, RankFile};
+use flowcast_recording::format::{CANCELLED, MATCHED};
+use flowcast_recording::operation;
+use flowcast_units::CollectiveOp;
+
+impl<'a> Translation<'a> {
+    /// A persistent request is made; each start of it is a call of its own.
+    pub(super) fn persistent(&mut self) {
+        let Item::Call(call) = self.file.items[self.item as usize] else { return };
+        self.add(Request::Persistent { signature: call.signature, started: Started::Not });
+        self.push(call.begin, Action::Nothing);
+    }
+
+    /// A persistent request starts.
+    pub(super) fn start(&mut self, slot: i64, time: u64) {
+        let Some(Some(Request::Persistent { signature, .. })) = self.slot(slot).copied() else { return };
+        let file: &'a RankFile = self.file;
+        let words = &file.signatures[signature as usize][..];
+        let Some(function) = self.functions[words[0] as usize] else { return };
+        let started = match operation(&function.name) {
+            Some(op) => self.start_collective(op, words, time),
+            None if function.kind == "recv-init" => self.start_recv(words, time),
+            None => match self.add_send(words, function.kind == "ssend-init", true) {
+                Some(send) => {
+                    self.push(time, Action::Send(send));
+                    Started::Send(send)
+                }
+                None => Started::Not,
+            },
+        };
+        if let Some(place) = self.slot(slot) {
+            *place = Some(Request::Persistent { signature, started });
+        }
+    }
+
+    fn start_recv(&mut self, words: &[i64], time: u64) -> Started {
+        let wildcard = word(words, 4) > 0;
+        let channel = if wildcard { None } else { self.channel(words, word(words, 2), word(words, 3)) };
+        if channel.is_none() && !wildcard {
+            return Started::Not;
+        }
+        let post = if wildcard { self.add_wildcard(words) } else { self.add_post(channel) };
+        self.push(time, Action::Irecv(post));
+        Started::Recv(post)
+    }
+
+    fn start_collective(&mut self, op: CollectiveOp, words: &[i64], time: u64) -> Started {
+        match self.add_collective(op, words, CollectiveMode::NonBlocking) {
+            Some(number) => {
+                self.push(time, Action::Collective(number));
+                Started::Collective(number)
+            }
+            None => Started::Not,
+        }
+    }
+
+    fn slot(&mut self, slot: i64) -> Option<&mut Option<Request>> {
+        self.slots.get_mut(usize::try_from(slot).ok()?)
+    }
+
+    /// The requests that a wait or test has completed.
+    pub(super) fn complete(&mut self, mut words: &[i64], time: u64) {
+        let mut any = false;
+        while let Some((first, rest)) = words.split_first() {
+            let matched = (first & MATCHED != 0).then(|| (word(rest, 0), word(rest, 1)));
+            words = if matched.is_some() { rest.get(2..).unwrap_or(&[]) } else { rest };
+            any |= self.complete_one((first >> 2, first & CANCELLED != 0), matched, time);
+        }
+        if !any {
+            self.push(time, Action::Nothing);
+        }
+    }
+
+    fn complete_one(&mut self, (slot, cancelled): (i64, bool), matched: Option<(i64, i64)>, time: u64) -> bool {
+        let Some(place) = self.slot(slot) else { return false };
+        let Some(request) = *place else { return false };
+        let action = match request {
+            Request::Persistent { signature, started } => {
+                *place = Some(Request::Persistent { signature, started: Started::Not });
+                started
+            }
+            Request::Send(send) => Started::Send(send),
+            Request::Recv(post) => Started::Recv(post),
+            Request::Collective(number) => Started::Collective(number),
+            Request::Nothing => Started::Not,
+        };
+        let post_words = self.words_of_post(request);
+        if !matches!(request, Request::Persistent { .. }) {
+            self.free(slot);
+        }
+        match action {
+            Started::Not => return false,
+            Started::Send(send) => self.push(time, Action::WaitSend(send)),
+            Started::Collective(number) => self.push(time, Action::WaitCollective(number)),
+            Started::Recv(post) => {
+                if let (Some((source, tag)), Some(words)) = (matched, post_words.or(self.posted(post))) {
+                    self.out.posts[post as usize].channel = self.channel(&words, source, tag);
+                } else if cancelled {
+                    self.out.posts[post as usize] = Post::default();
+                }
+                self.push(time, Action::WaitRecv(post));
+            }
+        }
+        true
+    }
+
+    fn words_of_post(&self, request: Request) -> Option<Vec<i64>> {
+        match request {
+            Request::Persistent { signature, .. } => Some(self.file.signatures[signature as usize].clone()),
+            _ => None,
+        }
+    }
+
+    /// The words of the call that posted a receive.
+    fn posted(&self, post: u32) -> Option<Vec<i64>> {
+        let step = self.out.steps.iter().rev().find(|step| step.action == Action::Irecv(post))?;
+        match self.file.items[step.item as usize] {
+            Item::Call(call) => Some(self.file.signatures[call.signature as usize].clone()),
+            _ => None,
+        }
+    }
+
+    /// A request is given up; its slot may be used again.
+    pub(super) fn free(&mut self, slot: i64) {
+        if let Some(place) = self.slot(slot) {
+            *place = None;
+        }
+    }
+}
