@@ -65,17 +65,8 @@ pub(super) fn holding(
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::tests::rail;
     use super::*;
-    use flowcast_units::TimePerByte;
-
-    fn rail(megabits: f64) -> LogGp {
-        LogGp {
-            latency: Time::from_micros(20.0),
-            overhead: Time::from_micros(1.0),
-            gap: Time::from_micros(3.0),
-            gap_per_byte: TimePerByte::from_nanos(8e3 / megabits),
-        }
-    }
 
     /// What becomes of 1000 Mbit/s stored where the rail now is `now`, and how many trains that took.
     fn of(stored: &LogGp, now: &LogGp, noise: impl Fn(u32) -> f64) -> (Holding, u32) {

@@ -56,13 +56,14 @@ fn points(rough: &LogGp, largest: u64) -> Vec<PrttPoint> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use flowcast_fit::loggp::{FitOptions, fit_loggp};
     use flowcast_fit::samples::PrttSamples;
     use flowcast_units::TimePerByte;
 
-    fn rail(megabits: f64) -> LogGp {
+    /// A rail of this rate.
+    pub(in crate::measure) fn rail(megabits: f64) -> LogGp {
         LogGp {
             latency: Time::from_micros(20.0),
             overhead: Time::from_micros(1.0),
