@@ -9,10 +9,14 @@ use flowcast::model::cluster::flow::Flow;
 use flowcast_lab::{Carried, Carrier, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier, repeat};
 
 use crate::commands::lab::{explained, load};
+use crate::core_pairs::CoreList;
 use crate::mpi_session::MpiSession;
 use crate::repeating::Over;
 use crate::tcp_session::TcpSession;
 use crate::token::TokenArgs;
+
+/// The lab where none is named.
+const LAB: &str = "asymmetric";
 
 /// Where messages are carried: between the nodes of a lab, or between the hosts of a launcher.
 #[derive(Debug, Args)]
@@ -21,7 +25,7 @@ pub(crate) struct WhereArgs {
     #[arg(
         long,
         value_name = "PROFILE|FILE",
-        default_value = "asymmetric",
+        default_value = LAB,
         conflicts_with = "launcher",
         help_heading = "Where"
     )]
@@ -53,6 +57,9 @@ impl WhereArgs {
 
     /// What carries between the hosts of a launcher, and these.
     pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Means<'static>, Vec<String>)> {
+        if self.over() == Over::Shm {
+            bail!(ONE_MACHINE);
+        }
         if self.over() == Over::Tcp {
             let session = self.by_tcp(launcher)?;
             let hosts = session.names();
@@ -70,6 +77,11 @@ impl WhereArgs {
         TcpSession::with_launcher(&words(launcher), self.nodes(), self.via, &self.token)
     }
 
+    /// Whether a lab or a launcher was asked for.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.launcher.is_some() || self.lab != LAB || !self.lab_set.is_empty()
+    }
+
     fn nodes(&self) -> NodeOf {
         if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host }
     }
@@ -79,6 +91,8 @@ impl WhereArgs {
         self.over.unwrap_or(if self.launcher.is_some() { Over::Mpi } else { Over::Tcp })
     }
 }
+
+const ONE_MACHINE: &str = "--over: found shm, expected tcp or mpi: over shared memory there are `measure p2p` and `measure pairs`, without a lab and a launcher";
 
 fn words(launcher: &str) -> Vec<String> {
     launcher.split_whitespace().map(str::to_owned).collect()
@@ -93,6 +107,8 @@ pub(crate) enum Means<'a> {
     Mpi(Box<MpiSession>),
     /// Processes on other hosts, which stay between patterns.
     Hosts(Box<TcpSession>),
+    /// Two processes on cores of this machine, made for each pair.
+    Cores(CoreList),
 }
 
 impl<'a> Means<'a> {
@@ -101,13 +117,14 @@ impl<'a> Means<'a> {
         Ok(match over {
             Over::Tcp => Means::Tcp(lab),
             Over::Mpi => Means::Mpi(Box::new(MpiSession::in_lab(lab)?)),
+            Over::Shm => bail!(ONE_MACHINE),
         })
     }
 
     /// Name and version of the MPI library, if there is one.
     pub(crate) fn mpi_version(&self) -> Option<&str> {
         match self {
-            Means::Tcp(_) | Means::Hosts(_) => None,
+            Means::Tcp(_) | Means::Hosts(_) | Means::Cores(_) => None,
             Means::Mpi(session) => Some(session.version()),
         }
     }
@@ -129,6 +146,7 @@ impl<'a> Means<'a> {
                 repeat(&mut ranks, options)
             }
             Means::Hosts(session) => return session.run(steps, options),
+            Means::Cores(cores) => repeat(&mut cores.pair(steps)?, options),
         };
         run.map_err(explained)
     }

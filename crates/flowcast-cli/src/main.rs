@@ -5,6 +5,7 @@
 mod carrying;
 mod collectives;
 mod commands;
+mod core_pairs;
 mod embedded;
 mod launcher;
 mod mpi_launcher;

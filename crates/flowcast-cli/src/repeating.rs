@@ -18,6 +18,8 @@ pub(crate) enum Over {
     Tcp,
     /// The installed MPI library, a rank on each node
     Mpi,
+    /// Shared memory between the cores of this machine (`measure pairs`)
+    Shm,
 }
 
 /// How often a pattern is carried.

@@ -69,6 +69,43 @@ fn two_cores_are_measured_over_shared_memory() {
 }
 
 #[test]
+fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Four ranks on two cores; what is slow among them is the machine's affair.
+    let command =
+        "measure pairs --over shm --cores 0,1,0,1 --sizes 1B,64KiB --repetitions 1 1 --warm-ups 0 --report cores.html";
+    let output = run(folder.path(), &format!("{command} -o cores.csv --json"));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["sizes"][0]["pairs"], &report["sizes"][1]["pairs"]), (&12.into(), &12.into()));
+    let notes = report["notes"].as_array().unwrap();
+    assert_eq!(notes[0], "Ranks 0 to 3 are on the cores 0 1 0 1.");
+    assert!(notes[1].as_str().unwrap().starts_with("Ranks 0, 2 share core 0"), "{report}");
+    let page = fs::read_to_string(folder.path().join("cores.html")).unwrap();
+    assert_eq!((page.matches("<h2>").count(), page.contains("share core 1")), (2, true));
+
+    // The first four pairs of it.
+    let text = fs::read_to_string(folder.path().join("cores.csv")).unwrap();
+    let head: String =
+        text.lines().take_while(|line| !line.starts_with("0,")).map(|line| line.to_owned() + "\n").collect();
+    let known = |line: &&str| {
+        ["0,1,", "1,0,", "0,2,", "2,0,", "0,3,", "3,0,", "1,2,", "2,1,"].iter().any(|pair| line.starts_with(pair))
+    };
+    let rows: String = text.lines().filter(known).map(|line| line.to_owned() + "\n").collect();
+    let sealed = |text: &str| format!("# block {} {:08x}\n{text}", text.len(), crc32fast::hash(text.as_bytes()));
+    fs::write(folder.path().join("more.csv.partial"), sealed(&head) + &sealed(&rows)).unwrap();
+    let other = run(folder.path(), "measure pairs --over shm --cores 0,1,1,0 --sizes 1B,64KiB -o more.csv --resume");
+    assert!(other.status.code() == Some(2) && said(&other).contains("found another cores"), "{}", said(&other));
+    let resumed = run(folder.path(), &format!("{command} -o more.csv --resume"));
+    assert!(said(&resumed).contains("2 of 2: ranks") && !said(&resumed).contains("of 6: "), "{}", said(&resumed));
+    let text = fs::read_to_string(folder.path().join("more.csv")).unwrap();
+    assert!(rows.lines().all(|row| text.contains(row)), "{text}");
+}
+
+#[test]
 fn what_does_not_go_with_shared_memory_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str| {
@@ -83,6 +120,14 @@ fn what_does_not_go_with_shared_memory_is_told() {
     assert!(code == Some(2) && text.contains("expected two different cores"), "{text}");
     let (code, text) = refused("measure p2p --over shm --cores 0,100000");
     assert!(code == Some(3) && text.contains("cannot run on core 100000"), "{text}");
+    let (code, text) = refused("measure pairs --over shm --cores 0,1 -o cores.csv");
+    assert!(code == Some(2) && text.contains("--cores: found 2 ranks, expected 4 or more"), "{text}");
+    let (code, text) = refused("measure pairs --over shm --lab fair -o cores.csv");
+    assert!(code == Some(2) && text.contains("--over shm: found --lab"), "{text}");
+    let (code, text) = refused("measure pairs --cores 0-3 -o cores.csv");
+    assert!(code == Some(2) && text.contains("expected it"), "{text}");
+    let (code, text) = refused("measure conflicts --over shm --launcher true -o conflicts.csv");
+    assert!(code == Some(2) && text.contains("--over: found shm"), "{text}");
 }
 
 #[test]

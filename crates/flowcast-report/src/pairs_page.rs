@@ -27,16 +27,13 @@ pub struct PairMap {
     pub times: BTreeMap<(Node, Node), Time>,
 }
 
-/// The page; `findings` are sentences.
+/// The page; `findings` are sentences, one at least.
 pub fn html(title: &str, maps: &[PairMap], findings: &[String]) -> String {
     let title = escape(title);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<ul>\n"
     );
-    if findings.is_empty() {
-        page.push_str("<li>No node and no link is slow.</li>\n");
-    }
     findings.iter().for_each(|finding| writeln!(page, "<li>{}</li>", escape(finding)).expect("text grows"));
     page.push_str("</ul>\n");
     maps.iter().for_each(|map| page.push_str(&heat_map(map)));

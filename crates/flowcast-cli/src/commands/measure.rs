@@ -3,7 +3,7 @@
 pub(in crate::commands) mod check;
 
 mod budget;
-mod shm;
+pub(crate) mod shm;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};

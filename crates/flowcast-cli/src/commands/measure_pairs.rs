@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -22,7 +22,9 @@ use serde::Serialize;
 use crate::carrying::{Means, WhereArgs};
 use crate::commands::doctor;
 use crate::commands::lab::{explained, self_tested};
-use crate::repeating::{Carrying, Repeating};
+use crate::commands::measure::shm::answer_one_way_in;
+use crate::core_pairs::{CoreList, notes};
+use crate::repeating::{Carrying, Over, Repeating};
 use flowcast_terminal::exit::Finding;
 use flowcast_terminal::files::{Batch, Output, declare, read_own_text, read_text, write_text};
 use flowcast_terminal::growing::{GrowingFile, partial};
@@ -37,10 +39,11 @@ use flowcast_terminal::tables::table;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure pairs --lab asymmetric -o pairs.csv --report pairs.html\n  \
                         flowcast measure pairs --launcher 'mpirun -np 32 --hostfile hosts' -o pairs.csv\n  \
+                        flowcast measure pairs --over shm -o cores.csv --report cores.html\n  \
                         flowcast measure pairs --again examples/pairs.csv")]
 pub(crate) struct MeasurePairs {
     /// Write the times here
-    #[arg(short, long, value_name = "FILE.csv", required_unless_present = "again", help_heading = "Output")]
+    #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["again", "answer_in"], help_heading = "Output")]
     output: Option<PathBuf>,
     /// Write a page with a heat map of each size
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
@@ -50,6 +53,12 @@ pub(crate) struct MeasurePairs {
     again: Option<PathBuf>,
     #[command(flatten)]
     place: WhereArgs,
+    /// With --over shm: the core of each rank, such as 0-3,8 [default: all that may be used]
+    #[arg(long, value_name = "CORES", help_heading = "Where")]
+    cores: Option<CoreList>,
+    /// With --over shm: be the other end of a pair, in memory that the measuring one has made
+    #[arg(long, value_name = "PATH", requires = "cores", hide = true)]
+    answer_in: Option<PathBuf>,
     /// Sizes of messages: a small one shows latency, a large one bandwidth
     #[arg(long, value_delimiter = ',', value_name = "SIZES", default_value = "1B,256KiB")]
     sizes: Vec<Bytes>,
@@ -74,9 +83,16 @@ pub(crate) struct MeasurePairs {
     format: Format,
 }
 
+/// What is measured at once, in steps, and what it is called.
+type NamedRound = (String, Vec<(Company, Vec<Flow>)>);
+
 impl MeasurePairs {
     /// Measures or reads, writes what was asked for, and prints what is slow.
     pub(crate) fn run(self) -> Result<()> {
+        if let (Some(memory), Some(cores)) = (&self.answer_in, &self.cores) {
+            return answer_one_way_in(memory, cores.single()?);
+        }
+        self.check_cores()?;
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let pages = self.report.iter().map(|path| Output::new("--report", path));
         declare(self.again.iter().map(PathBuf::as_path).chain([Path::new(&self.place.lab)]), outputs.chain(pages))?;
@@ -118,6 +134,7 @@ impl MeasurePairs {
         samples.provenance.extend(doctor::provenance_of_measurement());
         samples.provenance.insert("repetitions".into(), self.repeating.describe());
         let file = match &self.place.launcher {
+            _ if self.place.over() == Over::Shm => self.between_cores(&mut samples, options)?,
             Some(words) => self.with_launcher(words, &mut samples, &options)?,
             None => self.in_lab(&mut samples, &options)?,
         };
@@ -135,6 +152,43 @@ impl MeasurePairs {
         self.carry(&mut Means::in_lab(&lab, self.place.over())?, &nodes, samples, options)
     }
 
+    fn check_cores(&self) -> Result<()> {
+        let is_shm = self.place.over() == Over::Shm;
+        if is_shm && (self.place.is_elsewhere() || self.topology.is_some()) {
+            bail!(
+                "--over shm: found --lab, --launcher or --topology, expected none: cores are of this machine and of no network"
+            );
+        }
+        if !is_shm && self.cores.is_some() {
+            bail!("--cores: found no --over shm, expected it");
+        }
+        Ok(())
+    }
+
+    /// Pairs go one after the other, as `measure p2p --over shm` measures one: pairs side by side would share the memory.
+    fn between_cores(&self, samples: &mut PairSamples, options: PatternOptions) -> Result<GrowingFile> {
+        let cores = self.cores.clone().map_or_else(CoreList::usable, Ok)?.checked()?;
+        samples.provenance.extend(cores.provenance());
+        let ranks = cores.ranks();
+        // Nothing is on its way between two repetitions.
+        let options = PatternOptions { pause: Duration::ZERO, ..options };
+        self.carry(&mut Means::Cores(cores), &ranks, samples, &options)
+    }
+
+    fn rounds(&self, means: &Means<'_>, nodes: &[Node]) -> Vec<NamedRound> {
+        let rounds = rounds(nodes);
+        if !matches!(means, Means::Cores(_)) {
+            let named = |(at, round): (usize, &Vec<_>)| (format!("round {}", at + 1), steps(round, &self.sizes));
+            return rounds.iter().enumerate().map(named).collect();
+        }
+        // A core copies in and out by turns: both directions at once are no case of their own.
+        let alone = |pair: &(Node, Node)| {
+            let all = steps(&[*pair], &self.sizes).into_iter().filter(|(company, _)| *company == Company::Alone);
+            (format!("ranks {} and {}", pair.0, pair.1), all.collect())
+        };
+        rounds.iter().flatten().map(alone).collect()
+    }
+
     fn with_launcher(&self, words: &str, samples: &mut PairSamples, options: &PatternOptions) -> Result<GrowingFile> {
         let (mut means, hosts) = self.place.between_hosts(words)?;
         samples.provenance.insert("hosts".into(), hosts.join(" "));
@@ -150,14 +204,13 @@ impl MeasurePairs {
         options: &PatternOptions,
     ) -> Result<GrowingFile> {
         let mut file = self.begin(samples)?;
-        let rounds: Vec<_> = rounds(nodes).iter().map(|round| steps(round, &self.sizes)).collect();
-        let is_missing = |steps: &Vec<(Company, Vec<Flow>)>| {
+        let is_missing = |(_, steps): &NamedRound| {
             let mut flows = steps.iter().flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
             flows.any(|(company, flow)| !samples.has((flow.size, company), (flow.src, flow.dst)))
         };
-        let missing: Vec<_> = rounds.into_iter().enumerate().filter(|(_, steps)| is_missing(steps)).collect();
+        let missing: Vec<_> = self.rounds(means, nodes).into_iter().filter(is_missing).collect();
         let mut carrying = Carrying::of(missing.len());
-        for (number, steps) in missing {
+        for (name, steps) in missing {
             let start = Instant::now();
             let all: Vec<Vec<Flow>> = steps.iter().map(|(_, flows)| flows.clone()).collect();
             let run = means.run(&all, options)?;
@@ -168,7 +221,7 @@ impl MeasurePairs {
             }
             file.append(&measured.rows())?;
             samples.add(&measured);
-            carrying.report(&format!("round {}", number + 1), &run, start);
+            carrying.report(&name, &run, start);
         }
         Ok(file)
     }
@@ -184,7 +237,7 @@ impl MeasurePairs {
             PairSamples::from_csv(text).with_context(|| path.display().to_string())
         })?;
         let differs = |key: &&str| known.provenance.get(*key) != samples.provenance.get(*key);
-        if let Some(key) = ["lab", "hosts"].into_iter().find(|key| !known.sizes().is_empty() && differs(key)) {
+        if let Some(key) = ["lab", "hosts", "cores"].into_iter().find(|key| !known.sizes().is_empty() && differs(key)) {
             bail!("--resume: {}: found another {key} than that of this run, expected the same", path.display());
         }
         samples.add(&known);
@@ -194,7 +247,8 @@ impl MeasurePairs {
     fn report_of(&self, samples: &PairSamples) -> Result<Report> {
         let options = PairOptions { level: self.level, least: self.least };
         let racks = racks(samples, self.least)?.map(|(_, groups)| groups);
-        let mut report = Report { sizes: Vec::new(), slow: Vec::new(), racks, maps: Vec::new() };
+        let notes = notes(&samples.provenance, racks.as_ref());
+        let mut report = Report { sizes: Vec::new(), slow: Vec::new(), racks, notes, maps: Vec::new() };
         for size in samples.sizes() {
             let Some(alone) = samples.typical(size, Company::Alone) else { continue };
             let both = samples.typical(size, Company::Both);
@@ -226,6 +280,8 @@ struct Report {
     slow: Vec<SlowReport>,
     #[serde(serialize_with = "as_numbers")]
     racks: Option<Groups>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     #[serde(skip)]
     maps: Vec<PairMap>,
 }
@@ -254,6 +310,8 @@ struct SlowReport {
     p: f64,
 }
 
+const NONE: &str = "No node and no link is slow.";
+
 impl Report {
     fn add(&mut self, size: Bytes, analysis: &PairAnalysis, alone: pairs::PairTimes, both: Option<pairs::PairTimes>) {
         self.sizes.push(SizeReport { size_B: size.0, pairs: alone.len(), usual_s: Seconds(analysis.usual) });
@@ -281,7 +339,8 @@ impl Report {
             let (place, times, size) = (slow.place(), slow.times, Bytes(slow.size_B));
             format!("{} {place}: {times:.2} times as long as usual with {size} (p {})", slow.kind, small(slow.p))
         };
-        self.slow.iter().map(sentence).collect()
+        let none = self.slow.is_empty().then(|| NONE.to_owned());
+        self.slow.iter().map(sentence).chain(none).chain(self.notes.iter().cloned()).collect()
     }
 }
 
@@ -311,10 +370,12 @@ impl Shown for Report {
         if let Some(Groups { nodes, times }) = &self.racks {
             let text = |group: &Vec<Node>| group.iter().map(Node::to_string).collect::<Vec<_>>().join(" ");
             let racks: Vec<String> = nodes.iter().map(text).collect();
-            println_out!("Racks: {}; between them a message takes {times:.2} times as long.", racks.join(" | "));
+            let kind = if self.notes.is_empty() { "Racks" } else { "Groups" };
+            println_out!("{kind}: {}; between them a message takes {times:.2} times as long.", racks.join(" | "));
         }
+        self.notes.iter().for_each(|note| println_out!("{note}"));
         if self.slow.is_empty() {
-            println_out!("No node and no link is slow.");
+            println_out!("{NONE}");
             return;
         }
         let mut slow = table(&["slow", ">node", ">size", ">times as long", ">p"]);

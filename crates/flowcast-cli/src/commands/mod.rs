@@ -40,7 +40,7 @@ mod fit_packets;
 mod generate;
 pub(crate) mod lab;
 mod mapping;
-mod measure;
+pub(crate) mod measure;
 mod measure_clocks;
 mod measure_conflicts;
 mod measure_pairs;

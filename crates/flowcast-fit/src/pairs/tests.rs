@@ -175,3 +175,34 @@ fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few
     );
     assert!(found_all >= 41 && alarms <= 4, "{found_all} {alarms}");
 }
+
+/// Two packages with two caches of four cores each: 100 ns within a cache, 130 in the package, 260 to the other one.
+fn between_cores(from: u32, to: u32) -> f64 {
+    match (from / 4 == to / 4, from / 8 == to / 8) {
+        (true, _) => 1.0,
+        (_, true) => 1.3,
+        _ => 2.6,
+    }
+}
+
+#[test]
+fn packages_of_cores_are_found_and_caches_where_there_is_one_package() {
+    let blocks =
+        |count: u32, size: u32| (0..count).step_by(size as usize).map(move |at| (at..at + size).map(Node).collect());
+    for seed in 0..20 {
+        let found = groups(&times(16, seed, between_cores), 0.1).unwrap().unwrap();
+        assert_eq!(found.nodes, blocks(16, 8).collect::<Vec<Vec<Node>>>(), "{seed}");
+        let found = groups(&times(8, seed, between_cores), 0.1).unwrap().unwrap();
+        assert_eq!(found.nodes, blocks(8, 4).collect::<Vec<Vec<Node>>>(), "{seed}");
+        assert!((found.times - 1.3).abs() < 0.06, "{}", found.times);
+    }
+}
+
+#[test]
+fn a_slow_core_is_named_among_packages_that_are_no_fault() {
+    for seed in 0..20 {
+        assert_eq!(found(&times(16, seed, between_cores)), [], "{seed}");
+        let slow = |from, to| between_cores(from, to) * if from == 5 { 2.0 } else { 1.0 };
+        assert_eq!(found(&times(16, seed, slow)), [Slow::Sender(Node(5))], "{seed}");
+    }
+}

@@ -5,6 +5,7 @@
 //! Both ends poll, as MPI libraries do inside of a node. On a machine whose processors are busy an end that waits long lets
 //! others run.
 
+pub mod one_way;
 #[allow(unsafe_code, reason = "bytes that another process writes")]
 mod ring;
 
@@ -174,8 +175,7 @@ impl Cores {
     /// # Errors
     /// It may use one alone, or the system cannot tell.
     pub fn choose() -> Result<Cores, TransportError> {
-        let allowed = sched_getaffinity(None).map_err(|error| failed("read which cores it may use", error.into()))?;
-        let mut all = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let mut all = usable_cores()?.into_iter();
         let measuring = all.next().unwrap_or(0);
         let others: Vec<usize> = all.collect();
         let apart = others.iter().find(|cpu| place(**cpu) != place(measuring));
@@ -195,6 +195,33 @@ impl Cores {
             _ => "two cores",
         }
     }
+}
+
+/// The cores that this process may use, ascending.
+///
+/// # Errors
+/// The system cannot tell.
+pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
+    let allowed = sched_getaffinity(None).map_err(|error| failed("read which cores it may use", error.into()))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect())
+}
+
+/// What the cores of a group share, by the system's account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A package, also called socket.
+    Package,
+    /// The cache of the third level.
+    Cache,
+}
+
+/// A name of the unit that a core belongs to, equal for all cores of it; none where the system does not tell.
+pub fn unit_of(core: usize, unit: Unit) -> Option<String> {
+    let file = match unit {
+        Unit::Package => "topology/physical_package_id",
+        Unit::Cache => "cache/index3/shared_cpu_list",
+    };
+    Some(fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/{file}")).ok()?.trim().to_owned())
 }
 
 /// Keeps this process on a core.

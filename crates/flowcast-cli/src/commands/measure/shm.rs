@@ -1,4 +1,4 @@
-//! `flowcast measure p2p --over shm`: this command again as the answering end, on another core.
+//! `flowcast measure p2p --over shm` and `measure pairs --over shm`: this command again as the answering end, on another core.
 
 use std::env;
 use std::path::Path;
@@ -7,13 +7,14 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use flowcast_net::prtt::PrttError;
 use flowcast_net::prtt::answer;
+use flowcast_net::shm::one_way::answer_one_way;
 use flowcast_net::shm::{Cores, SharedMemory, ShmTransport, pin};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::explained;
 
 /// The answering process, which ends when the measuring end is gone.
-pub(super) struct Answering {
+pub(crate) struct Answering {
     process: Child,
     _memory: SharedMemory,
 }
@@ -41,18 +42,38 @@ pub(super) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, 
         Some(cores) => cores,
         None => Cores::choose().map_err(|error| explained(error.into()))?,
     };
+    let both = format!("{},{}", cores.measuring, cores.answering);
+    let (transport, answering) = start(["measure", "p2p", "--over", "shm", "--cores", &both])?;
+    let path = format!("shared memory, cores {} and {}, {}", cores.measuring, cores.answering, cores.distance());
+    Ok((MeasuringEnd { transport, core: cores.measuring }, answering, path))
+}
+
+/// This command once more with these arguments, as the answering end of new memory; the measuring end goes first.
+fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answering)> {
     let memory = SharedMemory::new().map_err(|error| explained(error.into()))?;
     let transport = memory.measuring_end().map_err(|error| explained(error.into()))?;
-    let both = format!("{},{}", cores.measuring, cores.answering);
     let process = Command::new(env::current_exe().context("cannot find this command")?)
-        .args(["measure", "p2p", "--over", "shm", "--cores", &both, "--answer-in"])
+        .args(arguments)
+        .arg("--answer-in")
         .arg(memory.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start the answering end")?;
-    let path = format!("shared memory, cores {} and {}, {}", cores.measuring, cores.answering, cores.distance());
-    Ok((MeasuringEnd { transport, core: cores.measuring }, Answering { process, _memory: memory }, path))
+    Ok((transport, Answering { process, _memory: memory }))
+}
+
+/// Two cores between which messages go one way: this process on the first, and one for them on the second. The cores may be
+/// one and the same.
+pub(crate) fn one_way_pair(measuring: usize, answering: usize) -> Result<(ShmTransport, Answering)> {
+    let pair = start(["measure", "pairs", "--over", "shm", "--cores", &answering.to_string()])?;
+    pin(measuring).map_err(|error| explained(error.into()))?;
+    Ok(pair)
+}
+
+/// The other end of [`one_way_pair`].
+pub(crate) fn answer_one_way_in(memory: &Path, core: usize) -> Result<()> {
+    answer_with(memory, core, |end| Ok(answer_one_way(end)?))
 }
 
 /// The measuring end, not yet on its core: what is said of the machine counts all cores.
@@ -72,10 +93,18 @@ impl MeasuringEnd {
 /// Answers in the memory that the measuring end has made.
 pub(super) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
     let Some(cores) = cores else { bail!("--answer-in: found no --cores, expected them beside it") };
+    answer_with(memory, cores.answering, answer)
+}
+
+fn answer_with(
+    memory: &Path,
+    core: usize,
+    answer: impl FnOnce(&mut ShmTransport) -> Result<(), PrttError>,
+) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot ask to end with the measuring end")?;
     // The memory first: the measuring end sees it closed where the core cannot be had.
     let mut transport = ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;
-    pin(cores.answering).map_err(|error| explained(error.into()))?;
+    pin(core).map_err(|error| explained(error.into()))?;
     answer(&mut transport).map_err(explained)
 }
 

@@ -1,0 +1,200 @@
+//! Messages between the cores of this machine: which cores, what they share, and one pair of them at a time.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use flowcast::fit::pairs::racks::Groups;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::units::Node;
+use flowcast_lab::{Carried, Carrier, LabError};
+use flowcast_net::shm::one_way::{Direction, one_way};
+use flowcast_net::shm::{ShmTransport, Unit, unit_of, usable_cores};
+
+use crate::commands::measure::explained;
+use crate::commands::measure::shm::{Answering, one_way_pair};
+
+/// Fewer cannot tell who is slow.
+const FEWEST: usize = 4;
+
+/// The core of each rank; a core may have several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CoreList(Vec<usize>);
+
+impl FromStr for CoreList {
+    type Err = String;
+
+    /// `0-3,8`.
+    fn from_str(text: &str) -> Result<CoreList, String> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            (first <= last).then(|| (first..=last).map(usize::from))
+        };
+        let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+        let ranges = ranges.ok_or_else(|| format!("found `{text}`, expected cores such as 0-3,8"))?;
+        Ok(CoreList(ranges.into_iter().flatten().collect()))
+    }
+}
+
+impl CoreList {
+    /// Those that this process may use.
+    pub(crate) fn usable() -> Result<CoreList> {
+        Ok(CoreList(usable_cores().map_err(|error| explained(error.into()))?))
+    }
+
+    /// Says so where a model of all pairs needs more.
+    pub(crate) fn checked(self) -> Result<CoreList> {
+        match self.0.len() {
+            FEWEST.. => Ok(self),
+            count => bail!(
+                "--cores: found {count} ranks, expected {FEWEST} or more: `flowcast measure p2p --over shm` measures two cores; \
+                 a core that is named twice has two ranks, as in --cores 0,1,0,1"
+            ),
+        }
+    }
+
+    /// The only one.
+    pub(crate) fn single(&self) -> Result<usize> {
+        match self.0[..] {
+            [core] => Ok(core),
+            _ => bail!("--cores: found {} cores, expected the answering one", self.0.len()),
+        }
+    }
+
+    /// All ranks.
+    pub(crate) fn ranks(&self) -> Vec<Node> {
+        (0..self.0.len() as u32).map(Node).collect()
+    }
+
+    /// For the record: the core of each rank, and what the system says of packages and caches.
+    pub(crate) fn provenance(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::from([("cores".to_owned(), Places { units: texts(&self.0) }.to_string())]);
+        for (name, unit) in [("packages", Unit::Package), ("caches", Unit::Cache)] {
+            let units: Option<Vec<String>> = self.0.iter().map(|core| unit_of(*core, unit)).collect();
+            all.extend(units.map(|units| (name.to_owned(), Places { units }.to_string())));
+        }
+        all
+    }
+
+    /// One of these pairs, alone: the other cores are idle.
+    pub(crate) fn pair<'a>(&self, steps: &'a [Vec<Flow>]) -> Result<CorePair<'a>> {
+        let Some(Flow { src, dst, .. }) = steps.iter().flatten().next() else { bail!("found no message to carry") };
+        let (end, answering) = one_way_pair(self.0[src.index()], self.0[dst.index()])?;
+        Ok(CorePair { end, _answering: answering, measuring: *src, steps })
+    }
+}
+
+fn texts(cores: &[usize]) -> Vec<String> {
+    cores.iter().map(usize::to_string).collect()
+}
+
+/// Two ranks; the connection ends before its other end is waited for.
+pub(crate) struct CorePair<'a> {
+    end: ShmTransport,
+    _answering: Answering,
+    measuring: Node,
+    steps: &'a [Vec<Flow>],
+}
+
+impl Carrier for CorePair<'_> {
+    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+        let flow = |flow: &Flow| {
+            let direction = if flow.src == self.measuring { Direction::Away } else { Direction::Back };
+            let time = one_way(&mut self.end, direction, flow.size).map_err(|error| LabError::System {
+                what: "carrying a message between two cores",
+                source: io::Error::other(error),
+            })?;
+            Ok(Carried { start: flow.start, end: flow.start + time })
+        };
+        self.steps.iter().flatten().map(flow).collect()
+    }
+}
+
+/// The unit of each rank, as a file has them: a core, a package or the cores of a cache.
+struct Places {
+    units: Vec<String>,
+}
+
+impl std::fmt::Display for Places {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.units.join(" "))
+    }
+}
+
+impl Places {
+    fn of(provenance: &BTreeMap<String, String>, name: &str) -> Option<Places> {
+        Some(Places { units: provenance.get(name)?.split_whitespace().map(str::to_owned).collect() })
+    }
+
+    /// Ranks of each unit, by their first ones.
+    fn groups(&self) -> Vec<Vec<Node>> {
+        let mut groups: BTreeMap<&str, Vec<Node>> = BTreeMap::new();
+        (0..).zip(&self.units).for_each(|(rank, unit)| groups.entry(unit).or_default().push(Node(rank)));
+        let mut groups: Vec<Vec<Node>> = groups.into_values().collect();
+        groups.sort();
+        groups
+    }
+}
+
+/// What is said of times between cores; nothing of those between nodes.
+pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups>) -> Vec<String> {
+    let Some(cores) = Places::of(provenance, "cores") else { return Vec::new() };
+    let names = |ranks: &[Node]| ranks.iter().map(Node::to_string).collect::<Vec<_>>().join(", ");
+    let mut notes = vec![format!("Ranks 0 to {} are on the cores {cores}.", cores.units.len().saturating_sub(1))];
+    for ranks in cores.groups().iter().filter(|ranks| ranks.len() > 1) {
+        let core = &cores.units[ranks[0].index()];
+        notes.push(format!(
+            "Ranks {} share core {core}: what is between them takes the scheduler's time slices.",
+            names(ranks)
+        ));
+    }
+    if let Some(found) = found {
+        let units = [("packages", "packages"), ("caches", "caches of the third level"), ("cores", "cores")];
+        let is_found =
+            |(name, _): &(&str, _)| Places::of(provenance, name).is_some_and(|it| it.groups() == found.nodes);
+        let known = units.into_iter().find(is_found).map_or("nothing that the system tells of", |(_, words)| words);
+        notes.push(format!("The groups are {known}."));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_numbers_and_ranges_and_one_may_stand_twice() {
+        assert_eq!("0-3, 8,0".parse(), Ok(CoreList(vec![0, 1, 2, 3, 8, 0])));
+        for wrong in ["", "3-1", "a", "0,,1", "0-70000"] {
+            assert_eq!(
+                CoreList::from_str(wrong).unwrap_err(),
+                format!("found `{wrong}`, expected cores such as 0-3,8")
+            );
+        }
+        let refused = CoreList(vec![0, 1]).checked().unwrap_err().to_string();
+        assert!(refused.starts_with("--cores: found 2 ranks, expected 4 or more"), "{refused}");
+    }
+
+    #[test]
+    fn groups_are_named_after_what_the_system_knows() {
+        let provenance = |caches: &str| {
+            let all = [("cores", "0 1 2 3"), ("packages", "0 0 0 0"), ("caches", caches)];
+            all.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+        };
+        let groups = Groups { nodes: vec![vec![Node(0), Node(2)], vec![Node(1), Node(3)]], times: 2.0 };
+        let said = |caches: &str| notes(&provenance(caches), Some(&groups)).concat();
+        assert!(said("0,2 1,3 0,2 1,3").ends_with("The groups are caches of the third level."));
+        assert!(said("0-1 0-1 2-3 2-3").ends_with("The groups are nothing that the system tells of."));
+        assert_eq!(notes(&BTreeMap::new(), Some(&groups)), [""; 0]);
+    }
+
+    #[test]
+    fn ranks_on_one_core_are_told() {
+        let provenance = BTreeMap::from([("cores".to_owned(), "0 1 0 1".to_owned())]);
+        let notes = notes(&provenance, None);
+        assert_eq!(notes[0], "Ranks 0 to 3 are on the cores 0 1 0 1.");
+        assert!(notes[1].starts_with("Ranks 0, 2 share core 0:") && notes[2].starts_with("Ranks 1, 3 share core 1:"));
+    }
+}
