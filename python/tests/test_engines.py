@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from flowcast import _engines, _worker
 
 LU = "examples/lu.S.4.dim.gz"
 GRID = {"latency": "1us..100us:12", "bandwidth": "10MB/s..1GB/s:8:log"}
+MANY = {"latency": "1us..100us:16", "bandwidth": "10MB/s..1GB/s:10:log"}
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +41,32 @@ def test_processes(expected: str, workers: int) -> None:
         assert flowcast.sweep(LU, grid=GRID, executor=pool).to_csv() == expected
 
 
-def test_a_killed_process_is_replaced_and_its_part_done_again(expected: str) -> None:
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        pool.submit(os.getpid).result()
-        victim = next(iter(pool._processes))
-        os.kill(victim, signal.SIGKILL)
+def two_processes() -> ProcessPoolExecutor:
+    """A pool whose workers have started both."""
+    pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    for started in [pool.submit(time.sleep, 0.2) for _ in range(2)]:
+        started.result()
+    assert len(pool._processes) == 2
+    return pool
+
+
+def kill_one(pool: ProcessPoolExecutor) -> None:
+    os.kill(next(iter(pool._processes)), signal.SIGKILL)
+
+
+def test_a_process_killed_at_work_is_replaced_and_its_part_done_again() -> None:
+    with two_processes() as pool:
+        parts = flowcast.sweep_parts(LU, grid=MANY, executor=pool, model="fair")
+        rows = [next(parts).to_csv()]
+        kill_one(pool)
         with pytest.warns(flowcast.FlowcastWarning, match="a worker was lost"):
-            table = flowcast.sweep(LU, grid=GRID, executor=pool)
-    assert table.to_csv() == expected
+            rows += [part.to_csv() for part in parts]
+    assert rows_of(*rows) == rows_of(flowcast.sweep(LU, grid=MANY, model="fair").to_csv())
+
+
+def rows_of(*tables: str) -> str:
+    """The rows of tables without the two lines above them."""
+    return "".join(line + "\n" for table in tables for line in table.splitlines()[2:])
 
 
 def test_comparisons_are_equal_on_every_engine() -> None:
@@ -58,6 +78,46 @@ def test_comparisons_are_equal_on_every_engine() -> None:
     assert len(alone) == 8
     first = flowcast.predict(LU, "gige-tcp", "independent").makespan_s
     assert alone["makespan_s"][0] == first
+
+
+def placement(executor: Executor | None = None) -> tuple[list[list[int]], str]:
+    found = flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, slots=2, inside="18.7ms", executor=executor)
+    return found.best, found.times.to_csv()
+
+
+def noisy(executor: Executor | None = None, noise: str = "exponential:5us") -> tuple[str, str]:
+    found = flowcast.predict(LU, model="independent", noise=noise, noise_runs=50, seed=3, executor=executor).noise
+    assert found is not None
+    return found.runs.to_csv(), found.ranks.to_csv()
+
+
+def validation(executor: Executor | None = None) -> str:
+    return flowcast.validate_app(["examples/heat.rec"] * 2, "gige-tcp", executor=executor).to_csv()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("work", [placement, noisy, validation])
+def test_other_work_is_equal_on_every_engine(work: Callable[..., object], workers: int) -> None:
+    with ThreadPoolExecutor(workers) as pool:
+        assert work(pool) == work()
+
+
+@pytest.mark.parametrize("noise", ["empirical", "empirical:examples/lu.S.4.dim.gz"])
+def test_recorded_noise_is_equal_on_every_engine(noise: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        assert noisy(pool, noise) == noisy(None, noise)
+
+
+def test_other_work_survives_a_killed_process() -> None:
+    for work in (placement, noisy, validation):
+        with two_processes() as pool:
+            kill_one(pool)
+            # A pool may do what is short before it looks for the processes that ended.
+            while not pool._broken:
+                time.sleep(0.01)
+            with pytest.warns(flowcast.FlowcastWarning, match="a worker was lost"):
+                together = work(pool)
+        assert together == work()
 
 
 class Unreliable(Executor):
@@ -132,14 +192,11 @@ def test_dask_with_a_worker_that_is_killed(expected: str) -> None:
     ):
         assert flowcast.sweep(LU, grid=GRID, executor=client.get_executor()).to_csv() == expected
         victim = next(iter(client.run(os.getpid).values()))
-        many = {"latency": "1us..100us:16", "bandwidth": "10MB/s..1GB/s:10:log"}
-        parts = flowcast.sweep_parts(LU, grid=many, executor=client.get_executor(), model="fair")
+        parts = flowcast.sweep_parts(LU, grid=MANY, executor=client.get_executor(), model="fair")
         rows = [next(parts).to_csv()]
         os.kill(victim, signal.SIGKILL)
         rows += [part.to_csv() for part in parts]
-    found = "".join(line + "\n" for part in rows for line in part.splitlines()[2:])
-    alone = flowcast.sweep(LU, grid=many, model="fair").to_csv()
-    assert found == "".join(line + "\n" for line in alone.splitlines()[2:])
+    assert rows_of(*rows) == rows_of(flowcast.sweep(LU, grid=MANY, model="fair").to_csv())
 
 
 def test_mpi4py(expected: str, tmp_path: Path) -> None:

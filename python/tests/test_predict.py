@@ -148,3 +148,24 @@ def test_an_interrupt_is_raised_at_once_and_other_threads_run_meanwhile(long_pro
         counter.join()
     assert ticks >= 30
     assert time.monotonic() - start < 5.0
+
+
+def test_a_validation_puts_what_was_recorded_beside_what_is_predicted() -> None:
+    table = flowcast.validate_app(["examples/heat.rec"], "gige-tcp", models=["limits", "fair"], collectives=["formula"])
+    rows = list(zip(*table.to_dict().values(), strict=True))
+    totals = [row for row in rows if row[0] == "total"]
+    assert [row[5] for row in totals] == ["limits/formula", "fair/formula"]
+    for _, _, measured, _, _, prediction, predicted, error in totals:
+        assert error == pytest.approx(predicted / measured - 1)
+        model = prediction.split("/")[0]
+        whole = flowcast.predict("examples/heat.rec", model=model, collectives="formula").makespan_s
+        assert 0.9 * whole < predicted <= whole
+    assert sum(row[0] == "communication of rank" for row in rows) == 2 * 4
+
+
+def test_a_validation_needs_recordings_of_one_program(tmp_path: Path) -> None:
+    for recordings, found in [([], "found none"), ([tmp_path / "no.rec"], "cannot read")]:
+        with pytest.raises(flowcast.InputError, match=found):
+            flowcast.validate_app(recordings, "gige-tcp")
+    with pytest.raises(flowcast.InputError, match="nonesuch"):
+        flowcast.validate_app(["examples/heat.rec"], "gige-tcp", models=["nonesuch"])

@@ -1,6 +1,7 @@
 """Tables in the hands of other libraries, and what notebooks show."""
 
 import math
+import pickle
 
 import pytest
 
@@ -73,3 +74,12 @@ def test_the_csv_of_a_table_is_read_back() -> None:
     assert again["set"].to_list() == [0, 1]
     assert again.columns == again.column_names == ["set", "nic.latency_s", "makespan_s", "communication_share"]
     assert again["nic.latency_s"].to_list() == [1e-6, 0.0]
+
+
+def test_a_table_comes_back_from_a_pickle_with_its_types_and_from_csv_with_its_texts() -> None:
+    table = flowcast.Table({"name": ["a, b", 'c "d"'], "error": [0.0, 1.0]}, "# head\n")
+    again = pickle.loads(pickle.dumps(table))
+    assert again.to_dict() == table.to_dict()
+    assert isinstance(again["error"][0], float)
+    assert again.to_csv() == table.to_csv() == '# head\nname,error\n"a, b",0\n"c ""d""",1\n'
+    assert flowcast.Table.from_csv(table.to_csv())["name"].to_list() == ["a, b", 'c "d"']

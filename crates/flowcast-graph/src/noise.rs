@@ -5,6 +5,7 @@
 //! seed, the run and the number of the event alone, so that the result is the same on any number of threads.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
@@ -133,27 +134,30 @@ fn drawn(seed: u64, run: u64, event: u64) -> f64 {
 }
 
 impl EventGraph<'_> {
-    /// Runs so many times with delays, on so many threads.
-    pub fn disturbed(&self, noise: &Noise, (seed, runs): (u64, usize), threads: usize) -> Disturbed {
-        let starts: Vec<usize> = (0..runs).step_by(LANES).collect();
+    /// When each rank ends with delays, by run: the runs with these numbers, on so many threads.
+    pub fn disturbed_ends(&self, noise: &Noise, seed: u64, runs: Range<usize>, threads: usize) -> Vec<Vec<Time>> {
+        let count = runs.len();
+        let starts: Vec<usize> = runs.step_by(LANES).collect();
         let portion = starts.len().div_ceil(threads.max(1)).max(1);
         let pass = |start: &usize| self.pass(noise, seed, *start);
-        let ends: Vec<Vec<[f64; LANES]>> = std::thread::scope(|scope| {
+        let passes: Vec<Vec<[f64; LANES]>> = std::thread::scope(|scope| {
             let walk = |portion: &'_ [usize]| portion.iter().map(pass).collect::<Vec<_>>();
             let walking: Vec<_> = starts.chunks(portion).map(|portion| scope.spawn(move || walk(portion))).collect();
             walking.into_iter().flat_map(|walking| walking.join().expect("a pass does not panic")).collect()
         });
-        let mut makespans = Vec::with_capacity(runs);
-        let mut later = vec![0.0; self.ends.len()];
-        for run in 0..runs {
-            let of_run = |rank: usize| ends[run / LANES][rank][run % LANES];
-            makespans.push(Time::from_nanos((0..self.ends.len()).map(of_run).fold(0.0, f64::max)));
-            for (rank, later) in later.iter_mut().enumerate() {
-                *later += (of_run(rank) - self.times[self.ends[rank] as usize]) / runs as f64;
-            }
-        }
+        let of_run = |run: usize| passes[run / LANES].iter().map(|ends| Time::from_nanos(ends[run % LANES])).collect();
+        (0..count).map(of_run).collect()
+    }
+
+    /// What came of runs whose ranks end at these times.
+    pub fn disturbed(&self, runs: &[Vec<Time>]) -> Disturbed {
+        let makespan = |ends: &Vec<Time>| ends.iter().copied().fold(Time::ZERO, Time::max);
+        let mut makespans: Vec<Time> = runs.iter().map(makespan).collect();
         makespans.sort();
-        Disturbed { makespans, later: later.into_iter().map(Time::from_nanos).collect() }
+        let quiet = |rank: usize| self.times[self.ends[rank] as usize];
+        let later =
+            |rank: usize| runs.iter().map(|ends| (ends[rank].as_nanos() - quiet(rank)) / runs.len() as f64).sum();
+        Disturbed { makespans, later: (0..self.ends.len()).map(later).map(Time::from_nanos).collect() }
     }
 
     /// When the ranks end in the runs from one on.

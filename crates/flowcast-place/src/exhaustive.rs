@@ -3,6 +3,9 @@
 //! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
 //! have 8!/(2!^4 4!) = 105.
 
+use std::convert::Infallible;
+use std::ops::Range;
+
 use thiserror::Error;
 
 use super::step_cost::{Mapping, StepCost};
@@ -67,7 +70,20 @@ pub struct Ranking {
 /// # Errors
 /// Ranks that do not fit, too many mappings, or a mapping without prediction.
 pub fn search(cost: &StepCost<'_>, slots: Slots, progress: &mut dyn FnMut(u64, u64)) -> Result<Ranking, PlaceError> {
-    let ranks = cost.ranks();
+    let count = count(cost.ranks(), slots)?;
+    let mut done = 0;
+    let times = times(cost, slots, 0..count, &mut || {
+        done += 1;
+        progress(done, count);
+    })?;
+    Ok(rank(cost.ranks(), slots, &times))
+}
+
+/// How many mappings there are.
+///
+/// # Errors
+/// Ranks that do not fit, or more than [`MOST_MAPPINGS`].
+pub fn count(ranks: usize, slots: Slots) -> Result<u64, PlaceError> {
     if ranks as u64 > u64::from(slots.nodes) * u64::from(slots.per_node) {
         return Err(PlaceError::TooFewSlots { ranks, nodes: slots.nodes, per_node: slots.per_node });
     }
@@ -76,27 +92,56 @@ pub fn search(cost: &StepCost<'_>, slots: Slots, progress: &mut dyn FnMut(u64, u
         count += 1;
         if count > MOST_MAPPINGS { Err(PlaceError::TooManyMappings { ranks }) } else { Ok(()) }
     })?;
-    let mut timed = Vec::new();
-    each_mapping(ranks, slots, &mut |mapping| {
-        timed.push((cost.time(mapping)?, mapping.clone()));
-        progress(timed.len() as u64, count);
-        Ok::<(), PlaceError>(())
-    })?;
-    Ok(rank(timed))
+    Ok(count)
 }
 
-fn rank(mut timed: Vec<(Time, Mapping)>) -> Ranking {
-    timed.sort();
-    let mut ranking = Ranking { mappings: timed.len() as u64, ..Ranking::default() };
-    for (time, mapping) in timed {
+/// The times of the mappings with these numbers, which go from the mapping of all ranks to the first nodes on;
+/// `done` is called after each.
+///
+/// # Errors
+/// A mapping without prediction.
+pub fn times(
+    cost: &StepCost<'_>,
+    slots: Slots,
+    numbers: Range<u64>,
+    done: &mut dyn FnMut(),
+) -> Result<Vec<Time>, PlaceError> {
+    let (mut number, mut times) = (0, Vec::new());
+    each_mapping(cost.ranks(), slots, &mut |mapping| {
+        if numbers.contains(&number) {
+            times.push(cost.time(mapping)?);
+            done();
+        }
+        number += 1;
+        Ok::<(), PlaceError>(())
+    })?;
+    Ok(times)
+}
+
+/// What the times of all mappings, in their order, say.
+pub fn rank(ranks: usize, slots: Slots, times: &[Time]) -> Ranking {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|number| times[*number]);
+    let mut ranking = Ranking { mappings: times.len() as u64, ..Ranking::default() };
+    let mut place_among_best = vec![None; times.len()];
+    for number in order {
+        let time = times[number];
         match ranking.histogram.last_mut() {
             Some((last, count)) if time.as_nanos() <= last.as_nanos() * (1.0 + SAME) => *count += 1,
             _ => ranking.histogram.push((time, 1)),
         }
         if ranking.histogram.len() == 1 {
-            ranking.best.push(mapping);
+            place_among_best[number] = Some(ranking.best.len());
+            ranking.best.push(Mapping(Vec::new()));
         }
     }
+    let mut places = place_among_best.into_iter();
+    let Ok(()) = each_mapping::<Infallible>(ranks, slots, &mut |mapping| {
+        if let Some(place) = places.next().flatten() {
+            ranking.best[place] = mapping.clone();
+        }
+        Ok(())
+    });
     ranking
 }
 

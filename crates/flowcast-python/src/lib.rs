@@ -16,6 +16,7 @@ mod rails;
 mod study;
 mod table;
 mod traces;
+mod validation;
 mod work;
 
 use pyo3::prelude::*;
@@ -34,9 +35,9 @@ mod _native {
     #[pymodule_export]
     use super::options::Options;
     #[pymodule_export]
-    use super::place::place;
+    use super::place::Placing;
     #[pymodule_export]
-    use super::predict::{PatternPrediction, Prediction, is_pattern, predict, predict_pattern};
+    use super::predict::{PatternPrediction, Prediction, is_pattern, noise_ends, predict, predict_pattern};
     #[pymodule_export]
     use super::rails::simulate_rails;
     #[pymodule_export]
@@ -45,6 +46,8 @@ mod _native {
     use super::table::{Column, Table};
     #[pymodule_export]
     use super::traces::Trace;
+    #[pymodule_export]
+    use super::validation::{predicted_times, recorded_times, validation_table};
 
     /// The version of flowcast.
     #[pymodule_export]

@@ -1,5 +1,7 @@
 //! Predicted times under random delays.
 
+use std::ops::Range;
+
 use anyhow::Result;
 use flowcast::trace::Trace as AnyTrace;
 use flowcast::why::{NoiseOptions, Noisy, parse_noise};
@@ -21,19 +23,38 @@ pub(crate) struct Asked(
     usize,
     /// Start of the random numbers.
     u64,
+    /// When each rank ends in each run, in nanoseconds, where the runs were made elsewhere.
+    Option<Vec<Vec<f64>>>,
 );
 
 impl Asked {
     /// Draws the delays.
     pub(crate) fn draw(&self, prepared: &Prepared<'_>, level: f64) -> Result<Noise> {
-        let Asked(distribution, recorded, runs, seed) = self;
+        let options = self.options(prepared, level, threads())?;
+        let noisy = match &self.4 {
+            Some(ends) => {
+                let run = |ends: &Vec<f64>| ends.iter().copied().map(Time::from_nanos).collect();
+                prepared.gathered_noise(&options, &ends.iter().map(run).collect::<Vec<_>>())?
+            }
+            None => prepared.with_noise(&options)?,
+        };
+        Ok(Noise { distribution: self.0.clone(), noisy })
+    }
+
+    /// A part of the runs, on one thread.
+    pub(crate) fn ends(&self, prepared: &Prepared<'_>, runs: Range<usize>) -> Result<Vec<Vec<f64>>> {
+        let ends = prepared.ends_with_noise(&self.options(prepared, 0.9, 1)?, runs)?;
+        Ok(ends.into_iter().map(|run| run.into_iter().map(Time::as_nanos).collect()).collect())
+    }
+
+    fn options(&self, prepared: &Prepared<'_>, level: f64, threads: usize) -> Result<NoiseOptions> {
+        let Asked(distribution, recorded, runs, seed, _) = self;
         let recorded = match recorded.as_ref().map(|trace| &*trace.trace) {
             Some(AnyTrace::Program(program)) => Some(program),
             _ => prepared.program(),
         };
         let noise = parse_noise(distribution, recorded)?;
-        let options = NoiseOptions { noise, runs: *runs, seed: *seed, level, threads: threads() };
-        Ok(Noise { distribution: distribution.clone(), noisy: prepared.with_noise(&options)? })
+        Ok(NoiseOptions { noise, runs: *runs, seed: *seed, level, threads })
     }
 }
 

@@ -1,9 +1,13 @@
 //! Placement.
 
+use std::sync::Arc;
+
 use flowcast::PatternOptions;
+use flowcast::flows::concurrent::Method;
 use flowcast::model::cluster::pattern::Steps;
+use flowcast::model::network::Network as Cluster;
 use flowcast::model::sharing::model::Model;
-use flowcast::place::exhaustive::{Slots, search};
+use flowcast::place::exhaustive::{self, Slots};
 use flowcast::place::step_cost::{InsideNode, StepCost};
 use flowcast::units::{Rate, Time};
 use pyo3::prelude::*;
@@ -11,37 +15,74 @@ use pyo3::prelude::*;
 use crate::networks::Network;
 use crate::work::beside;
 
-/// Mappings, the time of each that is among the best, the best ones, and how many mappings take which time.
+/// How many mappings there are, the best ones, and the times with how many mappings take each.
 type Placed = (u64, Vec<Vec<u32>>, Vec<(f64, u64)>);
 
-/// Tries all mappings of the ranks of a communication in steps: how many there are, the best of them, and the times with how
-/// many mappings take each.
-#[pyfunction]
-#[pyo3(signature = (name, content, network, nodes, slots, model=None, inside=None))]
-#[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
-pub(crate) fn place(
-    py: Python<'_>,
-    name: String,
-    content: Vec<u8>,
-    network: Network,
-    nodes: u32,
-    slots: u32,
-    model: Option<String>,
-    inside: Option<String>,
-) -> PyResult<Placed> {
-    beside(py, move || {
-        let steps = Steps::read(&name, &content)?;
-        let network = &network.network;
-        let model = model.as_deref().map(Model::named).transpose()?;
-        let method = PatternOptions { model, ..PatternOptions::default() }.method(network);
-        let inside = match inside {
-            Some(text) => InsideNode { latency: Time::parse(&text)?, rate: Rate::default() },
-            None => InsideNode::of(network),
-        };
-        let cost = StepCost { steps: &steps, network, method, inside };
-        let ranking = search(&cost, Slots { nodes, per_node: slots }, &mut |_, _| {})?;
+/// All mappings of the ranks of a communication in steps to equal nodes, and what each costs.
+#[pyclass(frozen, module = "flowcast")]
+pub(crate) struct Placing {
+    steps: Steps,
+    network: Arc<Cluster>,
+    method: Method,
+    inside: InsideNode,
+    slots: Slots,
+    #[pyo3(get)]
+    mappings: u64,
+}
+
+#[pymethods]
+impl Placing {
+    #[new]
+    #[pyo3(signature = (name, content, network, nodes, slots, model=None, inside=None))]
+    #[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
+    fn new(
+        py: Python<'_>,
+        name: String,
+        content: Vec<u8>,
+        network: Network,
+        nodes: u32,
+        slots: u32,
+        model: Option<String>,
+        inside: Option<String>,
+    ) -> PyResult<Placing> {
+        beside(py, move || {
+            let steps = Steps::read(&name, &content)?;
+            let network = network.network;
+            let model = model.as_deref().map(Model::named).transpose()?;
+            let method = PatternOptions { model, ..PatternOptions::default() }.method(&network);
+            let inside = match inside {
+                Some(text) => InsideNode { latency: Time::parse(&text)?, rate: Rate::default() },
+                None => InsideNode::of(&network),
+            };
+            let slots = Slots { nodes, per_node: slots };
+            let mut placing = Placing { steps, network, method, inside, slots, mappings: 0 };
+            placing.mappings = exhaustive::count(placing.cost().ranks(), slots)?;
+            Ok(placing)
+        })
+    }
+
+    /// The times in nanoseconds of the mappings from `start` to before `end`.
+    fn times(slf: &Bound<'_, Self>, start: u64, end: u64) -> PyResult<Vec<f64>> {
+        let placing = slf.clone().unbind();
+        beside(slf.py(), move || {
+            let placing = placing.get();
+            let times = exhaustive::times(&placing.cost(), placing.slots, start..end, &mut || {})?;
+            Ok(times.into_iter().map(Time::as_nanos).collect())
+        })
+    }
+
+    /// What the times of all mappings say: the best of them, and the times in seconds with how many mappings take each.
+    fn ranking(&self, times: Vec<f64>) -> Placed {
+        let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
+        let ranking = exhaustive::rank(self.cost().ranks(), self.slots, &times);
         let best = ranking.best.iter().map(|mapping| mapping.0.iter().map(|node| node.0).collect()).collect();
         let histogram = ranking.histogram.iter().map(|(time, count)| (time.as_seconds(), *count)).collect();
-        Ok((ranking.mappings, best, histogram))
-    })
+        (ranking.mappings, best, histogram)
+    }
+}
+
+impl Placing {
+    fn cost(&self) -> StepCost<'_> {
+        StepCost { steps: &self.steps, network: &self.network, method: self.method, inside: self.inside }
+    }
 }

@@ -72,7 +72,7 @@ impl Asked {
             prepared.predict_and_export(outputs, &[], |replayed| {
                 anyhow::Ok(write(replayed, &BTreeMap::new(), &mut text)?)
             })?;
-            Ok(Table::of_csv(std::str::from_utf8(&text)?))
+            Table::of_csv(std::str::from_utf8(&text)?)
         })
     }
 
@@ -143,6 +143,21 @@ pub(crate) fn predict(
     })?;
     let noise = noise.map(|noise| Py::new(py, noise)).transpose()?;
     Ok(Prediction { asked, prediction, interval, noise })
+}
+
+/// When each rank ends in the runs from `start` to before `end` of an ensemble, in nanoseconds.
+#[pyfunction]
+pub(crate) fn noise_ends(
+    py: Python<'_>,
+    trace: Trace,
+    network: Option<Network>,
+    options: Options,
+    noise: noise::Asked,
+    start: usize,
+    end: usize,
+) -> PyResult<Vec<Vec<f64>>> {
+    let of = Asked { trace, network, options: options.options };
+    beside(py, move || of.replayed(|prepared| noise.ends(prepared, start..end)))
 }
 
 #[pymethods]

@@ -95,7 +95,7 @@ impl Study {
     }
 
     /// The table of lines that [`Study::lines`] gave.
-    fn table(&self, lines: &str) -> Table {
-        Table::of_csv(&format!("{}{lines}", self.study.header(Form::Csv)))
+    fn table(&self, py: Python<'_>, lines: &str) -> PyResult<Table> {
+        Table::of_csv(&format!("{}{lines}", self.study.header(Form::Csv))).map_err(|error| raised(py, &error))
     }
 }

@@ -3,13 +3,14 @@
 mod arrow;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use serde_json::Value;
+
+use crate::errors::raised;
 
 /// The values of a column.
 #[derive(Debug)]
@@ -43,19 +44,17 @@ impl Columns {
         self
     }
 
-    /// Of CSV without quotes: a line of names, and a line for each row. Times, rates and shares are floating-point numbers
-    /// whatever their values, other columns are what their values are.
-    pub(crate) fn of_csv(text: &str) -> Columns {
-        let mut lines = text.lines().skip_while(|line| line.starts_with('#'));
-        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-        let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-        let mut columns = Columns { rows: rows.len(), ..Columns::default() };
-        for (at, name) in names.into_iter().enumerate() {
-            let cells: Vec<&str> = rows.iter().map(|row| row.get(at).copied().unwrap_or_default()).collect();
-            columns.names.push(name.to_owned());
-            columns.values.push(Values::of(name, &cells));
-        }
-        columns
+    /// Of CSV: a line of names, and a line for each row. Times, rates and shares are floating-point numbers whatever their
+    /// values, other columns are what their values are.
+    fn of_csv(text: &str) -> Result<Columns, csv::Error> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let names = reader.headers()?.clone();
+        let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>()?;
+        let column = |columns: Columns, (at, name): (usize, &str)| {
+            let cells: Vec<&str> = rows.iter().map(|row| row.get(at).unwrap_or_default()).collect();
+            columns.with(name, Values::of(name, &cells))
+        };
+        Ok(names.iter().enumerate().fold(Columns::default(), column))
     }
 }
 
@@ -133,13 +132,12 @@ impl Values {
         }
     }
 
-    fn push_to(&self, text: &mut String, row: usize) {
-        let written = match self {
-            Values::Integers(values) => write!(text, "{}", values[row]),
-            Values::Floats(values) => write!(text, "{}", values[row]),
-            Values::Texts(texts) => write!(text, "{}", texts.at(row)),
-        };
-        written.expect("a text takes everything");
+    fn text(&self, row: usize) -> String {
+        match self {
+            Values::Integers(values) => values[row].to_string(),
+            Values::Floats(values) => values[row].to_string(),
+            Values::Texts(texts) => texts.at(row).to_owned(),
+        }
     }
 
     fn get<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -173,10 +171,11 @@ impl Table {
         Table { columns: Arc::new(columns), head: String::new() }
     }
 
-    /// Of the text of a CSV file.
-    pub(crate) fn of_csv(text: &str) -> Table {
-        let head = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-        Table { columns: Arc::new(Columns::of_csv(text)), head }
+    /// Of the text of a CSV file, which may begin with lines of comment.
+    pub(crate) fn of_csv(text: &str) -> anyhow::Result<Table> {
+        let comment = text.split_inclusive('\n').take_while(|line| line.starts_with('#'));
+        let (head, rows) = text.split_at(comment.map(str::len).sum());
+        Ok(Table { columns: Arc::new(Columns::of_csv(rows)?), head: head.to_owned() })
     }
 }
 
@@ -200,9 +199,10 @@ impl From<Given> for Values {
 
 #[pymethods]
 impl Table {
-    /// Of a dictionary of lists.
+    /// Of a dictionary of lists, with lines of comment for its CSV.
     #[new]
-    fn new(columns: &Bound<'_, PyDict>) -> PyResult<Table> {
+    #[pyo3(signature = (columns, head=String::new()))]
+    fn new(columns: &Bound<'_, PyDict>, head: String) -> PyResult<Table> {
         let mut all = Columns::default();
         for (name, values) in columns.iter() {
             let values = Values::from(values.extract::<Given>()?);
@@ -212,13 +212,13 @@ impl Table {
             }
             all = all.with(&name.extract::<String>()?, values);
         }
-        Ok(Table::of(all))
+        Ok(Table { columns: Arc::new(all), head })
     }
 
     /// The text of a CSV file as a table.
     #[staticmethod]
-    fn from_csv(text: &str) -> Table {
-        Table::of_csv(text)
+    fn from_csv(py: Python<'_>, text: &str) -> PyResult<Table> {
+        Table::of_csv(text).map_err(|error| raised(py, &error))
     }
 
     /// A JSON list of objects as a table, a row each.
@@ -258,16 +258,14 @@ impl Table {
     /// The rows from one on, so many, as CSV with what stands above them.
     #[pyo3(signature = (start=0, count=None))]
     fn to_csv(&self, start: usize, count: Option<usize>) -> String {
-        let mut text = format!("{}{}\n", self.head, self.columns.names.join(","));
+        let mut writer = csv::Writer::from_writer(self.head.clone().into_bytes());
         let end = count.map_or(self.columns.rows, |count| self.columns.rows.min(start.saturating_add(count)));
+        writer.write_record(&self.columns.names).expect("memory takes everything");
         for row in start..end {
-            for (at, values) in self.columns.values.iter().enumerate() {
-                text.push_str(if at > 0 { "," } else { "" });
-                values.push_to(&mut text, row);
-            }
-            text.push('\n');
+            let cells = self.columns.values.iter().map(|values| values.text(row));
+            writer.write_record(cells).expect("rows are of one length");
         }
-        text
+        String::from_utf8(writer.into_inner().expect("memory takes everything")).expect("texts were written")
     }
 
     /// The columns by name as lists.
@@ -302,11 +300,7 @@ impl Table {
         let cell = |kind: &str, text: &str| format!("<{kind}>{}</{kind}>", escaped(text));
         let names: String = self.columns.names.iter().map(|name| cell("th", name)).collect();
         let row = |row: usize| {
-            let values = self.columns.values.iter().map(|values| {
-                let mut text = String::new();
-                values.push_to(&mut text, row);
-                cell("td", &text)
-            });
+            let values = self.columns.values.iter().map(|values| cell("td", &values.text(row)));
             format!("<tr>{}</tr>", values.collect::<String>())
         };
         let rows: String = (0..self.columns.rows.min(SHOWN)).map(row).collect();
@@ -314,8 +308,9 @@ impl Table {
         format!("<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{count} rows</p>")
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((rebuilder(slf.py(), "table")?, (slf.get().to_csv(0, None),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let table = slf.get();
+        (slf.get_type(), (table.to_dict(slf.py())?, &table.head)).into_pyobject(slf.py())
     }
 
     fn __repr__(&self) -> String {

@@ -32,15 +32,15 @@ pub struct Slice {
 /// A function of MPI that takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Function {
-    /// `MPI_Send`
+    /// A blocking send, `MPI_Send`
     Send,
-    /// `MPI_Isend`
+    /// A non-blocking send, `MPI_Isend`
     Isend,
-    /// `MPI_Recv`
+    /// A blocking receive, `MPI_Recv`
     Recv,
-    /// `MPI_Wait`
+    /// A wait for requests, `MPI_Wait` and its kin
     Wait,
-    /// A collective operation.
+    /// A collective operation, from its call to its return.
     Collective(CollectiveOp),
 }
 

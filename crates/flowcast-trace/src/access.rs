@@ -75,9 +75,9 @@ pub enum LockKind {
 /// What a file is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileKind {
-    /// To open it.
+    /// To open it, `MPI_File_open`.
     Open,
-    /// To close it.
+    /// To close it, `MPI_File_close`.
     Close,
     /// To read from it.
     Read,

@@ -17,7 +17,7 @@ use flowcast_units::{Bytes, Rank};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part<T> {
-    /// Comes once.
+    /// What comes once at its place.
     Once(T),
     /// Comes so often, at least once.
     Loop(u64, Vec<Part<T>>),

@@ -43,7 +43,7 @@ pub enum Op {
     WaitRecv(u32),
     /// Wait for the send that was this many sends ago (0: the last one).
     WaitSend(u32),
-    /// A collective operation.
+    /// A collective operation of a communicator.
     Collective {
         /// Index into the collective calls.
         call: u32,

@@ -25,7 +25,7 @@ pub enum Operation {
         /// Tag; `None` matches any.
         tag: Option<u32>,
     },
-    /// Compute.
+    /// A computation of the rank.
     Calc(Time),
 }
 

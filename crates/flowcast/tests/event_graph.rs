@@ -256,9 +256,12 @@ proptest! {
         first.into_iter().for_each(|nanos| *nanos += 1_000_000);
         let expected = numbers.replay(&later.program()).run().unwrap();
         let delay = Time::from_nanos(1e6 / numbers.speed);
-        let once = graph.disturbed(&Noise::Once { rank: Rank(rank as u32), delay }, (1, 1), 1);
+        let once = graph.disturbed(&graph.disturbed_ends(&Noise::Once { rank: Rank(rank as u32), delay }, 1, 0..1, 1));
         prop_assert!((once.makespans[0] - expected.makespan()).as_nanos().abs() <= 1e-2);
-        let drawn = |threads| graph.disturbed(&Noise::Exponential(Time::from_nanos(1e4)), (3, 20), threads);
+        let noise = Noise::Exponential(Time::from_nanos(1e4));
+        let drawn = |threads| graph.disturbed(&graph.disturbed_ends(&noise, 3, 0..20, threads));
+        let parts = [0..3, 3..11, 11..20].into_iter().flat_map(|runs| graph.disturbed_ends(&noise, 3, runs, 1));
+        prop_assert_eq!(drawn(1), graph.disturbed(&parts.collect::<Vec<_>>()));
         let one = drawn(1);
         prop_assert_eq!(&one, &drawn(3));
         prop_assert!(one.makespans.iter().all(|makespan| *makespan >= graph.makespan() - Time::from_nanos(1e-3)));

@@ -6,7 +6,7 @@
 
 The functions have the names and defaults of the commands: :func:`predict`, :func:`predict_pattern`, :func:`compare`,
 :func:`sweep`, :func:`sensitivity`, :func:`explain_path`, :func:`explain_gradient`, :func:`explain_slack`,
-:func:`predict_scenarios`, :func:`place`, :func:`measure`, :func:`fit`, :func:`record`, :func:`rails`, :func:`compile`,
+:func:`predict_scenarios`, :func:`place`, :func:`validate_app`, :func:`measure`, :func:`fit`, :func:`record`, :func:`rails`, :func:`compile`,
 :func:`convert`, :func:`networks`. Times are in seconds, sizes in bytes, unless a name says otherwise.
 """
 
@@ -39,6 +39,7 @@ from flowcast._tools import (
     place,
     rails,
 )
+from flowcast._validate import validate_app
 from flowcast.network_file import Bus, Link, NetworkFile, Nic, networks
 from flowcast.programs import Program, Rank
 
@@ -86,4 +87,5 @@ __all__ = [
     "sensitivity",
     "sweep",
     "sweep_parts",
+    "validate_app",
 ]

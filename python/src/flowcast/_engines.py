@@ -119,8 +119,6 @@ class _Run:
             try:
                 future = self.executor.submit(self.call, content, *self.tasks[index])
             except BrokenExecutor:
-                if self.waiting:
-                    return
                 self.replace()
                 continue
             self.todo.popleft()
@@ -159,6 +157,10 @@ class _Run:
             else:
                 future.cancel()
                 self.todo.append(self.waiting.pop(future))
+        if isinstance(self.executor, ProcessPoolExecutor):
+            # A process that started while the pool broke would never end, and the pool's owner wait for it (Python 3.11).
+            for process in list((self.executor._processes or {}).values()):
+                process.kill()
         if self.own is not None:
             self.own.shutdown(wait=False, cancel_futures=True)
         workers = max_workers(self.executor)
@@ -185,3 +187,9 @@ def max_workers(executor: Executor) -> int:
         return max(1, int(sum(client.nthreads().values())))
     count = getattr(executor, "_max_workers", None)
     return count if isinstance(count, int) and count > 0 else os.cpu_count() or 1
+
+
+def shares(count: int, executor: Executor, unit: int = 1) -> list[tuple[int, int]]:
+    """``count`` pieces of work in parts of whole units, from a start to before an end: four parts for each worker."""
+    length = -(-count // (4 * max_workers(executor) * unit)) * unit
+    return [(start, min(start + length, count)) for start in range(0, count, length)] if count else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flowcast._errors import FlowcastWarning, InputError
 from flowcast._native import Network, Options, Trace
@@ -65,6 +65,13 @@ def options_of(
     if isinstance(rendezvous_from, int):
         rendezvous_from = f"{rendezvous_from}B"
     return Options(model, mapping, rendezvous_from, collectives, goal_params, mapping_name)
+
+
+def sendable(option: Any) -> Any:
+    """An option as plain values, which can be compared and sent."""
+    if option is None or isinstance(option, (str, int)):
+        return option
+    return os.fspath(option) if isinstance(option, os.PathLike) else tuple(int(node) for node in option)
 
 
 def with_seed(values: Mapping[str, Value] | None, seed: int | None) -> Mapping[str, Value] | None:

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 VERSION: str
 
@@ -80,7 +80,7 @@ class Column:
 class Table:
     """A table; polars, pandas, DuckDB and pyarrow read it through Arrow's PyCapsule protocol without copying."""
 
-    def __new__(cls, columns: dict[str, list[int]] | dict[str, list[float]] | dict[str, Any]) -> Table: ...
+    def __new__(cls, columns: dict[str, list[int]] | dict[str, list[float]] | dict[str, Any], head: str = "") -> Table: ...
     @staticmethod
     def from_csv(text: str) -> Table: ...
     @staticmethod
@@ -224,8 +224,16 @@ def predict(
     level: float,
     judged: str | None,
     asked: list[str],
-    noise: tuple[str, Trace | None, int, int] | None,
+    noise: tuple[str, Trace | None, int, int, list[list[float]] | None] | None,
 ) -> Prediction: ...
+def noise_ends(
+    trace: Trace,
+    network: Network | None,
+    options: Options,
+    noise: tuple[str, Trace | None, int, int, None],
+    start: int,
+    end: int,
+) -> list[list[float]]: ...
 def sensitivity(
     trace: Trace, network: Network, parameter: str, range: str, most_walks: int, options: Options
 ) -> Answer: ...
@@ -249,18 +257,37 @@ def built_in_networks() -> list[str]: ...
 def fit_round_trips(
     text: str, name: str, level: float, seed: int, replicates: int | None
 ) -> tuple[list[tuple[str, float, tuple[float, float] | None]], Network, list[str]]: ...
-def place(
-    name: str,
-    content: bytes,
-    network: Network,
-    nodes: int,
-    slots: int,
-    model: str | None = None,
-    inside: str | None = None,
-) -> tuple[int, list[list[int]], list[tuple[float, int]]]: ...
+@final
+class Placing:
+    """All mappings of the ranks of a communication in steps to equal nodes, and what each costs."""
+
+    def __init__(
+        self,
+        name: str,
+        content: bytes,
+        network: Network,
+        nodes: int,
+        slots: int,
+        model: str | None = None,
+        inside: str | None = None,
+    ) -> None: ...
+    @property
+    def mappings(self) -> int: ...
+    def times(self, start: int, end: int) -> list[float]: ...
+    def ranking(self, times: list[float]) -> tuple[int, list[list[int]], list[tuple[float, int]]]: ...
+
 def simulate_rails(
     rails: list[str],
     messages: str | list[tuple[float, int]],
     scheduler: str,
     shares: list[int] | None = None,
 ) -> tuple[list[int], list[float], list[float], float]: ...
+
+#: What a run takes, in nanoseconds: in all, communication and computation by rank, calls, regions.
+RunTimes: TypeAlias = tuple[float, list[float], list[float], dict[str, float], dict[str, float]]
+
+def recorded_times(recording: str | PathLike[str]) -> RunTimes: ...
+def predicted_times(recording: str | PathLike[str], network: Network, options: Options, wall: bool) -> RunTimes: ...
+def validation_table(
+    predictors: Sequence[str], runs: Sequence[RunTimes], predicted: Sequence[Sequence[RunTimes]]
+) -> Table: ...

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from flowcast import _native
-from flowcast._engines import Shipping, in_order
+from flowcast._engines import Shipping, in_order, shares
 from flowcast._errors import InputError
 from flowcast._inputs import (
     MappingLike,
@@ -18,13 +18,16 @@ from flowcast._inputs import (
     Value,
     network_of,
     options_of,
+    sendable,
     share_of,
     trace_of,
     with_seed,
 )
 from flowcast._native import PatternPrediction, Prediction, Table
-from flowcast._sweep import _sendable
-from flowcast._worker import row, row_of
+from flowcast._worker import Ensemble, ends_of_runs, row, row_of
+
+#: So many runs of an ensemble share a pass over the events.
+_RUNS_TOGETHER = 8
 
 
 def predict(
@@ -43,6 +46,7 @@ def predict(
     level: float = 90.0,
     judged: str | None = None,
     incomplete: bool = False,
+    executor: Executor | None = None,
 ) -> Prediction:
     """Predicts how long a program's communication takes on a network.
 
@@ -78,6 +82,8 @@ def predict(
         Name in the network's ledger of what is predicted, whose own errors do not count for the interval.
     incomplete : bool, optional
         Whether a recording is predicted of which a part is missing.
+    executor : concurrent.futures.Executor, optional
+        Where the runs of `noise` are made, as for :func:`sweep`; on threads of this process if None.
 
     Returns
     -------
@@ -105,13 +111,22 @@ def predict(
         return cast(Prediction, predict_pattern(path, network or "gige-tcp", model, set=set, level=level))
     trace = trace_of(path, incomplete=incomplete)
     found = None if network is None else network_of(network, set)
-    options = options_of(model, mapping, rendezvous_from, collectives, goal_params)
+    options = (model, sendable(mapping), rendezvous_from, collectives, goal_params)
     drawn = None
     if noise is not None:
         other = noise.removeprefix("empirical:")
         recorded = None if other == noise else trace_of(other)
-        drawn = (noise, recorded, noise_runs, 1 if seed is None else seed)
-    return _native.predict(trace, found, options, share_of(level), judged, list(set or ()), drawn)
+        seed = 1 if seed is None else seed
+        ends = None
+        if executor is not None:
+            with Shipping(trace) as shipping:
+                toml = None if found is None else found.to_toml()
+                content = None if recorded is None else recorded.compiled()
+                ensemble = Ensemble(shipping.shipment, toml, options, noise, content, noise_runs, seed)
+                tasks = [(ensemble, start, end) for start, end in shares(noise_runs, executor, _RUNS_TOGETHER)]
+                ends = [run for part in in_order(executor, ends_of_runs, tasks, shipping.content) for run in part]
+        drawn = (noise, recorded, noise_runs, seed, ends)
+    return _native.predict(trace, found, options_of(*options), share_of(level), judged, list(set or ()), drawn)
 
 
 def predict_pattern(
@@ -196,7 +211,7 @@ def compare(
     for path in many:
         trace = trace_of(path)
         names += [trace.file_name] * len(choices)
-        settings = [(model, _sendable(mapping), rendezvous_from, collectives) for _, model, mapping in choices]
+        settings = [(model, sendable(mapping), rendezvous_from, collectives) for _, model, mapping in choices]
         if executor is None:
             for (network, _, _), options in zip(choices, settings, strict=True):
                 found_options = options_of(*options)

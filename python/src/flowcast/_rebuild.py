@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcast._native import Network, Table, Trace
+from flowcast._native import Network, Trace
 
 
 def trace(name: str, content: bytes) -> Trace:
@@ -13,8 +13,3 @@ def trace(name: str, content: bytes) -> Trace:
 def network(text: str) -> Network:
     """A network of its file."""
     return Network.from_toml(text)
-
-
-def table(text: str) -> Table:
-    """A table of its CSV."""
-    return Table.from_csv(text)

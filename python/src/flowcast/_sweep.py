@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from flowcast._engines import Shipping, in_order, max_workers
-from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, network_of, trace_of
+from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, network_of, sendable, trace_of
 from flowcast._native import Network, Study, Table, Trace
 from flowcast._progress import Progress
 from flowcast._worker import Grid, lines, study_of
@@ -132,7 +132,7 @@ class Sweep:
     ) -> None:
         self._trace, self._networks, self._level, self._json = trace, networks, level, json
         self._grid = tuple((key, values if isinstance(values, str) else _plain(values)) for key, values in grid)
-        self._options = tuple(tuple(_sendable(option) for option in one) for one in options)
+        self._options = tuple(tuple(sendable(option) for option in one) for one in options)
         self._study: Study = study_of(trace, networks, self._grid, self._options, level)
 
     @property
@@ -168,9 +168,3 @@ class Sweep:
 def _plain(values: Sequence[Value]) -> tuple[Value, ...]:
     """Numbers of other libraries as Python's own."""
     return tuple(value if isinstance(value, str) else float(value) for value in values)
-
-
-def _sendable(option: Any) -> Any:
-    if option is None or isinstance(option, (str, int)):
-        return option
-    return os.fspath(option) if isinstance(option, os.PathLike) else tuple(int(node) for node in option)

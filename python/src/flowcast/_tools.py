@@ -6,15 +6,18 @@ import os
 import tempfile
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
 from flowcast import _native
 from flowcast._command import Measurement
+from flowcast._engines import in_order, shares
 from flowcast._errors import FlowcastWarning, InputError
 from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
 from flowcast._native import Network, Table
 from flowcast._predict import read
+from flowcast._worker import Communication, mapping_times
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def place(
     *,
     model: str | None = None,
     inside: str | None = None,
+    executor: Executor | None = None,
 ) -> Placement:
     """Finds the best mapping of ranks to nodes for a communication in steps, by trying all.
 
@@ -138,6 +142,8 @@ def place(
         How flows share what they cross.
     inside : str, optional
         Time of a message inside a node, such as ``"18.7ms"``.
+    executor : concurrent.futures.Executor, optional
+        Where the mappings are tried, as for :func:`sweep`; on one thread of this process if None.
 
     Returns
     -------
@@ -149,9 +155,15 @@ def place(
     >>> flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, slots=2, inside="18.7ms").best[0]
     [0, 0, 1, 1, 2, 2, 3, 3]
     """
-    content = read(steps)
-    found = _native.place(os.fspath(steps), content, network_of(network), nodes, slots, model, inside)
-    mappings, best, histogram = found
+    toml = network_of(network).to_toml()
+    communication = Communication(os.fspath(steps), read(steps), toml, nodes, slots, model, inside)
+    placing = communication.placing()
+    if executor is None:
+        all_times = placing.times(0, placing.mappings)
+    else:
+        tasks = [(communication, start, end) for start, end in shares(placing.mappings, executor)]
+        all_times = [time for part in in_order(executor, mapping_times, tasks, b"") for time in part]
+    mappings, best, histogram = placing.ranking(all_times)
     times, counts = [time for time, _ in histogram], [count for _, count in histogram]
     return Placement(mappings, best, Table({"time_s": times, "mappings": counts}))
 

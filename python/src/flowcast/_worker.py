@@ -8,10 +8,14 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from flowcast import _native
 from flowcast._inputs import Value, options_of
-from flowcast._native import Network, Prediction, Study, Trace, predict
+from flowcast._native import Network, Placing, Prediction, Study, Trace
+
+if TYPE_CHECKING:
+    from flowcast._native import RunTimes
 
 #: The values of each field.
 GridValues: TypeAlias = "tuple[tuple[str, str | tuple[Value, ...]], ...]"
@@ -104,12 +108,70 @@ def lines(content: bytes | None, grid: Grid, start: int, end: int) -> str:
     return grid.study(content).lines(start, end, 1, grid.json)
 
 
+@dataclass(frozen=True)
+class Ensemble:
+    """Runs with random delays, as they travel to workers."""
+
+    shipment: Shipment
+    network: str | None
+    options: tuple[Any, ...]
+    distribution: str
+    #: The compiled recording of ``empirical:``.
+    recorded: bytes | None
+    runs: int
+    seed: int
+
+
+def ends_of_runs(content: bytes | None, ensemble: Ensemble, start: int, end: int) -> list[list[float]]:
+    """When each rank ends in the runs from ``start`` to before ``end``, in nanoseconds."""
+    trace = ensemble.shipment.trace(content)
+    network = None if ensemble.network is None else Network.from_toml(ensemble.network)
+    recorded = None if ensemble.recorded is None else Trace.from_bytes("recording", ensemble.recorded)
+    noise = (ensemble.distribution, recorded, ensemble.runs, ensemble.seed, None)
+    return _native.noise_ends(trace, network, options_of(*ensemble.options), noise, start, end)
+
+
+@dataclass(frozen=True)
+class Communication:
+    """A communication in steps that is to be placed, as it travels to workers."""
+
+    name: str
+    steps: bytes
+    network: str
+    nodes: int
+    slots: int
+    model: str | None
+    inside: str | None
+
+    def placing(self) -> Placing:
+        """Its mappings, which are kept for the next task."""
+        known = _find(self)
+        if known is None:
+            network = Network.from_toml(self.network)
+            made = Placing(self.name, self.steps, network, self.nodes, self.slots, self.model, self.inside)
+            known = _keep(self, made)
+        assert isinstance(known, Placing)
+        return known
+
+
+def mapping_times(_: bytes | None, communication: Communication, start: int, end: int) -> list[float]:
+    """The times in nanoseconds of the mappings from ``start`` to before ``end``."""
+    return communication.placing().times(start, end)
+
+
+def predicted_times(
+    _: bytes | None, recording: str, network: str, options: tuple[Any, ...], wall: bool
+) -> RunTimes:
+    """What the run of a recording takes on a network."""
+    return _native.predicted_times(recording, Network.from_toml(network), options_of(*options), wall)
+
+
 def row(
     content: bytes | None, shipment: Shipment, network: str, options: tuple[Any, ...], level: float
 ) -> tuple[str, float, float, float]:
     """Model, makespan and the ends of its interval (NaN where none is known)."""
     trace = shipment.trace(content)
-    return row_of(predict(trace, Network.from_toml(network), options_of(*options), level, None, [], None))
+    return row_of(_native.predict(trace, Network.from_toml(network), options_of(*options), level, None, [], None))
 
 
 def row_of(prediction: Prediction) -> tuple[str, float, float, float]:

@@ -50,15 +50,15 @@ pub enum Measure {
 /// How a quantity is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// `<`
+    /// `<`, holds strictly below
     Below,
-    /// `<=`
+    /// `<=`, holds below and at the value
     AtMost,
-    /// `>`
+    /// `>`, holds strictly above
     Above,
-    /// `>=`
+    /// `>=`, holds above and at the value
     AtLeast,
-    /// `=`
+    /// `=`, holds at the value alone
     Equal,
 }
 

@@ -22,12 +22,12 @@ const HEAD_START: Duration = Duration::from_micros(2);
 /// Direction and size of an order.
 const ORDER: usize = 9;
 
-/// Who sends.
+/// Which of the two ends sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// The measuring end.
+    /// From the end that measures.
     Away = 0,
-    /// The answering end.
+    /// From the end that answers.
     Back = 1,
 }
 

@@ -35,7 +35,7 @@ use shared::InTransit;
 enum TurnEnd {
     /// The rank has it again.
     Keeps,
-    /// It is free.
+    /// The processor becomes free.
     Leaves,
     /// It is free for others, but the rank goes on at once all the same.
     GoesOn,

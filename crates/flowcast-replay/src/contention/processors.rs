@@ -13,9 +13,9 @@ use flowcast_units::{Node, Rank};
 /// Where in its node's queue a rank goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Before all others.
+    /// Before all others that wait.
     Front,
-    /// Behind all others.
+    /// Behind all others that wait.
     Back,
 }
 

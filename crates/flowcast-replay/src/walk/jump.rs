@@ -37,7 +37,7 @@ pub(super) struct Boundary {
 pub(super) enum Stop<E> {
     /// The ranks are too far from each other for times that are exact.
     Unreachable,
-    /// An iteration failed.
+    /// An iteration failed; the loop ends there.
     Failed(E),
 }
 

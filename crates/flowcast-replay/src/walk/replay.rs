@@ -77,7 +77,7 @@ impl<'a> Replay<'a> {
         self.observed(&mut Unobserved)
     }
 
-    /// What is replayed.
+    /// The program that is replayed.
     pub fn program(&self) -> &'a Program {
         self.program
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// What is known about the time of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Nothing.
+    /// Nothing, and nobody waits for it.
     Nothing,
     /// Nothing; a rank, or a pending send, waits for it.
     Awaited(u32),

@@ -147,7 +147,7 @@ impl AppValidation {
         let middle = |values: &Vec<f64>| Ok(Time::from_seconds(median(values)?));
         let predicted: Vec<Time> = said.iter().map(middle).collect::<Result<_, StatsError>>()?;
         let whole = self.runs.iter().map(|run| run.total).fold(Time::ZERO, Time::max).as_seconds();
-        let ranks = if quantity == Quantity::Call { self.worked.len().max(1) as f64 } else { 1.0 };
+        let ranks = if quantity == Quantity::Call { self.runs[0].communication.len().max(1) as f64 } else { 1.0 };
         let says_something = measured > 0.0 && measured >= LEAST_SHARE * whole * ranks;
         let error = |time: &Time| (time.as_seconds() - measured) / measured;
         Ok(Row {

@@ -3,28 +3,28 @@
 /// One step. Ranks are counted in the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Move {
-    /// A blocking send.
+    /// A send that blocks until its buffer is free.
     Send {
         /// Receiver.
         to: u32,
         /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
-    /// A blocking receive.
+    /// A receive that blocks until the message is there.
     Recv {
         /// Sender.
         from: u32,
         /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
-    /// A non-blocking send.
+    /// A send that a later wait completes.
     Start {
         /// Receiver.
         to: u32,
         /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
-    /// A non-blocking receive.
+    /// A receive that a later wait completes.
     Post {
         /// Sender.
         from: u32,

@@ -1,6 +1,7 @@
 //! What random delays of computations do to a prediction.
 
 use std::fmt;
+use std::ops::Range;
 
 use flowcast_graph::EventGraph;
 use flowcast_graph::noise::{Noise, factors_of};
@@ -63,17 +64,47 @@ impl Prepared<'_> {
     /// # Errors
     /// A schedule; no runs, a delay of a rank that there is not; those of the replay.
     pub fn with_noise(&self, options: &NoiseOptions) -> Result<Noisy, Error> {
+        self.on_events(options, |graph| Noisy::of(graph, options))
+    }
+
+    /// A part of the runs of [`Prepared::with_noise`], to be computed elsewhere: when each rank ends, by run.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::with_noise`].
+    pub fn ends_with_noise(&self, options: &NoiseOptions, runs: Range<usize>) -> Result<Vec<Vec<Time>>, Error> {
+        let NoiseOptions { noise, seed, threads, .. } = options;
+        self.on_events(options, |graph| graph.disturbed_ends(noise, *seed, runs, *threads))
+    }
+
+    /// [`Prepared::with_noise`] of runs whose ranks end at these times: all parts in the order of the runs.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::with_noise`]; other numbers of runs or ranks than there are.
+    pub fn gathered_noise(&self, options: &NoiseOptions, ends: &[Vec<Time>]) -> Result<Noisy, Error> {
+        self.on_events(options, |graph| {
+            let ranks = graph.ends().count();
+            let is_whole = ends.len() == options.runs && ends.iter().all(|run| run.len() == ranks);
+            is_whole.then(|| Noisy::gathered(graph, options, ends))
+        })?
+        .ok_or_else(|| Error::Option {
+            option: "--noise-runs",
+            found: format!("the ends of {} runs", ends.len()),
+            expected: "an end for each run and rank",
+        })
+    }
+
+    fn on_events<T>(&self, options: &NoiseOptions, work: impl FnOnce(&EventGraph<'_>) -> T) -> Result<T, Error> {
         let wrong = |found: String, expected| Error::Option { option: "--noise", found, expected };
         match self {
-            Prepared::Program(program) => program.with_noise(options),
-            Prepared::Folded(folded) => folded.unfolded()?.with_noise(options),
+            Prepared::Program(program) => program.on_events(options, work),
+            Prepared::Folded(folded) => folded.unfolded()?.on_events(options, work),
             Prepared::Schedule(_) => Err(wrong("a GOAL schedule".into(), "a trace of a program")),
         }
     }
 }
 
 impl PreparedProgram<'_> {
-    fn with_noise(&self, options: &NoiseOptions) -> Result<Noisy, Error> {
+    fn on_events<T>(&self, options: &NoiseOptions, work: impl FnOnce(&EventGraph<'_>) -> T) -> Result<T, Error> {
         let wrong = |found: String, expected| Error::Option { option: "--noise", found, expected };
         if options.runs == 0 {
             return Err(Error::Option { option: "--noise-runs", found: "0".into(), expected: "at least 1" });
@@ -87,14 +118,19 @@ impl PreparedProgram<'_> {
         let engine = self.engine()?;
         let (outcome, graph) = EventGraph::record(&engine)?;
         finite(outcome, Some(self.network), &[])?;
-        Ok(Noisy::of(&graph, options))
+        Ok(work(&graph))
     }
 }
 
 impl Noisy {
     /// Of the events of a replay.
     pub(super) fn of(graph: &EventGraph<'_>, options: &NoiseOptions) -> Noisy {
-        let drawn = graph.disturbed(&options.noise, (options.seed, options.runs), options.threads);
+        let NoiseOptions { noise, seed, runs, threads, .. } = options;
+        Noisy::gathered(graph, options, &graph.disturbed_ends(noise, *seed, 0..*runs, *threads))
+    }
+
+    fn gathered(graph: &EventGraph<'_>, options: &NoiseOptions, ends: &[Vec<Time>]) -> Noisy {
+        let drawn = graph.disturbed(ends);
         Noisy {
             makespans: drawn.makespans,
             later: drawn.later,

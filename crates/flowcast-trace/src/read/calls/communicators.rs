@@ -8,9 +8,9 @@ use flowcast_recording::decode::Members;
 /// How a rank came to a communicator. Parents are places in the rank's own list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// All ranks.
+    /// All ranks, `MPI_COMM_WORLD`.
     World,
-    /// The rank alone.
+    /// The rank alone, `MPI_COMM_SELF`.
     Own,
     /// The trace tells the members, as ranks of the world.
     Group(Vec<u32>),

@@ -5,9 +5,9 @@
 pub(super) enum Value<'a> {
     /// A number of variable length.
     Number(u64),
-    /// Eight bytes.
+    /// Eight bytes, the least significant first.
     Eight(u64),
-    /// Four bytes.
+    /// Four bytes, the least significant first.
     Four(u32),
     /// A text, a message or packed numbers.
     Bytes(&'a [u8]),
