@@ -12,8 +12,8 @@ use flowcast_lab::{Carried, Carrier, LabError};
 use flowcast_net::shm::one_way::{Direction, one_way};
 use flowcast_net::shm::{ShmTransport, Unit, unit_of, usable_cores};
 
-use crate::commands::measure::explained;
-use crate::commands::measure::shm::{Answering, one_way_pair};
+use crate::round_trips::explained;
+use crate::shm_ends::{Answering, one_way_pair};
 
 /// Fewer cannot tell who is slow.
 const FEWEST: usize = 4;

@@ -18,6 +18,8 @@ mod repeating;
 mod replay_args;
 mod replay_files;
 mod replay_view;
+mod round_trips;
+mod shm_ends;
 mod tcp_session;
 mod token;
 mod trace_args;

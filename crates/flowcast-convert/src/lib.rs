@@ -29,7 +29,8 @@ pub use ti::{needs_messages, ti_rank};
 
 use flowcast_trace::key_map::KeyMap;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveCall, MessageClass, Program, Slot};
+use flowcast_trace::program::{CollectiveCall, MessageClass, Program};
+use flowcast_trace::slot::Slot;
 use flowcast_units::Rank;
 
 /// What a format cannot express, by kind.

@@ -5,7 +5,8 @@
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, Tables};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::{CollectiveMode, MessageClass, SendMode, Slot};
+use flowcast_trace::program::{CollectiveMode, MessageClass, SendMode};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.

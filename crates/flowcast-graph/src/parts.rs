@@ -4,7 +4,7 @@ use flowcast_model::network::Rule;
 use flowcast_replay::costs::PathCosts;
 use flowcast_replay::routes::{Route, RouteNumbers};
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, Kind, NONE, Node};

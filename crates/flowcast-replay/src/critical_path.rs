@@ -17,7 +17,7 @@ use super::loggops::sends::Sends;
 use super::named::named;
 use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 named! {

@@ -3,7 +3,8 @@
 use super::SimulateError;
 use super::deadlock::{Wait, deadlock};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
 /// Where a rank stands.

@@ -27,7 +27,8 @@ use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
 use crate::walk::Replay;
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 named! {

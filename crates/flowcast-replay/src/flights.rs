@@ -6,7 +6,8 @@
 use crate::loggops::message::Message;
 use crate::loggops::sends::Sends;
 use crate::observer::{Observer, Received, Sent};
-use flowcast_trace::program::{MessageClass, Program, Slot};
+use flowcast_trace::program::{MessageClass, Program};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What was replayed: it says what the numbers of ranks and messages stand for.

@@ -17,7 +17,8 @@ use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::packed::{Packed, PackedNumbers};
-use flowcast_trace::program::{MessageClass, Program, Slot};
+use flowcast_trace::program::{MessageClass, Program};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// What a rank did from one time to another.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::SimulateError;
 use crate::observer::{Observer, Sent};
 use crate::walk::Replay;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 
 /// Overlaps up to this come from rounding.

@@ -6,7 +6,7 @@
 //! [`RunTimer`](crate::run_times::RunTimer) for the times of calls and regions. A pair of observers is an observer, and so
 //! is one that may be missing, so that one replay is enough for all of them.
 
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Is notified of everything that takes time. Ranks are numbered from 0, the streams of their non-blocking collectives

@@ -22,7 +22,8 @@ use flowcast_model::sharing::fabric::Fabric;
 use flowcast_packet::Wire;
 use flowcast_packet::live::{ConnectionId, Live};
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// Bytes of an RTS or a CTS.

@@ -4,9 +4,10 @@ use super::journal::{Function, ops_of_instances};
 use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
 use flowcast_trace::read::REGION;
 use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 /// An observer that adds up the times of calls and regions.

@@ -1,7 +1,7 @@
 //! What each rank did when, and which message was where: the form in which a replay is drawn and explained.
 
 use super::named::named;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 named! {

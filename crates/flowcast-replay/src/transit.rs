@@ -19,7 +19,8 @@ use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::fabric::{Fabric, Path};
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.

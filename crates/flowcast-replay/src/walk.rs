@@ -35,7 +35,8 @@ use super::placement::Placement;
 use super::prefetch::{prefetch, prefetch_at};
 use super::transit::{Delivery, Departure, Progress, Transit};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 

@@ -4,7 +4,7 @@ use flowcast_replay::critical_path::Limit;
 use flowcast_replay::journal::call_tallies::CallTally;
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::Node;
 use serde_json::Value;
 

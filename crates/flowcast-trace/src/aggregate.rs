@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::key_map::KeyMap;
 use crate::opcodes::{self, Op};
-use crate::program::{MessageClass, Program, Slot, Stream, StreamWords};
+use crate::program::{MessageClass, Program, Stream, StreamWords};
+use crate::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
 const NONE: u32 = u32::MAX;

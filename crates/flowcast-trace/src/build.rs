@@ -2,7 +2,8 @@
 
 use super::access::Access;
 use super::key_map::KeyMap;
-use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode, Slot};
+use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
+use super::slot::Slot;
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 

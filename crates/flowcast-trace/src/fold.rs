@@ -10,7 +10,8 @@ use flowcast_recording::fold::{Entry, runs};
 use super::folded::{Folded, Part};
 use super::key_map::KeyMap;
 use super::opcodes::{self, Op};
-use super::program::{Program, Slot, Stream, StreamWords};
+use super::program::{Program, Stream, StreamWords};
+use super::slot::Slot;
 use super::{Trace, TraceError};
 use flowcast_units::{Bytes, Rank};
 

@@ -10,7 +10,8 @@ use super::TraceError;
 use super::access::Access;
 use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Slot, Stream, StreamWords};
+use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream, StreamWords};
+use super::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
 /// A piece of a sequence: something, or a loop over pieces.

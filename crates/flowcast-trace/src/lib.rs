@@ -41,6 +41,7 @@ pub mod read;
 pub mod recorded_times;
 pub mod run_times;
 pub mod schedule;
+pub mod slot;
 pub mod together;
 
 pub use error::TraceError;

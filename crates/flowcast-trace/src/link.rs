@@ -13,8 +13,9 @@ use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::parallel::for_each_mut;
 use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Slot, Source, Stream, StreamWords,
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream, StreamWords,
 };
+use super::slot::Slot;
 use super::{ReadOptions, TraceError};
 use collectives::{Instances, check_collectives, executions_of_several_roots, number_calls};
 use flowcast_units::{Bytes, Rank};

@@ -5,7 +5,7 @@
 //! that messages are numbered by receiver and posting order, a waiting receiver reads its slots one after the other,
 //! and a send names the slot that it fills. A halo exchange of four neighbours takes 17 bytes a message in this encoding.
 
-use super::program::Slot;
+use super::slot::Slot;
 use flowcast_units::Time;
 
 /// Most that a payload can hold.

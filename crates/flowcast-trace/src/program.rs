@@ -1,11 +1,12 @@
 //! A message-passing program as the replay sees it: for each rank a stream of instructions, and the tables they name.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Range, Sub};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::access::Access;
 use super::opcodes::{self, Op};
+use super::slot::Slot;
 use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
@@ -71,48 +72,6 @@ pub struct Communicator {
     pub id: i32,
     /// Its ranks, by their number in the communicator.
     pub members: Vec<Rank>,
-}
-
-/// Where a message is received: the number of its receive in the order of posting, counted over all ranks one behind the
-/// other. Every message has its own, so that slots number the messages too. In a replay of a schedule it is the number of
-/// the send among all operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(transparent)]
-pub struct Slot(pub u32);
-
-impl Slot {
-    /// As an index into tables by slot.
-    #[inline(always)]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl Add<u32> for Slot {
-    type Output = Slot;
-
-    /// The slot so many receives later.
-    #[inline(always)]
-    fn add(self, receives: u32) -> Slot {
-        Slot(self.0 + receives)
-    }
-}
-
-impl AddAssign<u32> for Slot {
-    #[inline(always)]
-    fn add_assign(&mut self, receives: u32) {
-        self.0 += receives;
-    }
-}
-
-impl Sub for Slot {
-    type Output = u32;
-
-    /// How many receives later than `first`.
-    #[inline(always)]
-    fn sub(self, first: Slot) -> u32 {
-        self.0 - first.0
-    }
 }
 
 /// A rank's instructions and slots.

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TraceError;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Slot, Source, Stream, StreamWords,
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream, StreamWords,
 };
+use super::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
 /// What the numbers of a program begin at in the whole.

@@ -5,7 +5,7 @@
 use flowcast::model::builtin;
 use flowcast::replay::observer::{Observer, Received};
 use flowcast::trace::Trace;
-use flowcast::trace::program::Slot;
+use flowcast::trace::slot::Slot;
 use flowcast::units::Rank;
 use flowcast::{Options, PreparedProgram};
 

@@ -12,7 +12,7 @@ use flowcast::model::network::Rule;
 use flowcast::replay::Engine;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
-use flowcast::trace::program::Slot;
+use flowcast::trace::slot::Slot;
 use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
 use random_programs::{Numbers, Record, Records, any_numbers, any_records};

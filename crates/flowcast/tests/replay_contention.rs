@@ -19,7 +19,7 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::timeline::Activity;
 use flowcast::replay::{Engine, SimulateError};
-use flowcast::trace::program::Slot;
+use flowcast::trace::slot::Slot;
 use flowcast::trace::{Program, ReadOptions, read};
 use flowcast::units::{Bytes, Node, Rank};
 use proptest::prelude::*;

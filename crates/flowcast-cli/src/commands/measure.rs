@@ -3,14 +3,13 @@
 pub(in crate::commands) mod check;
 
 mod budget;
-pub(crate) mod shm;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::PrttSamples;
@@ -19,7 +18,7 @@ use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Rounded, Time};
 use flowcast_net::budget::BudgetPlan;
 use flowcast_net::loopback::measure_loopback;
-use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use flowcast_net::prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
 use flowcast_net::shm::Cores;
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::{TOKEN, Token};
@@ -31,6 +30,8 @@ use super::measure_pairs::MeasurePairs;
 use super::measure_samples::PartialSamples;
 use crate::commands::doctor;
 use crate::launcher;
+use crate::round_trips::explained;
+use crate::shm_ends;
 use crate::token::{self, TokenArgs};
 use check::MeasureCheck;
 use flowcast::report::answer::Grouped;
@@ -81,7 +82,7 @@ pub(crate) struct P2p {
     over: Over,
     /// With --over shm: the cores of the measuring and of the answering process [default: the first two that may be used, of different
     /// physical cores if there are any]
-    #[arg(long, value_name = "A,B", value_parser = shm::cores, help_heading = "Where")]
+    #[arg(long, value_name = "A,B", value_parser = shm_ends::cores, help_heading = "Where")]
     cores: Option<Cores>,
     /// With --over shm: be the answering process, in memory that the measuring one has made
     #[arg(long, value_name = "PATH", hide = true)]
@@ -150,7 +151,7 @@ enum Over {
 enum Reached {
     Loopback,
     Tcp(TcpTransport),
-    Shm(shm::MeasuringEnd),
+    Shm(shm_ends::MeasuringEnd),
 }
 
 /// Which end this process is, and how it reaches the other.
@@ -210,9 +211,9 @@ impl P2p {
             );
         }
         if let Some(memory) = &self.answer_in {
-            return shm::answer_in(memory, self.cores);
+            return shm_ends::answer_in(memory, self.cores);
         }
-        let (transport, answering, path) = shm::connect(self.cores)?;
+        let (transport, answering, path) = shm_ends::connect(self.cores)?;
         let taken = self.take(Reached::Shm(transport), path);
         drop(answering);
         taken
@@ -391,16 +392,6 @@ fn provenance_of(plan: &PrttPlan, path: String) -> BTreeMap<String, String> {
 
 fn bytes(size: Option<&Bytes>) -> String {
     format!("{} B", size.map_or(0, |size| size.0))
-}
-
-/// A failed connection is the environment's fault, a wrong plan the user's.
-pub(crate) fn explained(error: PrttError) -> anyhow::Error {
-    match error {
-        PrttError::Transport(_) | PrttError::Stranger(_) | PrttError::Clock(_) => {
-            EnvironmentLacks(error.to_string()).into()
-        }
-        _ => anyhow!(error),
-    }
 }
 
 fn advance(progress: &Progress, round: &Round) {

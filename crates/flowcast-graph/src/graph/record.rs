@@ -8,7 +8,8 @@ use flowcast_replay::costs::PathCosts;
 use flowcast_replay::observer::{Accessed, Gathered, Observer, Received, Sent};
 use flowcast_replay::walk::Replay;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveMode, Program, Slot};
+use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{Kind, NONE, Node};

@@ -11,7 +11,7 @@ use super::ranks::{Phase, RankState, Step};
 use super::route_costs::{Delay, Move, RouteCosts};
 use super::slots::{Release, state};
 use flowcast_queues::lanes::Lane;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {

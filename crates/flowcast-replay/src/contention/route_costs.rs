@@ -3,7 +3,7 @@
 use super::super::costs::{Costs, PathCosts};
 use super::events::{Event, Pending};
 use flowcast_queues::lanes::Lane;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 
 /// A delay that many events have.

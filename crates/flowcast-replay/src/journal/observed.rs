@@ -6,7 +6,7 @@ use crate::flights::Source;
 use crate::loggops::message::Message;
 use crate::observer::{Accessed, Gathered, Observer, Received, Sent};
 use crate::timeline::{Activity, Cause, Interval, Segment};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 impl Journal<'_> {

@@ -16,8 +16,8 @@ use flowcast_flows::traffic::Rule;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::model::Model;
-use flowcast_trace::program::Slot;
 use flowcast_trace::schedule::{Operation, Schedule};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 
 /// Where the ranks of a schedule run, and how their messages share the network.

@@ -19,7 +19,7 @@ use crate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::flights::{Columns, Flight, Flights, Source};
 use crate::journal::Function;
 use crate::observer::{Observer, Received, Sent};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// An observer that adds up what the communication of a schedule costs.

@@ -15,8 +15,8 @@ use crate::observer::{Observer, Received, Sent, Unobserved};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::timeline::{Activity, Segment, busiest};
 use crate::transit::Delivery;
-use flowcast_trace::program::Slot;
 use flowcast_trace::schedule::{Node, Operation, Schedule};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule.

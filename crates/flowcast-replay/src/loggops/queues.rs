@@ -21,7 +21,7 @@ use crate::prefetch::prefetch_at;
 use flowcast_queues::ladder::Ladder;
 use flowcast_queues::tournament::Tournament;
 use flowcast_queues::{KeyQueue, NEVER};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.

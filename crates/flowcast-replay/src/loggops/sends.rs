@@ -2,8 +2,8 @@
 
 use super::message::Message;
 use super::prepared::{Kind, Prepared};
-use flowcast_trace::program::Slot;
 use flowcast_trace::schedule::{Operation, Schedule};
+use flowcast_trace::slot::Slot;
 use flowcast_units::Rank;
 
 /// The messages of a schedule, as its observers have to know them.

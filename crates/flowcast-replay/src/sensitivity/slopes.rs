@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::linear_costs::{CostSlopes, PathSlopes};
 use crate::observer::{Gathered, Observer, Received, Sent};
 use crate::walk::Replay;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Follows a walk and adds up slopes where it adds up times: of two times the slope of the later one counts, of equal times

@@ -21,7 +21,7 @@ use crate::routes::{RouteNumbers, route};
 use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.

@@ -17,7 +17,8 @@ use crate::observer::Unobserved;
 use crate::outcome::RankOutcome;
 use crate::transit::{Delivery, Departure, Progress, Transit};
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// With fewer messages than this, threads cost more than they save.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::grid::Grid;
 use crate::costs::{Costs, PathCosts};
-use flowcast_trace::program::{CollectiveCall, Slot};
+use flowcast_trace::program::CollectiveCall;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// A time on each network.

@@ -2,7 +2,8 @@
 
 use super::lanes::{Times, later};
 use crate::outcome::RankOutcome;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.

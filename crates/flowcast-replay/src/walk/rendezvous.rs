@@ -10,7 +10,7 @@ use super::{Engine, RankState, Step};
 use crate::observer::{Observer, Sent};
 use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// What senders and receivers know of each other.

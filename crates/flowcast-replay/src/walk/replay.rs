@@ -11,7 +11,8 @@ use crate::placement::Placement;
 use crate::routes::route_of_messages;
 use crate::transit::{Transit, Undisturbed};
 use flowcast_model::network::Network;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {

@@ -6,7 +6,8 @@ use super::lanes::Times;
 use crate::prefetch::prefetch_behind;
 use crate::slab::Slab;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 

@@ -14,7 +14,7 @@ use super::export::paraver::mpi_name;
 use flowcast_replay::journal::call_tallies::{CallKind, CallTally};
 use flowcast_replay::outcome::{Outcome, RankOutcome};
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 
 /// Times by activity, in the order of [`Activity::ALL`].

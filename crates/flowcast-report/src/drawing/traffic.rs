@@ -6,7 +6,7 @@ use super::lanes::whole_nanos;
 use flowcast_replay::distribution::Distribution;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::timeline::MessageSpan;
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 
 /// Messages that stand in a page one by one, for one network; beyond it the longest in flight stay.

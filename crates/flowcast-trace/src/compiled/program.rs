@@ -8,9 +8,10 @@ use super::check::{Totals, check};
 use super::{Damage, encode_tables};
 use crate::access::Access;
 use crate::program::{
-    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Slot,
-    Stream, StreamWords,
+    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
+    StreamWords,
 };
+use crate::slot::Slot;
 use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 

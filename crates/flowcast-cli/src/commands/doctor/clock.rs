@@ -9,7 +9,8 @@ use flowcast_net::tcp::{TcpTransport, Waiting};
 use flowcast_net::transport::Transport;
 
 use super::Check;
-use crate::commands::measure::{explained, token_for};
+use crate::commands::measure::token_for;
+use crate::round_trips::explained;
 use crate::token::TokenArgs;
 
 /// Daemons correct a clock by no more than 500 ppm; quartz drifts by less than 100.

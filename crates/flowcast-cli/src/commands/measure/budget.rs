@@ -11,8 +11,9 @@ use flowcast_net::loopback::with_loopback;
 use flowcast_net::tcp::Waiting;
 use serde::Serialize;
 
-use super::{Reached, explained, stop_text};
+use super::{Reached, stop_text};
 use crate::commands::doctor;
+use crate::round_trips::explained;
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::{Format, Seconds, Shown, print_out, println_out, show};

@@ -11,9 +11,10 @@ use flowcast_net::prtt::answer;
 use flowcast_net::tcp::{TcpTransport, Waiting, loopback_pair};
 use serde::Serialize;
 
-use super::{explained, token_for};
+use super::token_for;
 use crate::commands::doctor;
 use crate::network_args::load;
+use crate::round_trips::explained;
 use crate::token::TokenArgs;
 use flowcast_terminal::exit::Finding;
 use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};

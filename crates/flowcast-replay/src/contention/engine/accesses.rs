@@ -15,7 +15,7 @@ use crate::routes::{Route, RouteNumbers, route};
 use crate::transit::Transit;
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::Slot;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.

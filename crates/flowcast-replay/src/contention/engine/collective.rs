@@ -9,7 +9,8 @@ use crate::contention::route_costs::Delay;
 use crate::observer::{Gathered, Observer};
 use crate::routes::route;
 use crate::transit::Transit;
-use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program, Slot};
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.

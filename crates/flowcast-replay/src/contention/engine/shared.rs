@@ -22,7 +22,8 @@ use crate::routes::Route;
 use crate::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
 use flowcast_model::sharing::SharingError;
 use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::program::{Program, Slot};
+use flowcast_trace::program::Program;
+use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
 /// What has to be known of messages that share the network; nothing if they do not.

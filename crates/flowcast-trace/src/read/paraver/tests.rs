@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::opcodes::Op;
-use crate::program::Slot;
+use crate::slot::Slot;
 use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
 

@@ -11,7 +11,7 @@ use flowcast_net::shm::one_way::answer_one_way;
 use flowcast_net::shm::{Cores, SharedMemory, ShmTransport, pin};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::explained;
+use crate::round_trips::explained;
 
 /// The answering process, which ends when the measuring end is gone.
 pub(crate) struct Answering {
@@ -27,7 +27,7 @@ impl Drop for Answering {
 }
 
 /// `A,B`.
-pub(super) fn cores(text: &str) -> Result<Cores, String> {
+pub(crate) fn cores(text: &str) -> Result<Cores, String> {
     let two =
         text.split_once(',').and_then(|(one, other)| Some((one.trim().parse().ok()?, other.trim().parse().ok()?)));
     match two {
@@ -37,7 +37,7 @@ pub(super) fn cores(text: &str) -> Result<Cores, String> {
 }
 
 /// The measuring end, the answering end on its core, and how the path is called.
-pub(super) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, String)> {
+pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, String)> {
     let cores = match cores {
         Some(cores) => cores,
         None => Cores::choose().map_err(|error| explained(error.into()))?,
@@ -77,21 +77,21 @@ pub(crate) fn answer_one_way_in(memory: &Path, core: usize) -> Result<()> {
 }
 
 /// The measuring end, not yet on its core: what is said of the machine counts all cores.
-pub(super) struct MeasuringEnd {
+pub(crate) struct MeasuringEnd {
     transport: ShmTransport,
     core: usize,
 }
 
 impl MeasuringEnd {
     /// Takes the core.
-    pub(super) fn pinned(self) -> Result<ShmTransport, PrttError> {
+    pub(crate) fn pinned(self) -> Result<ShmTransport, PrttError> {
         pin(self.core)?;
         Ok(self.transport)
     }
 }
 
 /// Answers in the memory that the measuring end has made.
-pub(super) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
+pub(crate) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
     let Some(cores) = cores else { bail!("--answer-in: found no --cores, expected them beside it") };
     answer_with(memory, cores.answering, answer)
 }
