@@ -33,19 +33,37 @@ pub(crate) struct DeadlockReport<'a> {
 impl DeadlockReport<'_> {
     /// The error that tells who waits for whom.
     pub(crate) fn explain(&self) -> SimulateError {
+        let senders = self.senders();
         let stopped = self.ranks.iter().enumerate().filter(|(_, stand)| !stand.done);
-        let waits: Vec<Wait> = stopped.map(|(rank, stand)| self.explain_wait(Rank(rank as u32), stand)).collect();
+        let explain = |(rank, stand)| self.explain_wait(Rank(rank as u32), stand, &senders);
+        let waits: Vec<Wait> = stopped.map(explain).collect();
         deadlock(&waits)
     }
 
-    fn explain_wait(&self, rank: Rank, stand: &Stand) -> Wait {
+    /// Who sends into each slot, and the class of the message.
+    fn senders(&self) -> Vec<Option<(Rank, u32)>> {
+        let mut senders = vec![None; self.program.messages() as usize];
+        for rank in (0..self.program.streams() as u32).map(Rank) {
+            for (_, op) in self.program.ops(rank) {
+                if let Op::Send { class, slot } = op {
+                    senders[slot.index()] = Some((rank, class));
+                }
+            }
+        }
+        senders
+    }
+
+    fn explain_wait(&self, rank: Rank, stand: &Stand, senders: &[Option<(Rank, u32)>]) -> Wait {
         let words = self.program.words(rank);
         let record = 1 + (0..).scan(0, |at, _| next_begin(words, at, stand.at)).count() as u32;
         let (what, on) = match opcodes::decode(words, stand.at).map(|(op, _)| op) {
-            Some(Op::Recv) => self.explain_message(stand.next_slot),
-            Some(Op::WaitRecv(own)) => self.explain_message(self.program.first_slot(rank) + own),
+            Some(Op::Recv) => self.explain_message(senders[stand.next_slot.index()]),
+            Some(Op::WaitRecv(own)) => self.explain_message(senders[(self.program.first_slot(rank) + own).index()]),
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
-            Some(Op::WaitSend(_)) => self.explain_receiver(0, stand.send.unwrap_or_default()),
+            Some(Op::WaitSend(_)) => match stand.send.and_then(|slot| Some((senders[slot.index()]?.1, slot))) {
+                Some((class, slot)) => self.explain_receiver(class, slot),
+                None => ("a message of its own to be received".to_owned(), Vec::new()),
+            },
             Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
             Some(Op::Access(access)) => match self.program.accesses()[access as usize].target() {
                 Some(target) => (format!("a lock on the memory of rank {target}"), Vec::new()),
@@ -56,23 +74,11 @@ impl DeadlockReport<'_> {
         Wait { rank, owner: self.program.owner(rank), place: self.program.place(rank, record), what, on }
     }
 
-    fn explain_message(&self, slot: Slot) -> (String, Vec<Rank>) {
-        let found = (0..self.program.streams() as u32).map(Rank).find_map(|rank| {
-            let send = self.program.ops(rank).find_map(|(_, op)| match op {
-                Op::Send { class, slot: filled } if filled == slot => Some(class),
-                _ => None,
-            });
-            send.map(|class| (rank, self.program.classes()[class as usize]))
-        });
-        match found {
-            Some((rank, class)) => {
-                let from = self.program.owner(rank);
-                let text =
-                    format!("a message from rank {from} (tag {}, communicator {})", class.tag, class.communicator);
-                (text, vec![rank])
-            }
-            None => ("a message that nobody sends".to_owned(), Vec::new()),
-        }
+    fn explain_message(&self, sender: Option<(Rank, u32)>) -> (String, Vec<Rank>) {
+        let Some((rank, class)) = sender else { return ("a message that nobody sends".to_owned(), Vec::new()) };
+        let (from, class) = (self.program.owner(rank), self.program.classes()[class as usize]);
+        let text = format!("a message from rank {from} (tag {}, communicator {})", class.tag, class.communicator);
+        (text, vec![rank])
     }
 
     fn explain_receiver(&self, class: u32, slot: Slot) -> (String, Vec<Rank>) {

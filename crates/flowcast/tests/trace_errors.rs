@@ -94,6 +94,17 @@ fn a_deadlock_is_told_as_a_cycle_with_the_places_of_its_records() {
 }
 
 #[test]
+fn who_waits_for_a_non_blocking_send_is_told_with_the_size_of_its_message() {
+    let text =
+        "0 send 1 6 8\n0 isend 1 7 300000\n0 waitall\n0 send 1 9 8\n1 recv 0 6 8\n1 recv 0 9 8\n1 recv 0 7 300000\n";
+    let Trace::Program(program) = read_bytes("t", text.into()).unwrap() else { panic!("found a schedule") };
+    let numbers = Numbers { rendezvous_from: Some(65536), ..NUMBERS };
+    let message = numbers.replay(&program).run().unwrap_err().to_string();
+    assert!(message.contains("t:3: rank 0 waits for rank 1 to receive its message (300000 bytes"), "{message}");
+    assert!(message.contains("t:6: rank 1 waits for a message from rank 0 (tag 9"), "{message}");
+}
+
+#[test]
 fn a_rank_that_waits_at_a_collective_for_one_that_waits_for_it_closes_a_cycle() {
     let records = "10:0:0:0:1:1:0:0:0:1\n2:0:0:1:-1:8:0:1:0\n3:1:0:0:-1:8:0:1:0\n10:1:0:0:1:0:0:0:0:1\n";
     assert_told(&dim(2, records), &["t:3: rank 0 waits for rank 1 in a collective", "t:5: rank 1", "closes the cycle"]);
