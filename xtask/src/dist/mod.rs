@@ -1,10 +1,12 @@
-//! `cargo xtask dist`: the command as a tarball and as a Debian package, with its manual pages, completions and licences.
+//! `cargo xtask dist`: the command as a tarball and as a Debian package, with its manual pages, completions and licences, and
+//! the Python package as a wheel.
 //!
 //! The recorder is in the command itself. Equal sources give equal packages: files have the time of the commit.
 
 mod debian;
 mod needs;
 pub(crate) mod notices;
+mod wheel;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -33,6 +35,8 @@ pub(crate) struct Packages {
     pub tarball: PathBuf,
     /// Where `dpkg-deb` is installed.
     pub debian: Option<PathBuf>,
+    /// Where Python and what builds wheels can be had.
+    pub wheel: Option<PathBuf>,
     /// What the command needs of the system.
     pub needs: Needs,
 }
@@ -46,7 +50,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "zsh/site-functions/_flowcast"),
 ];
 
-/// Builds the command and packs it.
+/// Builds the command and packs it, and builds the wheel.
 ///
 /// # Errors
 /// It does not build, or a program that packs is missing or fails.
@@ -72,7 +76,7 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
         None => println!("no Debian package: dpkg-deb is not installed"),
     }
     println!("{needs}");
-    Ok(Packages { tarball, debian, needs })
+    Ok(Packages { tarball, debian, wheel: wheel::pack(&folder)?, needs })
 }
 
 /// The files as they lie under a prefix such as `/usr/local`.

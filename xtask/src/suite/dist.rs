@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::Outcome;
 use super::programs::{find, is_root, output, run};
+use super::python_modules::{environment, supported};
 use crate::dist;
 
 const FOLDER: &str = "target/dist";
@@ -49,7 +50,22 @@ fn make_and_try() -> Result<()> {
     fs::create_dir_all(&prefix)?;
     run(Command::new("tar").args(["--strip-components=1", "-xzf"]).arg(&packages.tarball).arg("-C").arg(&prefix))?;
     try_out(&root, "/usr/local/bin")?;
+    if let Some(wheel) = &packages.wheel {
+        try_wheel(wheel)?;
+    }
     record_mpi(&prefix.join("bin/flowcast"))
+}
+
+/// The wheel in an environment of its own, where no compiler can be found.
+fn try_wheel(wheel: &Path) -> Result<()> {
+    let own = environment(&supported()?, "target/dist/python")?;
+    let mut install = Command::new(&own);
+    install.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-index", "--no-deps"]).arg(wheel);
+    run(install.env("PATH", "/nowhere"))?;
+    let predict = format!("import flowcast; print(flowcast.predict({TRACE:?}).makespan_s)");
+    let makespan: f64 = output(&own, &["-c", &predict])?.trim().parse()?;
+    ensure!(makespan > 0.0, "the wheel: found a makespan of {makespan}");
+    Ok(())
 }
 
 /// A root with `/bin/sh`, the shared libraries of the packages, and dpkg's notes of these.

