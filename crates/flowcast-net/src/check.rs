@@ -171,7 +171,7 @@ fn predictions(
     points: &[PrttPoint],
     plan: &CheckPlan,
 ) -> Result<BTreeMap<PrttPoint, (Time, Time, Time)>, CheckError> {
-    let drawn = network.drawn(|field| field.starts_with("nic."), DRAWS, plan.seed)?;
+    let drawn = network.drawn(&|field| field.starts_with("nic."), DRAWS, plan.seed)?;
     let drawn: Vec<LogGp> = drawn.iter().map(costs).collect();
     let own = costs(network);
     let predict = |point: &PrttPoint| {

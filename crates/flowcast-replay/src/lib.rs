@@ -77,7 +77,7 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_trace::program::Program;
 use journal::Journal;
-use observer::{Observer, Unobserved};
+use observer::Observer;
 use outcome::Outcome;
 use placement::Placement;
 use shared_replay::SharedReplay;
@@ -183,7 +183,8 @@ impl<'a> Engine<'a> {
     pub fn run(&self) -> Result<Outcome, SimulateError> {
         match self {
             Engine::Free(replay) => replay.run(),
-            _ => self.observed(&mut Unobserved),
+            Engine::Contention(contention) => contention.run(),
+            Engine::Shared(shared) => shared.run(),
         }
     }
 

@@ -134,10 +134,10 @@ impl Observer for Unobserved {
     const WATCHES: bool = false;
 }
 
-/// The methods of an observer that hands everything on to others, one after the other.
-macro_rules! hand_on {
-    ($self:ident to $($others:expr),+) => {
-        hand_on! { $self, [$($others),+],
+/// Hands all methods of an observer to a macro, behind what else it is given.
+macro_rules! with_methods {
+    ($use:ident $($more:tt)*) => {
+        $use! { $($more)*
             computed(rank: Rank, start: Time, end: Time),
             sent(rank: Rank, slot: Slot, sent: Sent),
             moved(slot: Slot, start: Time, arrival: Time),
@@ -152,6 +152,13 @@ macro_rules! hand_on {
             ended(rank: Rank, time: Time)
         }
     };
+}
+
+/// The methods of an observer that hands everything on to others, one after the other.
+macro_rules! hand_on {
+    ($self:ident to $($others:expr),+) => {
+        with_methods! { hand_on $self, [$($others),+], }
+    };
     ($self:ident, $others:tt, $($name:ident($($arg:ident: $type:ty),+)),+) => {
         $(#[inline(always)]
         fn $name(&mut $self, $($arg: $type),+) {
@@ -162,6 +169,8 @@ macro_rules! hand_on {
         $(for other in $others { other.$name $args; })+
     };
 }
+
+pub(crate) mod by_pointer;
 
 /// Both observe, the first before the second.
 impl<A: Observer, B: Observer> Observer for (A, B) {

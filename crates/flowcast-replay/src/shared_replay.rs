@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::SimulateError;
 use super::contention::{self, Contention};
 use super::costs::Rendezvous;
+use super::observer::by_pointer::{ByPointer, Watch};
 use super::observer::{Observer, Unobserved};
 use super::outcome::Outcome;
 use super::packet_transit::Packets;
@@ -86,7 +87,7 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`], [`SimulateError::Sharing`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
-        self.observed(&mut Unobserved)
+        self.through(&mut Unobserved)
     }
 
     /// Runs and tells an observer what happens.
@@ -94,6 +95,14 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// As [`SharedReplay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        self.observed_by(observer)
+    }
+
+    fn observed_by(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
+        self.through(&mut ByPointer(observer))
+    }
+
+    fn through<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         let SharedReplay { program, network, placement, model, seed, host } = self;
         match Rule::of(*model, network)? {
             Some(rule) => host.through(observer, Shared::new(program, placement, network, rule)?),

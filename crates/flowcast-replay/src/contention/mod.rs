@@ -26,6 +26,7 @@ mod slots;
 
 use super::SimulateError;
 use super::costs::Rendezvous;
+use super::observer::by_pointer::{ByPointer, Watch};
 use super::observer::{Observer, Unobserved};
 use super::outcome::Outcome;
 use super::placement::Placement;
@@ -89,7 +90,7 @@ impl<'a> Contention<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
-        self.observed(&mut Unobserved)
+        self.through(&mut Unobserved, &mut Undisturbed)
     }
 
     /// Runs and tells an observer what happens.
@@ -97,7 +98,11 @@ impl<'a> Contention<'a> {
     /// # Errors
     /// As [`Contention::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        self.through(observer, &mut Undisturbed)
+        self.observed_by(observer)
+    }
+
+    fn observed_by(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
+        self.through(&mut ByPointer(observer), &mut Undisturbed)
     }
 
     /// Runs over a network that messages between nodes share once they have their links and buses.

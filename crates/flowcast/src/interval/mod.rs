@@ -123,7 +123,7 @@ impl PreparedProgram<'_> {
         let walks = matches!(self.engine()?, Engine::Free(_));
         let usual = if walks { Some(DRAWS_TOGETHER) } else { draws_in_time(outcome, self.network, model) };
         let Some(draws) = options.draws.or(usual) else { return Ok(Drawn::too_long()) };
-        let networks = self.network.drawn(|field| matters(field, model), draws, options.seed)?;
+        let networks = self.network.drawn(&|field| matters(field, model), draws, options.seed)?;
         if !walks {
             return Drawn::each(&networks, |network| self.on(network).engine()?.run().map_err(Error::from));
         }
@@ -148,7 +148,7 @@ impl PreparedFolded<'_> {
             return first.margin(&Drawn::default(), outcome, options);
         }
         let draws = options.draws.unwrap_or(DRAWS_TOGETHER);
-        let networks = first.network.drawn(|field| matters(field, model), draws, options.seed)?;
+        let networks = first.network.drawn(&|field| matters(field, model), draws, options.seed)?;
         first.margin(&Drawn::each(&networks, |network| self.outcome_on(network))?, outcome, options)
     }
 }
@@ -166,7 +166,7 @@ impl PreparedSchedule<'_> {
             _ if !may_vary(network, model) => Drawn::default(),
             None => Drawn::too_long(),
             Some(draws) => {
-                let networks = network.drawn(|field| matters(field, model), draws, options.seed)?;
+                let networks = network.drawn(&|field| matters(field, model), draws, options.seed)?;
                 Drawn::each(&networks, |network| self.outcome_on(network))?
             }
         };
@@ -193,7 +193,7 @@ pub fn pattern_intervals(
     let name = if is_transient { "closed-loop/transient" } else { method.model.name() };
     let is_slow = is_transient || method.model == Model::Packet || pattern.flows.len() > MANY_FLOWS;
     let draws = asked.draws.unwrap_or(if is_slow { DRAWS_ONE_BY_ONE.0 } else { DRAWS_TOGETHER });
-    let networks = network.drawn(|field| matters(field, Some(method.model)), draws, asked.seed)?;
+    let networks = network.drawn(&|field| matters(field, Some(method.model)), draws, asked.seed)?;
     let drawn: Vec<concurrent::Prediction> =
         networks.iter().filter_map(|network| concurrent::predict(pattern, network, method).ok()).collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.

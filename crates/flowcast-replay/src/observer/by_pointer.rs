@@ -1,0 +1,31 @@
+//! Any observer behind a pointer, for engines whose events cost so much more than a call through a table that they need not
+//! be compiled once for each observer.
+
+use flowcast_trace::slot::Slot;
+use flowcast_units::{Rank, Time};
+
+use super::{Accessed, Gathered, Observer, Received, Sent};
+
+macro_rules! as_object {
+    ($($name:ident($($arg:ident: $type:ty),+)),+) => {
+        /// The methods of an [`Observer`].
+        pub(crate) trait Watch {
+            $(fn $name(&mut self, $($arg: $type),+);)+
+        }
+
+        impl<O: Observer> Watch for O {
+            $(fn $name(&mut self, $($arg: $type),+) {
+                Observer::$name(self, $($arg),+);
+            })+
+        }
+    };
+}
+
+with_methods! { as_object }
+
+/// An observer behind a pointer.
+pub(crate) struct ByPointer<'o>(pub &'o mut dyn Watch);
+
+impl Observer for ByPointer<'_> {
+    hand_on!(self to [&mut *self.0]);
+}
