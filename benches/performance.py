@@ -164,7 +164,7 @@ def peers(bench):
     (bench.folder / "platform.xml").write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
         '<cluster id="c" prefix="node-" suffix=".simgrid.org" radical="0-63" speed="1Gf" bw="125MBps" lat="30us"/></platform>')
-    theirs = ["smpirun", "-np", "64", "-hostfile", "hosts", "-platform", "platform.xml", "-replay", "halo-ti/trace.txt",
+    theirs = ["smpirun", "-np", "64", "-hostfile", "hosts", "-platform", "platform.xml", "-replay", "halo-ti",
               "--log=replay.thresh:critical"]
     ours = [bench.command, "predict", f"{halo}.dim", "--network", "gige-tcp", "--model", "fair"]
     bench.question("Beside SimGrid?", "Seconds of processor time for a halo of 51,200 messages on 64 ranks, from the text.",
@@ -233,12 +233,14 @@ def main():
         begin, loads = time.time(), [os.getloadavg()[0]]
         values = measured(bench, given.rounds)
         loads.append(os.getloadavg()[0])
+    busy = "" if loads[0] < 1 else (
+        f" Other work went on: the load was\n{loads[0]:.1f} at the beginning and {loads[1]:.1f} at the end, which divides "
+        "speeds by about the load over the cores.")
     version = subprocess.run([given.command, "--version"], capture_output=True, text=True).stdout.strip()
     setting = (f"`python3 benches/performance.py --rounds {given.rounds} -o docs/evidence/performance.md` wrote this page on "
                f"{datetime.date.today()}, in {(time.time() - begin) / 60:.0f} min.\n{version}, release build, on {processor()}, "
                f"{platform.system()} {platform.release().split('-')[0]}.\nA cell is the median of {given.rounds} rounds over "
-               f"all rows, with the least and the greatest. Other work went on: the load was\n{loads[0]:.1f} at the beginning "
-               f"and {loads[1]:.1f} at the end, which divides speeds by about the load over the cores.")
+               f"all rows, with the least and the greatest.{busy}")
     text = page(bench, values, skipped, setting)
     given.output.write_text(text) if given.output else print(text)
 

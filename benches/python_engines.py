@@ -130,13 +130,13 @@ def processor():
 
 def page(args, messages, big, small, before, equal):
     part = -(-args.sets // 256)
-    after = os.getloadavg()[0]
+    disturbed = "" if before < 0.5 else (
+        " Other programs ran besides, so that the times are upper limits, and what a second\nworker gains cannot be told from them.")
     return f"""# Sweeps on the engines of the Python package
 
 `python3 benches/python_engines.py --rounds {args.rounds} --sets {args.sets}` wrote this page on {datetime.date.today()}.
 Machine: {processor()}, {os.cpu_count()} processors, Python {platform.python_version()}, distributed {distributed.__version__}.
-Load when it began {before:.1f}, when it ended {after:.1f}: on {os.cpu_count()} processors, other programs ran besides, so that
-the times are upper limits, and what a second worker gains cannot be told from them.
+Load when it began: {before:.1f}.{disturbed}
 
 ## {args.sets:,} what-ifs of {messages:,} messages
 

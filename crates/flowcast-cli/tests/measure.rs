@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use outcome::{json, said};
 
@@ -141,11 +142,73 @@ fn without_an_output_file_the_samples_go_to_the_standard_output() {
 
 /// Starts the answering end and reads from its log where it listens.
 fn listener(folder: &Path) -> (Child, String) {
-    let mut child = flowcast(folder, "measure p2p --listen 127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap();
+    listener_with(folder, "")
+}
+
+fn listener_with(folder: &Path, options: &str) -> (Child, String) {
+    let mut child = flowcast(folder, &format!("measure p2p --listen 127.0.0.1:0 {options}"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("listening at ").expect("the log names the address").to_owned();
     (child, address)
+}
+
+#[test]
+fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let partial = folder.path().join("samples.csv.partial");
+    let arguments = "measure p2p --budget 20s --precision 0.001% --most-messages 100000000 -o samples.csv";
+    let mut child = flowcast(folder.path(), arguments).stderr(Stdio::null()).spawn().unwrap();
+    let rows = || {
+        fs::read_to_string(&partial)
+            .map_or(0, |text| text.lines().filter(|line| line.starts_with(char::is_numeric)).count())
+    };
+    let began = Instant::now();
+    while rows() < 60 {
+        assert!(began.elapsed() < Duration::from_secs(15), "nothing was kept");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!folder.path().join("samples.csv").exists());
+    let refused = |arguments: &str| said(&run(folder.path(), arguments));
+    assert!(refused("measure p2p --budget 1s -o samples.csv").contains("--resume"));
+    assert!(refused("measure p2p --resume -o samples.csv").contains("a run with --budget"));
+    let kept = rows();
+    let measured = json(&run(folder.path(), "measure p2p --budget 1s --resume -o samples.csv --json"));
+    assert!(measured["round_trips"].as_u64().unwrap() >= kept as u64, "{measured}");
+    assert!(!partial.exists());
+    let whole = fs::read_to_string(folder.path().join("samples.csv")).unwrap();
+    let has_rows = whole.lines().filter(|line| line.starts_with(char::is_numeric)).count();
+    assert!(whole.contains("\nn,d_us,size_B,prtt_us,busy_us\n") && has_rows >= kept, "{has_rows} of {kept}");
+}
+
+#[test]
+fn the_doctor_compares_the_clock_with_that_of_a_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut answering, address) = listener(folder.path());
+    let output = flowcast(folder.path(), &format!("doctor --peer {address} --json")).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let clock = checks.iter().find(|check| check["name"] == "clock of the peer").expect("it has a check");
+    let found = clock["found"].as_str().unwrap();
+    // Both are one clock.
+    let is_near =
+        found.contains(" us ahead, known to ") || found.contains(" us behind, known to ") || found.contains(" ns ");
+    assert!(clock["verdict"] == "good" && is_near && found.contains(" ppm"), "{clock}");
+    assert!(answering.wait().unwrap().success());
+
+    let absent = run(folder.path(), &format!("doctor --peer {address}"));
+    assert!(absent.status.code() == Some(3) && said(&absent).contains(&address), "{}", said(&absent));
+    let token = |digit: &str| digit.repeat(32);
+    let (mut answering, address) = listener_with(folder.path(), &format!("--token {}", token("a")));
+    let stranger = run(folder.path(), &format!("doctor --peer {address} --token {}", token("b")));
+    assert!(stranger.status.code() == Some(3), "{}", said(&stranger));
+    answering.kill().unwrap();
+    answering.wait().unwrap();
 }
 
 #[test]

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::iter;
 
 use super::prtt::PrttPoint;
 use flowcast_model::csv::{self, CsvError};
@@ -102,34 +103,24 @@ impl PrttSamples {
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each round trip.
     pub fn to_csv(&self) -> String {
-        if !self.busy.is_empty() {
-            return self.to_timed_csv();
-        }
-        let mut text = csv_header(&self.provenance);
+        let mut text = csv_header(&self.provenance, self.are_timed());
         for (point, times) in self.points() {
-            for time in times {
-                push_row(&mut text, point, *time);
-            }
+            let busy = self.busy(point).iter().copied().map(Some).chain(iter::repeat(None));
+            times.iter().zip(busy).for_each(|(time, busy)| push_row(&mut text, point, *time, busy));
         }
         text
     }
 
-    fn to_timed_csv(&self) -> String {
-        let mut text = header(SCHEMA, &self.provenance, &BUSY_COLUMNS.join(","));
-        for (point, times) in self.points() {
-            for (time, busy) in times.iter().zip(self.busy(point)) {
-                push_row(&mut text, point, *time);
-                text.pop();
-                writeln!(text, ",{}", busy.as_micros()).expect("text grows");
-            }
-        }
-        text
+    /// Whether the sender's processor time is known of the round trips.
+    pub fn are_timed(&self) -> bool {
+        !self.busy.is_empty()
     }
 }
 
-/// Header lines and column names.
-pub fn csv_header(provenance: &BTreeMap<String, String>) -> String {
-    header(SCHEMA, provenance, &COLUMNS.join(","))
+/// Header lines and column names, with that of the sender's processor time where the rows are `timed`.
+pub fn csv_header(provenance: &BTreeMap<String, String>, timed: bool) -> String {
+    let columns: &[&str] = if timed { &BUSY_COLUMNS } else { &COLUMNS };
+    header(SCHEMA, provenance, &columns.join(","))
 }
 
 /// Header lines and column names of a form.
@@ -143,10 +134,12 @@ pub fn header(schema: &str, provenance: &BTreeMap<String, String>, columns: &str
     text + columns + "\n"
 }
 
-/// Appends the row of one round trip: times in microseconds, the size in bytes.
-pub fn push_row(text: &mut String, point: PrttPoint, time: Time) {
+/// Appends the row of one round trip: times in microseconds, the size in bytes; last, where it is known, for how long the
+/// sender was busy.
+pub fn push_row(text: &mut String, point: PrttPoint, time: Time, busy: Option<Time>) {
     let PrttPoint { messages, delay, size } = point;
-    writeln!(text, "{messages},{},{},{}", delay.as_micros(), size.0, time.as_micros()).expect("text grows");
+    let busy = busy.map_or(String::new(), |busy| format!(",{}", busy.as_micros()));
+    writeln!(text, "{messages},{},{},{}{busy}", delay.as_micros(), size.0, time.as_micros()).expect("text grows");
 }
 
 /// The pairs of key and value in the header lines.

@@ -4,7 +4,8 @@
 //! A few round trips of three sizes, with one message and with short bursts, give first parameters. Then batches follow,
 //! each chosen by all samples so far and taken in a random order, until every interval is narrow enough or the budget is spent.
 //! The other end answers as it does to [`crate::prtt`]. A burst never has more bytes than `in_flight`, and the next begins when
-//! it has been answered, so that the load stays bounded and is known.
+//! it has been answered, so that the load stays bounded and is known. A run may go on with the round trips of an earlier one:
+//! what they took counts.
 
 use std::ops::ControlFlow;
 
@@ -75,9 +76,9 @@ impl Default for BudgetPlan {
 /// What is known after a batch.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    /// Time since the start.
+    /// Time since the start, with that of an earlier run's round trips.
     pub elapsed: Time,
-    /// Messages since the start.
+    /// Messages since the start, with those of an earlier run's round trips.
     pub messages: u32,
     /// This batch's round trips in the order of time.
     pub taken: &'a [Timed],
@@ -104,20 +105,21 @@ pub struct Budgeted {
     pub stop: Stop,
 }
 
-/// The measuring end; calls `observe` after each batch.
+/// The measuring end; goes on after `previous`, the timed round trips of an earlier run, and calls `observe` after each batch.
 ///
 /// # Errors
 /// A plan that cannot be carried out, a connection that fails, or an other end that does not take part.
 pub fn measure_budgeted(
     transport: &mut impl Transport,
     plan: &BudgetPlan,
+    previous: PrttSamples,
     observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
 ) -> Result<Budgeted, PrttError> {
     check(plan)?;
-    let start = transport.now();
+    let start = transport.now() - previous.points().flat_map(|(_, times)| times).copied().sum::<Time>();
     greet(transport)?;
     let client = Client::new(transport, plan.largest);
-    let mut run = Run { client, order: Resampler::from_seed(plan.seed), plan, start, done: Budgeted::nothing() };
+    let mut run = Run { client, order: Resampler::from_seed(plan.seed), plan, start, done: Budgeted::after(previous) };
     let (room, mut stop) = run.first_batch(observe)?;
     while stop.is_none() {
         stop = run.batch(&room, observe)?;
@@ -131,8 +133,8 @@ pub fn measure_budgeted(
 
 impl Budgeted {
     /// Before the first batch, with the greetings.
-    fn nothing() -> Budgeted {
-        Budgeted {
+    fn after(previous: PrttSamples) -> Budgeted {
+        let mut done = Budgeted {
             samples: PrttSamples::default(),
             fit: None,
             messages: 2,
@@ -140,7 +142,17 @@ impl Budgeted {
             most_in_flight: Bytes(0),
             elapsed: Time::ZERO,
             stop: Stop::Asked,
+        };
+        for (point, times) in previous.points() {
+            times.iter().for_each(|_| done.count(&point));
         }
+        Budgeted { samples: previous, ..done }
+    }
+
+    fn count(&mut self, point: &PrttPoint) {
+        self.messages += point.messages + 1;
+        self.bytes.0 += u64::from(point.messages + 1) * point.size.0;
+        self.most_in_flight = self.most_in_flight.max(Bytes(u64::from(point.messages) * point.size.0));
     }
 }
 
@@ -190,6 +202,9 @@ impl<T: Transport> Run<'_, T> {
         let cold = self.take(&[plain(smallest), plain(sizes[1]), plain(smallest), plain(sizes[1])])?;
         let per_byte = (cold[3].time - cold[2].time).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
         let room = self.room(per_byte);
+        if !self.done.samples.is_empty() {
+            return Ok((room, self.look()));
+        }
         let largest = *room.sizes.last().expect("there is a size");
         let mut points = vec![plain(smallest); FIRST.1];
         for size in [sizes[1], largest] {
@@ -258,26 +273,26 @@ impl<T: Transport> Run<'_, T> {
         for Timed { point, time, busy } in &taken {
             self.done.samples.push_timed(*point, *time, *busy);
         }
+        let stop = self.look();
+        let Budgeted { elapsed, messages, .. } = self.done;
+        let batch = Batch { elapsed, messages, taken: &taken, fit: self.done.fit.as_ref() };
+        Ok(if observe(&batch).is_break() { Some(Stop::Asked) } else { stop })
+    }
+
+    /// Fits the parameters to all round trips so far: whether that is enough.
+    fn look(&mut self) -> Option<Stop> {
         self.done.fit = fit_bursts(&self.done.samples, self.plan.level);
-        let elapsed = self.client.transport.now() - self.start;
-        let batch = Batch { elapsed, messages: self.done.messages, taken: &taken, fit: self.done.fit.as_ref() };
+        self.done.elapsed = self.client.transport.now() - self.start;
         let narrow = self.done.fit.as_ref().is_some_and(|fit| fit.widest() <= self.plan.precision);
-        Ok(if observe(&batch).is_break() {
-            Some(Stop::Asked)
-        } else if narrow && self.done.samples.len() >= FEWEST {
-            Some(Stop::Precise)
-        } else {
-            (elapsed >= self.plan.max_time).then_some(Stop::TimeOver)
-        })
+        if narrow && self.done.samples.len() >= FEWEST {
+            return Some(Stop::Precise);
+        }
+        (self.done.elapsed >= self.plan.max_time).then_some(Stop::TimeOver)
     }
 
     fn take(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
         self.done.messages += SCRIPT_MESSAGES;
-        for point in points {
-            self.done.messages += point.messages + 1;
-            self.done.bytes.0 += u64::from(point.messages + 1) * point.size.0;
-            self.done.most_in_flight = self.done.most_in_flight.max(Bytes(u64::from(point.messages) * point.size.0));
-        }
+        points.iter().for_each(|point| self.done.count(point));
         self.client.timed_round(points)
     }
 }

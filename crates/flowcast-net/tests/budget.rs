@@ -7,7 +7,7 @@ use std::thread;
 use flowcast_fit::loggp::{FitOptions, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
 use flowcast_model::loggp::LogGp;
-use flowcast_net::budget::{BudgetPlan, Budgeted, measure_budgeted};
+use flowcast_net::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
 use flowcast_net::prtt::{Stop, answer};
 use flowcast_net::virtual_network::{Noise, connect_noisy};
 use flowcast_units::{Time, TimePerByte};
@@ -34,11 +34,44 @@ fn noise() -> Noise {
 }
 
 fn measured(network: LogGp, noise: Noise, plan: &BudgetPlan) -> Budgeted {
+    measured_after(PrttSamples::default(), network, noise, plan, usize::MAX)
+}
+
+/// At most so many batches more.
+fn measured_after(previous: PrttSamples, network: LogGp, noise: Noise, plan: &BudgetPlan, batches: usize) -> Budgeted {
     let (mut client, mut server) = connect_noisy(network, noise, plan.seed);
+    let mut left = batches;
+    let mut observe = |_: &Batch| {
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
     thread::scope(|scope| {
         scope.spawn(move || answer(&mut server));
-        measure_budgeted(&mut client, plan, &mut |_| ControlFlow::Continue(())).unwrap()
+        measure_budgeted(&mut client, plan, previous, &mut observe).unwrap()
     })
+}
+
+#[test]
+fn an_interrupted_run_goes_on_within_the_same_budget() {
+    let truth = noise().truth(cable());
+    let truth = [truth.latency, truth.overhead, truth.gap].map(Time::as_nanos).into_iter().chain([80.0]);
+    let plan = BudgetPlan::default();
+    let begun = measured_after(PrttSamples::default(), cable(), noise(), &plan, 3);
+    assert_eq!(begun.stop, Stop::Asked);
+    let again =
+        measured_after(begun.samples.clone(), cable(), noise(), &BudgetPlan { seed: 2, ..plan.clone() }, usize::MAX);
+    assert!(
+        again.samples.len() > begun.samples.len() && (begun.messages..=2000).contains(&again.messages),
+        "{again:?}"
+    );
+    let took: Time = begun.samples.points().flat_map(|(_, times)| times).copied().sum();
+    assert!(again.elapsed > took && again.bytes > begun.bytes, "{again:?}");
+    for (found, truth) in again.fit.as_ref().unwrap().values().iter().zip(truth) {
+        assert!((found / truth - 1.0).abs() < 0.03, "{found} instead of {truth}");
+    }
+    // Nothing is left to measure.
+    let enough = measured_after(again.samples.clone(), cable(), noise(), &plan, 1);
+    assert_eq!((enough.stop, enough.samples), (again.stop, again.samples));
 }
 
 #[test]
@@ -96,8 +129,11 @@ fn budgets_of_messages_and_of_time_are_kept() {
 #[test]
 fn plans_that_cannot_be_carried_out_are_refused() {
     let (mut client, _server) = connect_noisy(cable(), Noise::default(), 1);
-    let mut refusal =
-        |plan| measure_budgeted(&mut client, &plan, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+    let mut refusal = |plan| {
+        measure_budgeted(&mut client, &plan, PrttSamples::default(), &mut |_| ControlFlow::Continue(()))
+            .unwrap_err()
+            .to_string()
+    };
     assert!(refusal(BudgetPlan { messages: 9, ..BudgetPlan::default() }).starts_with("most-messages: found 9"));
     assert!(refusal(BudgetPlan { precision: 1.5, ..BudgetPlan::default() }).starts_with("precision: found 1.5"));
     assert!(refusal(BudgetPlan { max_time: Time::ZERO, ..BudgetPlan::default() }).starts_with("budget"));

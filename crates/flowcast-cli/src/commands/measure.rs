@@ -121,7 +121,7 @@ pub(crate) struct P2p {
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Precision")]
     precision: Option<f64>,
     /// Choose each next round trip by what it tells about L, o, g and G, until they are known to --precision or this time is over
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay", "resume"], help_heading = "Run")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"], help_heading = "Run")]
     budget: Option<Time>,
     /// With --budget: most messages in both directions
     #[arg(long, value_name = "COUNT", default_value_t = 2000, requires = "budget", help_heading = "Run")]
@@ -265,7 +265,8 @@ impl P2p {
             seed: self.seed,
             ..BudgetPlan::default()
         };
-        budget::run(other, self.waiting(), &plan, path, self.output.as_deref(), Format { json: self.json })
+        let format = Format { json: self.json };
+        budget::run(other, self.waiting(), &plan, path, (self.output.as_deref(), self.resume), format)
     }
 
     fn measure(self, other: Reached, path: String) -> Result<()> {
@@ -273,13 +274,14 @@ impl P2p {
         let mut provenance = provenance_of(&plan, path);
         let polls = self.poll || matches!(other, Reached::Shm(_));
         provenance.insert("waiting".into(), if polls { "poll" } else { "sleep" }.into());
-        let (mut partial, previous) = self.open_partial(&provenance)?;
+        let (mut partial, previous) = PartialSamples::open(self.output.as_deref(), self.resume, &provenance, false)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
         let mut failure = None;
         let mut observe = |round: &Round| {
             advance(&progress, round);
-            match partial.as_mut().map_or(Ok(()), |partial| partial.append(round.samples)) {
+            let rows = round.samples.iter().map(|(point, time)| (*point, *time, None));
+            match partial.as_mut().map_or(Ok(()), |partial| partial.append(rows)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     failure = Some(error);
@@ -315,17 +317,6 @@ impl P2p {
             relative_half_width: self.precision.unwrap_or(PrttPlan::default().relative_half_width),
             seed: self.seed,
             ..PrttPlan::default()
-        }
-    }
-
-    fn open_partial(&self, provenance: &BTreeMap<String, String>) -> Result<(Option<PartialSamples>, PrttSamples)> {
-        match &self.output {
-            None => Ok((None, PrttSamples::default())),
-            Some(output) if self.resume => {
-                let (partial, samples) = PartialSamples::resume(output, provenance)?;
-                Ok((Some(partial), samples))
-            }
-            Some(output) => Ok((Some(PartialSamples::start(output, provenance)?), PrttSamples::default())),
         }
     }
 

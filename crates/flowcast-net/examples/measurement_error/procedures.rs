@@ -56,7 +56,7 @@ fn over<R: Send>(cable: &Cable, seed: u64, client: impl FnOnce(&mut VirtualEnd) 
 
 pub(crate) fn budgeted(cable: &Cable, plan: &BudgetPlan) -> Found {
     let done = over(cable, plan.seed, |end| {
-        measure_budgeted(end, plan, &mut |_| ControlFlow::Continue(())).expect("it measures")
+        measure_budgeted(end, plan, PrttSamples::default(), &mut |_| ControlFlow::Continue(())).expect("it measures")
     });
     let fit = done.fit;
     Found {

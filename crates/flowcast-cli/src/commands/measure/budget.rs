@@ -8,14 +8,15 @@ use anyhow::Result;
 use flowcast::units::{Rounded, Time};
 use flowcast_net::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
 use flowcast_net::loopback::with_loopback;
+use flowcast_net::prtt::Timed;
 use flowcast_net::tcp::Waiting;
 use serde::Serialize;
 
 use super::{Reached, stop_text};
 use crate::commands::doctor;
+use crate::commands::measure_samples::PartialSamples;
 use crate::round_trips::explained;
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::{Format, Seconds, Shown, print_out, println_out, show};
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::tables::table;
@@ -26,35 +27,49 @@ pub(super) fn run(
     waiting: Waiting,
     plan: &BudgetPlan,
     path: String,
-    output: Option<&Path>,
+    (output, resume): (Option<&Path>, bool),
     format: Format,
 ) -> Result<()> {
-    let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
-    let mut observe = |batch: &Batch| {
-        progress.at_seconds(batch.elapsed.as_seconds());
-        progress.say(format!(", {} messages", batch.messages));
-        ControlFlow::Continue(())
-    };
-    let measured = match other {
-        Reached::Tcp(mut transport) => measure_budgeted(&mut transport, plan, &mut observe),
-        Reached::Shm(end) => {
-            end.pinned().and_then(|mut transport| measure_budgeted(&mut transport, plan, &mut observe))
-        }
-        Reached::Loopback => with_loopback(waiting, |transport| measure_budgeted(transport, plan, &mut observe)),
-    };
-    drop(progress);
-    let mut measured = measured.map_err(explained)?;
     let mut provenance = doctor::provenance_of_measurement();
     let seed = plan.seed.to_string();
     let precision = plan.precision.to_string();
     provenance.extend([("path".into(), path), ("seed".into(), seed), ("precision".into(), precision)]);
+    let (mut partial, previous) = PartialSamples::open(output, resume, &provenance, true)?;
+    let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
+    let mut failure = None;
+    let mut observe = |batch: &Batch| {
+        progress.at_seconds(batch.elapsed.as_seconds());
+        progress.say(format!(", {} messages", batch.messages));
+        let rows = batch.taken.iter().map(|Timed { point, time, busy }| (*point, *time, Some(*busy)));
+        match partial.as_mut().map_or(Ok(()), |partial| partial.append(rows)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let measured = match other {
+        Reached::Tcp(mut transport) => measure_budgeted(&mut transport, plan, previous, &mut observe),
+        Reached::Shm(end) => {
+            end.pinned().and_then(|mut transport| measure_budgeted(&mut transport, plan, previous, &mut observe))
+        }
+        Reached::Loopback => {
+            with_loopback(waiting, |transport| measure_budgeted(transport, plan, previous, &mut observe))
+        }
+    };
+    drop(progress);
+    let mut measured = measured.map_err(explained)?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
     provenance.insert("stopped".into(), stop_text(measured.stop).into());
     measured.samples.provenance = provenance;
-    let Some(output) = output else {
+    let Some(partial) = partial else {
         print_out!("{}", measured.samples.to_csv());
         return Ok(());
     };
-    write_text(output, &measured.samples.to_csv())?;
+    partial.finish(&measured.samples)?;
     show(&Summary::of(measured, plan.level), format)
 }
 
