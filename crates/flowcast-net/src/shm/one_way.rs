@@ -2,8 +2,8 @@
 //!
 //! Both processes read the system's monotonic clock, which all cores of a machine share, so that a direction has a time of its own.
 //! The measuring end orders a message by its size and direction. Before its own message it waits until the other end is ready;
-//! the other end waits [`HEAD_START`] before it sends, in which the measuring end begins to poll. A repetition is the median
-//! of [`IN_A_REPETITION`] messages, because one alone takes hardly longer than a look at the clock.
+//! the other end waits `HEAD_START` before it sends, in which the measuring end begins to poll. A repetition is the median
+//! of `IN_A_REPETITION` messages, because one alone takes hardly longer than a look at the clock.
 
 use std::hint;
 use std::time::Duration;
