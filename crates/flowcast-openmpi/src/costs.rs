@@ -23,6 +23,8 @@ pub(crate) enum Origin {
     Stored,
     /// This run measured them.
     Measured,
+    /// What they carry while the program runs.
+    Watched,
     /// Nobody knows better than the BTL's own bandwidth and latency.
     Assumed,
 }
@@ -33,6 +35,7 @@ impl fmt::Display for Origin {
             Origin::Given => "given",
             Origin::Stored => "stored",
             Origin::Measured => "measured",
+            Origin::Watched => "measured while the program ran",
             Origin::Assumed => "assumed from the btl's bandwidth and latency",
         })
     }

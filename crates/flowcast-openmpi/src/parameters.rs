@@ -25,6 +25,7 @@ static mut VALUES: Values = Values {
     counters: c"".as_ptr(),
     measure_ms: LONGEST_MEASUREMENT,
     stripe: 1,
+    remeasure: 1,
     verbose: 0,
 };
 
@@ -37,6 +38,7 @@ struct Values {
     counters: *const c_char,
     measure_ms: c_int,
     stripe: c_int,
+    remeasure: c_int,
     verbose: c_int,
 }
 
@@ -65,6 +67,8 @@ pub(crate) struct Settings {
     pub counters: Option<PathBuf>,
     /// Whether long messages are split by the rails' bandwidths.
     pub stripe: bool,
+    /// Whether networks that were measured are watched, and measured again by what they carry.
+    pub remeasure: bool,
     /// Verbosity: nothing, what rank 0 did, what every rank did.
     pub verbose: c_int,
 }
@@ -93,6 +97,11 @@ pub(crate) fn register(component: *const BmlComponent) {
             c"stripe",
             c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth",
             &raw mut (*values).stripe,
+        );
+        number(
+            c"remeasure",
+            c"Measure networks again by what they carry, while the program runs: 0 keeps what start-up found",
+            &raw mut (*values).remeasure,
         );
         number(
             c"verbose",
@@ -152,6 +161,7 @@ impl Settings {
                 },
                 counters: path(text((*values).counters)),
                 stripe: (*values).stripe != 0,
+                remeasure: (*values).remeasure != 0,
                 verbose: (*values).verbose,
             })
         }

@@ -20,6 +20,22 @@ for k in 1 2; do
 done
 exec \"$@\"";
 
+/// The same at 200 Mbit/s each; with `SLOWER=1` the second falls to 40 Mbit/s after two seconds.
+const LIMITED_RAILS: &str = "set -e; ip link set lo up mtu 9000
+for k in 1 2; do
+  ip link add rail$k type veth peer name peer$k; ip addr add 10.91.$k.1/24 dev rail$k
+  ip link set rail$k up; ip link set peer$k up
+done
+limit() { tc class $1 dev lo parent 1: classid 1:$2 htb rate $3 burst 16k cburst 16k quantum 60000; }
+tc qdisc add dev lo root handle 1: htb default 9
+limit add 9 10gbit
+for k in 1 2; do
+  limit add $k 200mbit
+  tc filter add dev lo parent 1: protocol ip u32 match ip dst 10.91.$k.1/32 flowid 1:$k
+done
+if [ -n \"$SLOWER\" ]; then (sleep 2; limit change 2 40mbit) & fi
+exec \"$@\"";
+
 /// Components and programs, built once.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -53,10 +69,15 @@ fn run(program: &str, arguments: &[&str]) -> String {
 
 /// `mpirun` with the component among the others; `settings` are MCA parameters.
 fn mpirun(ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Output {
+    mpirun_over(RAILS, ranks, settings, program).output().unwrap()
+}
+
+/// As [`mpirun`], in a network that a script makes.
+fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Command {
     let system = run("ompi_info", &["--path", "pkglibdir", "--parsable"]);
     let system = system.trim().rsplit(':').next().unwrap().to_owned();
     let mut command = Command::new("unshare");
-    command.args(["-Urn", "sh", "-c", RAILS, "sh", "timeout", "-k", "5", "60", "mpirun.openmpi", "--oversubscribe"]);
+    command.args(["-Urn", "sh", "-c", rails, "sh", "timeout", "-k", "5", "60", "mpirun.openmpi", "--oversubscribe"]);
     command.args(["-np", &ranks.to_string()]);
     let path = format!("{}:{system}", folder().display());
     let usual = [
@@ -75,7 +96,8 @@ fn mpirun(ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Output {
     for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
         command.env(name, "1");
     }
-    command.args(program).output().unwrap()
+    command.args(program);
+    command
 }
 
 fn text(output: &Output) -> String {
@@ -97,7 +119,18 @@ fn payload(ranks: u32, settings: &[(&str, &str)], messages: &str) -> Output {
 fn ompi_info_lists_the_component_with_its_parameters() {
     let listed = Command::new("ompi_info").arg("--all").env("OMPI_MCA_mca_base_component_path", folder()).output();
     let listed = text(&listed.unwrap());
-    for name in ["scheduler", "rails", "network", "measure", "measure_ms", "store", "stripe", "verbose", "counters"] {
+    for name in [
+        "scheduler",
+        "rails",
+        "network",
+        "measure",
+        "measure_ms",
+        "store",
+        "stripe",
+        "remeasure",
+        "verbose",
+        "counters",
+    ] {
         assert!(listed.contains(&format!("\"bml_flowcast_{name}\"")), "{WHY}: {name}\n{listed}");
     }
 }
@@ -232,6 +265,31 @@ fn results_of_start_up_are_stored_for_the_next_run() {
 }
 
 // Programs of Debian that nobody here wrote. The step leaves out by name what is not installed.
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn a_network_that_becomes_slower_while_the_program_runs_gets_less() {
+    let counts = |slower: &str| {
+        let file = folder().join(format!("counts-slower{slower}"));
+        let settings = [("bml_flowcast_rails", ""), ("bml_flowcast_counters", file.to_str().unwrap())];
+        let program = program("stream");
+        let mut run = mpirun_over(LIMITED_RAILS, 2, &settings, &[program.to_str().unwrap(), "8", "60000"]);
+        assert_sound(&run.env("SLOWER", slower).output().unwrap(), "stream");
+        let counts = fs::read_to_string(format!("{}.0.json", file.display())).unwrap();
+        let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
+        let second = |field: &str| counts["rails"][1][field].as_f64().unwrap();
+        (counts["parameters"].as_str().unwrap().to_owned(), second("G_us_per_B"), second("sent"))
+    };
+    // 200 Mbit/s are 0.04 us/B, and 40 are 0.2.
+    let (source, gap, sent) = counts("");
+    assert!(
+        source == "measured" && (0.03..0.05).contains(&gap) && (0.45..0.55).contains(&sent),
+        "{source} {gap} {sent}"
+    );
+    let (source, gap, sent) = counts("1");
+    assert_eq!(source, "measured while the program ran");
+    assert!((0.1..0.4).contains(&gap) && sent < 0.42, "{gap} {sent}");
+}
 
 #[test]
 #[ignore = "run by cargo xtask test openmpi"]

@@ -14,6 +14,7 @@ mod patience;
 mod plan;
 mod ready;
 mod tree;
+mod watch;
 mod wire;
 
 use std::ffi::c_int;
@@ -22,6 +23,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flowcast_model::loggp::LogGp;
 use flowcast_model::network::Network;
 use flowcast_scheduler::{Rail, RailId};
 
@@ -30,11 +32,12 @@ use crate::costs::{self, Origin};
 use crate::library::{self, Library};
 use crate::parameters::When;
 use crate::peers::Peer;
-use crate::state::{self, State};
+use crate::state::{self, RailModule, State};
 use crate::store::Store;
 use asking::Asking;
 use holding::Holding;
 use patience::{Patience, exactly};
+use watch::Watch;
 use wire::{Header, Kind, Received, Route};
 
 /// The most ranks that rank 0 tries in search of one that it reaches over several rails.
@@ -52,6 +55,8 @@ static LINKS: OnceLock<Links> = OnceLock::new();
 /// Whether this rank still waits for results, or has measured already.
 static FINISHED: AtomicBool = AtomicBool::new(false);
 static ANSWERING: AtomicBool = AtomicBool::new(false);
+/// The rails, once there is something to compare them with.
+static WATCH: OnceLock<Watch> = OnceLock::new();
 /// Whether this is rank 0 at its measurement.
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
@@ -239,8 +244,11 @@ fn route(links: &Links, name: ProcessName, by: Option<*mut crate::bindings::BtlM
     }
 }
 
-/// Looks at messages that came; called whenever the library makes progress.
+/// Looks at messages that came, and now and then at the rails; called whenever the library makes progress.
 unsafe extern "C" fn progress() -> c_int {
+    if let (Some(watch), Some(state)) = (WATCH.get(), state::state()) {
+        look(watch, state);
+    }
     // Rank 0 takes its answers itself while it measures, and answering calls us again.
     let idle = !wire::is_waiting() && !tree::is_waiting();
     if idle || MEASURING_HERE.load(Ordering::Relaxed) || ANSWERING.swap(true, Ordering::Acquire) {
@@ -314,9 +322,32 @@ fn pass_on(received: &Received) {
 fn apply(state: &State, text: &str, origin: Origin) {
     let costs = costs::rails_in(text).and_then(|found| costs::with_measured(&state.rails, &state.settings, &found));
     let Ok(costs) = costs else { return };
-    if state.scheduler.set_costs(&costs).is_ok() {
-        *state.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = origin.to_string();
-        state.weigh_all();
+    // What the user gave is not measured again.
+    let measured = state.settings.rails.is_empty() && state.settings.network.is_empty();
+    if go_on_with(state, &costs, origin) && state.settings.remeasure && measured {
+        WATCH.get_or_init(|| Watch::new(&state.rails, &costs));
+    }
+}
+
+fn go_on_with(state: &State, costs: &[LogGp], origin: Origin) -> bool {
+    if state.scheduler.set_costs(costs).is_err() {
+        return false;
+    }
+    *state.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = origin.to_string();
+    state.weigh_all();
+    true
+}
+
+/// Goes on with other parameters where the rails no longer are what was measured.
+#[inline]
+fn look(watch: &Watch, state: &State) {
+    let Some(costs) = watch.look(&state.rails, state.scheduler.costs()) else { return };
+    let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;
+    if go_on_with(state, &costs, Origin::Watched) && tells {
+        let told =
+            |(rail, cost): (&RailModule, &LogGp)| format!("{} {:.3} ns/B", rail.name, cost.gap_per_byte.as_nanos());
+        let all: Vec<String> = state.rails.iter().zip(&costs).map(told).collect();
+        log(state, &format!("the networks have changed: {} now", all.join(", ")));
     }
 }
 
