@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use flowcast::units::Rank;
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::Token;
 
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Rank and number of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub rank: u32,
+    pub rank: Rank,
     pub size: u32,
 }
 
@@ -38,12 +39,12 @@ pub(crate) fn place() -> Option<Place> {
 /// script has.
 pub(crate) fn place_of_rank() -> Option<Place> {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
-    place().or_else(|| Some(Place { rank: number("SLURM_PROCID")?, size: number("SLURM_NTASKS")? }))
+    place().or_else(|| Some(Place { rank: Rank(number("SLURM_PROCID")?), size: number("SLURM_NTASKS")? }))
 }
 
 fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
     let number = |name: &str| read(name)?.parse().ok();
-    let pair = |rank, size| Some(Place { rank: number(rank)?, size: number(size)? });
+    let pair = |rank, size| Some(Place { rank: Rank(number(rank)?), size: number(size)? });
     pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE").or_else(|| pair("PMI_RANK", "PMI_SIZE"))
 }
 
@@ -105,8 +106,8 @@ mod tests {
             place_from(move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
         };
         let open_mpi = environment(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")]);
-        assert_eq!(open_mpi, Some(Place { rank: 1, size: 2 }));
-        assert_eq!(environment(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]), Some(Place { rank: 0, size: 4 }));
+        assert_eq!(open_mpi, Some(Place { rank: Rank(1), size: 2 }));
+        assert_eq!(environment(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]), Some(Place { rank: Rank(0), size: 4 }));
         assert_eq!(environment(&[("PMI_RANK", "0")]), None);
     }
 

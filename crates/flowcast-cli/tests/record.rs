@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use flowcast::recording::decode::{self, RankFile};
 use flowcast::recording::summary::rank_file;
-use flowcast::units::Time;
+use flowcast::units::{Rank, Time};
 use serde_json::Value;
 
 /// One of the two libraries, by the ending of its commands in Debian.
@@ -367,7 +367,7 @@ fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
 
 fn open(folder: &Path) -> Vec<RankFile> {
     let read = |name: String| decode::read(&name, &fs::read(folder.join(&name)).unwrap()).unwrap();
-    (0..4).map(|rank| read(rank_file(rank))).collect()
+    (0..4).map(|rank| read(rank_file(Rank(rank)))).collect()
 }
 
 macro_rules! for_both {

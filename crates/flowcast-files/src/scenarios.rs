@@ -8,7 +8,7 @@ use flowcast::graph::To;
 use flowcast::graph::selector::Selector;
 use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
-use flowcast::units::Bytes;
+use flowcast::units::{Bytes, Node};
 use flowcast::why::{Cost, NoiseOptions, Scenario, parse_noise};
 use flowcast::{Contention, Options};
 use serde::Deserialize;
@@ -132,8 +132,8 @@ fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Rea
     })
 }
 
-fn node_of(text: &str) -> Result<u32> {
-    text.parse().with_context(|| format!("found the node `{text}`, expected its number"))
+fn node_of(text: &str) -> Result<Node> {
+    text.parse().map(Node).with_context(|| format!("found the node `{text}`, expected its number"))
 }
 
 /// A value with its unit, a factor for computing and collectives, or `x2` for twice what it is.

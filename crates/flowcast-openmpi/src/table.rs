@@ -9,7 +9,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::{Bytes, Rank, Time};
 
 use crate::counters::Counts;
 use crate::library;
@@ -30,12 +30,13 @@ pub(crate) struct Row {
 /// Prints the table where the user wants it, and writes the counts.
 pub(crate) fn report(state: &State) {
     // SAFETY: this process, which the library knows until it ends.
-    let rank = unsafe { (*(state.library.local_process)()).proc_name.vpid };
+    let vpid = unsafe { (*(state.library.local_process)()).proc_name.vpid };
+    let rank = Rank(vpid);
     let rows: Vec<Row> = (state.rails.iter().zip(state.scheduler.costs()))
         .map(|(rail, cost)| Row { name: rail.name.clone(), cost: *cost, counts: rail.counters.read() })
         .collect();
     let source = state.source.lock().map(|source| source.clone()).unwrap_or_default();
-    if state.settings.verbose > 1 || (state.settings.verbose == 1 && rank == 0) {
+    if state.settings.verbose > 1 || (state.settings.verbose == 1 && vpid == 0) {
         library::say(&text(&rows, rank, &format!("{}, parameters {source}", state.settings.scheduler)));
     }
     if let Some(file) = &state.settings.counters
@@ -46,7 +47,7 @@ pub(crate) fn report(state: &State) {
 }
 
 /// `FILE.RANK.json`, whole or not at all.
-fn write(file: &Path, rank: u32, text: &str) -> io::Result<()> {
+fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
     let with = |ending: &str| {
         let mut name = file.as_os_str().to_owned();
         name.push(format!(".{rank}.json{ending}"));
@@ -56,7 +57,7 @@ fn write(file: &Path, rank: u32, text: &str) -> io::Result<()> {
     fs::rename(with(".partial"), with(""))
 }
 
-pub(crate) fn text(rows: &[Row], rank: u32, title: &str) -> String {
+pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
     let mut text = format!("bml flowcast: rank {rank}, {title}\n");
     let head = ["network", "g, G, o, L", "first fragments", "bytes", "other", "bytes", "planned", "sent"];
     let [network, parameters, first, first_bytes, other, other_bytes, planned, sent] = head;
@@ -99,7 +100,7 @@ pub(crate) fn text(rows: &[Row], rank: u32, title: &str) -> String {
     text.trim_end().to_owned()
 }
 
-pub(crate) fn json(rows: &[Row], rank: u32, scheduler: &str, source: &str) -> String {
+pub(crate) fn json(rows: &[Row], rank: Rank, scheduler: &str, source: &str) -> String {
     let row = |(row, (planned, sent)): (&Row, (f64, f64))| {
         let Counts { asked, eager_messages, eager_bytes, other_messages, other_bytes } = row.counts;
         format!(
@@ -188,7 +189,7 @@ mod tests {
     fn one_rail_is_named_where_stock_scheduling_would_have_used_it_alone() {
         let stepping_twice = [row("a", 1.0, eager(0, 50, 50)), row("b", 1.0, eager(100, 50, 50))];
         assert_eq!(one_rail_only(&stepping_twice), Some("b"));
-        assert!(text(&stepping_twice, 0, "x").contains("without flowcast b alone"));
+        assert!(text(&stepping_twice, Rank(0), "x").contains("without flowcast b alone"));
         let in_turn = [row("a", 1.0, eager(50, 50, 50)), row("b", 1.0, eager(50, 50, 50))];
         assert_eq!(one_rail_only(&in_turn), None);
         assert_eq!(one_rail_only(&[row("a", 1.0, eager(3, 3, 3))]), None, "too few to tell");
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_counts_are_written_for_machines() {
-        let text = json(&[row("eth1", 8.0, eager(1, 2, 3))], 5, "latency", "given");
+        let text = json(&[row("eth1", 8.0, eager(1, 2, 3))], Rank(5), "latency", "given");
         assert!(text.starts_with("{\"schema\":\"flowcast/openmpi-counters/1\",\"rank\":5,"), "{text}");
         assert!(text.contains("\"eager_bytes\":3") && text.contains("\"sent\":1.000000"), "{text}");
     }

@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flowcast_recording::format::{self, control};
 use flowcast_recording::summary::rank_file;
 use flowcast_recording::time_axis::CLOCK;
+use flowcast_units::Rank;
 
 use crate::arguments::Arguments;
 use crate::clock::{self, Calibration};
@@ -118,7 +119,7 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
         let mut out = create(&folder.join(format::RECORDING))?;
         out.write_all(recording_text(library).as_bytes())?;
     }
-    let mut file = create(&folder.join(rank_file(rank as u32)))?;
+    let mut file = create(&folder.join(rank_file(Rank(rank as u32))))?;
     file.write_all(header(library).as_bytes())?;
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let buffer = number(BUFFER).map_or(USUAL_BUFFER, |bytes| bytes.clamp(64, 1 << 30) as usize);

@@ -29,7 +29,7 @@ pub struct Header {
     /// All lines of the header, by key.
     pub fields: BTreeMap<String, String>,
     /// The rank in `MPI_COMM_WORLD`, from 0.
-    pub rank: u32,
+    pub rank: Rank,
     /// Ranks of the world.
     pub ranks: u32,
     /// Computation of at least so many nanoseconds has its thread CPU time beside it.
@@ -212,7 +212,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     if rank >= ranks {
         return Err(fault(1, &rank.to_string(), &format!("a rank below {ranks}")));
     }
-    (header.rank, header.ranks) = (rank as u32, ranks as u32);
+    (header.rank, header.ranks) = (Rank(rank as u32), ranks as u32);
     (header.cpu_threshold, header.overhead) = (cpu_threshold, overhead);
     Ok((header, (end + 2).min(bytes.len())))
 }

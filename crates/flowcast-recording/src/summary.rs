@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use flowcast_units::Rank;
+
 use super::RecordingError;
 use super::decode::{Item, RankFile};
 use super::format::{self, RECORDING_MAGIC};
@@ -131,7 +133,7 @@ pub fn is_collective(function: &Function) -> bool {
 }
 
 /// Name of a rank's file.
-pub fn rank_file(rank: u32) -> String {
+pub fn rank_file(rank: Rank) -> String {
     format!("rank-{rank:05}")
 }
 

@@ -394,7 +394,7 @@ impl fmt::Display for TimePerByte {
 }
 
 /// A process of a message-passing program, counted from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rank(pub u32);
 
 impl Rank {

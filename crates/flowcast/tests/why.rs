@@ -9,7 +9,7 @@ use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
 use flowcast::model::sharing::model::Model;
 use flowcast::trace::Trace;
-use flowcast::units::Time;
+use flowcast::units::{Node, Time};
 use flowcast::why::{self, Cost, NoiseOptions, Scenario, parse_noise};
 use flowcast::{Collectives, Contention, Options, Parameter, Prepared, predict, sensitivity};
 use random_programs::read_bytes;
@@ -56,8 +56,8 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
             scenario("as it is", options),
             Scenario { costs: vec![latency.clone()], ..scenario("by costs", options) },
             Scenario { network: half.clone(), ..scenario("by the network", options) },
-            Scenario { slow_nodes: vec![(2, 2.0)], ..scenario("slow", options) },
-            Scenario { costs: vec![Cost::slow_link(0, 0.5).unwrap()], ..scenario("link", options) },
+            Scenario { slow_nodes: vec![(Node(2), 2.0)], ..scenario("slow", options) },
+            Scenario { costs: vec![Cost::slow_link(Node(0), 0.5).unwrap()], ..scenario("link", options) },
             Scenario { costs: Cost::perfect_overlap().into(), ..scenario("overlap", options) },
             Scenario { noise: Some(noise(Noise::Exponential(Time::from_micros(20.0)))), ..scenario("noise", options) },
         ]
@@ -78,7 +78,7 @@ fn a_scenario_that_names_what_there_is_not_is_refused() {
     let trace = bundled("examples/lu.S.4.dim.gz");
     let options = independent(1);
     let refused = |scenario: Scenario| why::scenarios(&trace, &[scenario]).unwrap_err().to_string();
-    let slow = Scenario { slow_nodes: vec![(9, 2.0)], ..scenario("slow", &options) };
+    let slow = Scenario { slow_nodes: vec![(Node(9), 2.0)], ..scenario("slow", &options) };
     assert!(refused(slow).contains("node 9"));
     let selector = Selector::parse("latency[pair=0-9]").unwrap();
     let none = Scenario { costs: vec![Cost { selector, to: To::Factor(2.0) }], ..scenario("none", &options) };

@@ -15,7 +15,7 @@ use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::stats::interval::median_interval;
 use flowcast::model::stats::sample::median;
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::units::{Bytes, Rank, Rounded, Time};
 use flowcast_net::budget::BudgetPlan;
 use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
@@ -249,8 +249,8 @@ impl P2p {
             )));
         };
         match place.rank {
-            0 => Ok(Role::Connect(launcher::meet_at(file, self.waiting())?, "rank 1".into())),
-            1 => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
+            Rank(0) => Ok(Role::Connect(launcher::meet_at(file, self.waiting())?, "rank 1".into())),
+            Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
             _ => Ok(Role::Bystander),
         }
     }

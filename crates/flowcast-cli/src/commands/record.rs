@@ -11,7 +11,7 @@ use flowcast::recording::decode::RankFile;
 use flowcast::recording::format;
 use flowcast::recording::summary::{self, Calls, Summary};
 use flowcast::recording::time_axis::{Clocks, TimeAxis};
-use flowcast::units::{Bytes, Rank, Time};
+use flowcast::units::{Bytes, Time};
 use serde::Serialize;
 use serde_json::json;
 
@@ -108,7 +108,7 @@ impl Record {
             bail!("--rank: found {rank}, expected a rank below {}", files.len());
         }
         let mut sum = Summary::default();
-        let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank == rank));
+        let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
         let axis = TimeAxis::of(&files);
         let begins: Vec<RankBegin> = chosen.clone().map(|file| RankBegin::new(file, &axis)).collect();
@@ -181,9 +181,8 @@ struct RankBegin {
 
 impl RankBegin {
     fn new(file: &RankFile, axis: &TimeAxis) -> RankBegin {
-        let rank = file.header.rank;
         let host = file.header.fields.get("host").cloned().unwrap_or_default();
-        RankBegin { rank, host, begin_s: axis.at(Rank(rank), Time::ZERO).map(Seconds) }
+        RankBegin { rank: file.header.rank.0, host, begin_s: axis.at(file.header.rank, Time::ZERO).map(Seconds) }
     }
 }
 

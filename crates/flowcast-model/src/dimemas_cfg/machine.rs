@@ -250,7 +250,7 @@ fn put_together(groups: &mut Vec<NodeGroup>, group: NodeGroup) {
 
 /// A group of nodes, the first of which has this number, cut where nodes have accelerators.
 fn with_accelerators(group: NodeGroup, first_node: u64, accelerators: &[Accelerators]) -> Vec<NodeGroup> {
-    let place = |found: &Accelerators| u64::from(found.node).checked_sub(first_node).map(|at| (at, found.speed));
+    let place = |found: &Accelerators| u64::from(found.node.0).checked_sub(first_node).map(|at| (at, found.speed));
     let inside = |(at, _): &(u64, f64)| *at < u64::from(group.count);
     let mut marked: Vec<(u64, f64)> = accelerators.iter().filter_map(place).filter(inside).collect();
     marked.sort_by_key(|(at, _)| *at);

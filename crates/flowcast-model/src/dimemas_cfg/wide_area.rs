@@ -7,7 +7,7 @@ use super::tuning::Tuned;
 use super::tuning::collectives;
 use crate::collective::Repeats;
 use crate::machine::wide_area::{Comparison, Connection, Joined, SizeCondition, Traffic, WideArea};
-use flowcast_units::{Bytes, Rate};
+use flowcast_units::{Bytes, Node, Rate};
 
 /// `"wide area network information"`.
 pub(super) struct WideAreaRecord {
@@ -162,7 +162,7 @@ const ACCELERATOR_WITHOUT_NUMBER: [&str; 6] =
 /// Accelerators of a node.
 pub(super) struct Accelerators {
     /// The node, counted over all machines.
-    pub node: u32,
+    pub node: Node,
     pub place: Place,
     pub count: u32,
     pub speed: f64,
@@ -172,7 +172,7 @@ pub(super) struct Accelerators {
 pub(super) fn accelerator(record: &Record) -> Result<Accelerators, DimemasConfigError> {
     let with_number = record.fields.len() != ACCELERATOR_WITHOUT_NUMBER.len();
     let mut fields = record.fields(if with_number { &ACCELERATOR } else { &ACCELERATOR_WITHOUT_NUMBER })?;
-    let node = fields.count()?;
+    let node = Node(fields.count()?);
     let place = fields.place();
     let count = if with_number { fields.count()? } else { 1 };
     fields.seconds()?;

@@ -7,10 +7,10 @@
 use std::time::{Duration, Instant};
 
 use flowcast_model::cluster::flow::Flow;
-use flowcast_units::Time;
+use flowcast_units::{Node, Rank, Time};
 
 use super::MpiError;
-use super::library::{GENTLY, Mpi, Request};
+use super::library::{GENTLY, Mpi, ROOT, Request};
 
 /// Pause between two polls of the messages in flight.
 const LOOK: Duration = Duration::from_micros(50);
@@ -29,7 +29,7 @@ pub type Passage = (Time, Time);
 
 /// A process that carries patterns with others.
 #[derive(Debug)]
-pub struct Rank<'a> {
+pub struct Carrier<'a> {
     mpi: &'a Mpi,
     origin: Instant,
     outgoing: Vec<u8>,
@@ -43,10 +43,10 @@ struct Leg {
     request: Request,
 }
 
-impl<'a> Rank<'a> {
-    /// A rank whose clock starts now.
-    pub fn new(mpi: &'a Mpi) -> Rank<'a> {
-        Rank { mpi, origin: Instant::now(), outgoing: Vec::new(), incoming: Vec::new() }
+impl<'a> Carrier<'a> {
+    /// With a clock that starts now.
+    pub fn new(mpi: &'a Mpi) -> Carrier<'a> {
+        Carrier { mpi, origin: Instant::now(), outgoing: Vec::new(), incoming: Vec::new() }
     }
 
     /// Carries flows between ranks (their nodes are ranks) once; rank 0 gets the passages of all of them.
@@ -56,7 +56,7 @@ impl<'a> Rank<'a> {
     pub fn carry(&mut self, flows: &[Flow]) -> Result<Vec<Passage>, MpiError> {
         let ahead = self.clock_difference()?;
         self.mpi.barrier()?;
-        let mut start = if self.mpi.rank == 0 { (self.clock() + LEAD.as_secs_f64()).to_le_bytes() } else { [0; 8] };
+        let mut start = if self.mpi.rank == ROOT { (self.clock() + LEAD.as_secs_f64()).to_le_bytes() } else { [0; 8] };
         self.mpi.broadcast(&mut start)?;
         let zero = f64::from_le_bytes(start) + ahead;
         let mut passages = vec![(Time::ZERO, Time::ZERO); flows.len()];
@@ -74,7 +74,7 @@ impl<'a> Rank<'a> {
     fn take_part(&mut self, flows: &[Flow], zero: f64, passages: &mut [Passage]) -> Result<(), MpiError> {
         let (mpi, origin) = (self.mpi, self.origin);
         let since = || Time::from_seconds((origin.elapsed().as_secs_f64() - zero).max(0.0));
-        let own = |rank: flowcast_units::Node| rank.0 == mpi.rank;
+        let own = |node: Node| Rank(node.0) == mpi.rank;
         let mut legs = self.receives(flows)?;
         let largest = flows.iter().filter(|flow| own(flow.src)).map(|flow| flow.size.0 as usize).max().unwrap_or(0);
         self.outgoing.resize(largest, 0);
@@ -87,7 +87,7 @@ impl<'a> Rank<'a> {
                 to_send.pop();
                 passages[flow].0 = since();
                 let data = &self.outgoing[..flows[flow].size.0 as usize];
-                let request = mpi.isend(data, flows[flow].dst.0, flow as i32)?;
+                let request = mpi.isend(data, Rank(flows[flow].dst.0), flow as i32)?;
                 legs.push(Leg { flow, is_receive: false, request });
             }
             let mut done = false;
@@ -112,12 +112,12 @@ impl<'a> Rank<'a> {
 
     fn receives(&mut self, flows: &[Flow]) -> Result<Vec<Leg>, MpiError> {
         let mpi = self.mpi;
-        let own: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].dst.0 == mpi.rank).collect();
+        let own: Vec<usize> = (0..flows.len()).filter(|flow| Rank(flows[*flow].dst.0) == mpi.rank).collect();
         self.incoming.resize_with(own.len().max(self.incoming.len()), Vec::new);
         let mut legs = Vec::with_capacity(own.len());
         for (flow, buffer) in own.into_iter().zip(&mut self.incoming) {
             buffer.resize(flows[flow].size.0 as usize, 0);
-            let request = mpi.irecv(buffer, flows[flow].src.0, flow as i32)?;
+            let request = mpi.irecv(buffer, Rank(flows[flow].src.0), flow as i32)?;
             legs.push(Leg { flow, is_receive: true, request });
         }
         Ok(legs)
@@ -125,25 +125,25 @@ impl<'a> Rank<'a> {
 
     /// Starts are known to senders, ends to receivers; rank 0 wants both.
     fn gather(&self, flows: &[Flow], passages: &mut [Passage]) -> Result<(), MpiError> {
-        if self.mpi.rank != 0 {
+        if self.mpi.rank != ROOT {
             let bytes: Vec<u8> = passages
                 .iter()
                 .flat_map(|(start, end)| [start.as_seconds(), end.as_seconds()])
                 .flat_map(f64::to_le_bytes)
                 .collect();
-            return self.mpi.wait(self.mpi.isend(&bytes, 0, RESULT_TAG)?, GENTLY);
+            return self.mpi.wait(self.mpi.isend(&bytes, ROOT, RESULT_TAG)?, GENTLY);
         }
         let mut bytes = vec![0; passages.len() * 16];
-        for rank in 1..self.mpi.size {
+        for rank in self.mpi.others() {
             self.mpi.wait(self.mpi.irecv(&mut bytes, rank, RESULT_TAG)?, GENTLY)?;
             let seconds = |at: usize| {
                 Time::from_seconds(f64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes")))
             };
             for (at, flow) in flows.iter().enumerate() {
-                if flow.src.0 == rank {
+                if Rank(flow.src.0) == rank {
                     passages[at].0 = seconds(2 * at);
                 }
-                if flow.dst.0 == rank {
+                if Rank(flow.dst.0) == rank {
                     passages[at].1 = seconds(2 * at + 1);
                 }
             }
@@ -153,16 +153,16 @@ impl<'a> Rank<'a> {
 
     /// By how many seconds this rank's clock is ahead of rank 0's.
     fn clock_difference(&self) -> Result<f64, MpiError> {
-        if self.mpi.rank != 0 {
+        if self.mpi.rank != ROOT {
             return self.answer_clock();
         }
-        for rank in 1..self.mpi.size {
+        for rank in self.mpi.others() {
             self.read_clock(rank)?;
         }
         Ok(0.0)
     }
 
-    fn read_clock(&self, rank: u32) -> Result<(), MpiError> {
+    fn read_clock(&self, rank: Rank) -> Result<(), MpiError> {
         let (mut shortest, mut ahead) = (f64::INFINITY, 0.0);
         for _ in 0..EXCHANGES {
             let sent = self.clock();
@@ -183,11 +183,11 @@ impl<'a> Rank<'a> {
         let mut asked = [0; 8];
         for exchange in 0..EXCHANGES {
             let pause = if exchange == 0 { GENTLY } else { Duration::ZERO };
-            self.mpi.wait(self.mpi.irecv(&mut asked, 0, CLOCK_TAG)?, pause)?;
+            self.mpi.wait(self.mpi.irecv(&mut asked, ROOT, CLOCK_TAG)?, pause)?;
             let now = self.clock().to_le_bytes();
-            self.mpi.wait(self.mpi.isend(&now, 0, CLOCK_TAG)?, Duration::ZERO)?;
+            self.mpi.wait(self.mpi.isend(&now, ROOT, CLOCK_TAG)?, Duration::ZERO)?;
         }
-        self.mpi.wait(self.mpi.irecv(&mut asked, 0, CLOCK_TAG)?, GENTLY)?;
+        self.mpi.wait(self.mpi.irecv(&mut asked, ROOT, CLOCK_TAG)?, GENTLY)?;
         Ok(f64::from_le_bytes(asked))
     }
 }

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::time::Duration;
 
+use flowcast_units::Rank;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use super::MpiError;
@@ -31,7 +32,7 @@ pub struct Mpi {
     test: unsafe extern "C" fn(*mut Request, *mut c_int, usize) -> c_int,
     finalize: unsafe extern "C" fn() -> c_int,
     /// Rank of this process, from 0.
-    pub rank: u32,
+    pub rank: Rank,
     /// How many there are.
     pub size: u32,
     /// What the library says about itself, first line.
@@ -42,7 +43,15 @@ pub struct Mpi {
 /// It has to poll, because the library makes progress only then.
 pub(super) const GENTLY: Duration = Duration::from_micros(500);
 
+/// The rank that gives orders and gets results.
+pub(super) const ROOT: Rank = Rank(0);
+
 impl Mpi {
+    /// All ranks but [`ROOT`].
+    pub(super) fn others(&self) -> impl Iterator<Item = Rank> + use<> {
+        (1..self.size).map(Rank)
+    }
+
     /// Loads the library of the launcher that started this process, and starts it.
     ///
     /// # Errors
@@ -75,7 +84,7 @@ impl Mpi {
             ibcast: function(library, "MPI_Ibcast")?,
             test: function(library, "MPI_Test")?,
             finalize: function(library, "MPI_Finalize")?,
-            rank: ask("MPI_Comm_rank")?,
+            rank: Rank(ask("MPI_Comm_rank")?),
             size: ask("MPI_Comm_size")?,
             version: version(library)?,
         })
@@ -85,7 +94,7 @@ impl Mpi {
     ///
     /// # Errors
     /// The library refuses.
-    pub fn isend(&self, data: &[u8], to: u32, tag: i32) -> Result<Request, MpiError> {
+    pub fn isend(&self, data: &[u8], to: Rank, tag: i32) -> Result<Request, MpiError> {
         // The library reads only.
         self.transfer("MPI_Isend", self.isend, (data.as_ptr().cast_mut(), data.len()), to, tag)
     }
@@ -94,7 +103,7 @@ impl Mpi {
     ///
     /// # Errors
     /// The library refuses.
-    pub fn irecv(&self, data: &mut [u8], from: u32, tag: i32) -> Result<Request, MpiError> {
+    pub fn irecv(&self, data: &mut [u8], from: Rank, tag: i32) -> Result<Request, MpiError> {
         self.transfer("MPI_Irecv", self.irecv, (data.as_mut_ptr(), data.len()), from, tag)
     }
 
@@ -103,13 +112,13 @@ impl Mpi {
         name: &'static str,
         function: Transfer,
         (data, length): (*mut u8, usize),
-        peer: u32,
+        peer: Rank,
         tag: i32,
     ) -> Result<Request, MpiError> {
         let mut request = Request::default();
         let length = c_int::try_from(length).map_err(|_| MpiError::TooLong(length))?;
         // SAFETY: the caller keeps the data until the request is done.
-        let code = unsafe { function(data.cast(), length, self.byte, peer as c_int, tag, self.world, &mut request) };
+        let code = unsafe { function(data.cast(), length, self.byte, peer.0 as c_int, tag, self.world, &mut request) };
         check(name, code).map(|()| request)
     }
 

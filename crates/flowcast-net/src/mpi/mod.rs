@@ -22,7 +22,7 @@ use std::io;
 
 use thiserror::Error;
 
-pub use carry::{MOST_FLOWS, Passage, Rank};
+pub use carry::{Carrier, MOST_FLOWS, Passage};
 pub use library::Mpi;
 pub use orders::{Order, Reply, serve};
 

@@ -7,8 +7,8 @@ use flowcast_model::cluster::flow::Flow;
 use flowcast_units::{Bytes, Node, Time};
 
 use super::MpiError;
-use super::carry::{MOST_FLOWS, Passage, Rank};
-use super::library::Mpi;
+use super::carry::{Carrier, MOST_FLOWS, Passage};
+use super::library::{Mpi, ROOT};
 
 /// Bytes of a host's name that are exchanged.
 const HOST: usize = 256;
@@ -103,14 +103,14 @@ impl Reply {
 pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<(), MpiError> {
     let mpi = Mpi::start()?;
     let hosts = tell_hosts(&mpi, host)?;
-    if mpi.rank == 0 {
+    if mpi.rank == ROOT {
         writeln!(output, "{}\n{}", Reply::Ready(mpi.version.clone()), Reply::Hosts(hosts))?;
         output.flush()?;
     }
-    let mut rank = Rank::new(&mpi);
+    let mut carrier = Carrier::new(&mpi);
     while let Some(order) = next_order(&mpi, input)? {
-        let passages = rank.carry(&order.0)?;
-        if mpi.rank == 0 {
+        let passages = carrier.carry(&order.0)?;
+        if mpi.rank == ROOT {
             writeln!(output, "{}", Reply::Carried(passages))?;
             output.flush()?;
         }
@@ -122,14 +122,14 @@ pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Res
 fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
     const TAG: i32 = MOST_FLOWS as i32 + 2;
     let own = &host.as_bytes()[..host.len().min(HOST)];
-    if mpi.rank != 0 {
+    if mpi.rank != ROOT {
         let mut name = [0; HOST];
         name[..own.len()].copy_from_slice(own);
-        mpi.wait(mpi.isend(&name, 0, TAG)?, super::library::GENTLY)?;
+        mpi.wait(mpi.isend(&name, ROOT, TAG)?, super::library::GENTLY)?;
         return Ok(Vec::new());
     }
     let mut hosts = vec![host.to_owned()];
-    for rank in 1..mpi.size {
+    for rank in mpi.others() {
         let mut name = [0; HOST];
         mpi.wait(mpi.irecv(&mut name, rank, TAG)?, super::library::GENTLY)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(HOST);
@@ -141,7 +141,7 @@ fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
 /// The next line of rank 0's input, broadcast to all ranks: its length, then its bytes; no length at the end.
 fn next_order(mpi: &Mpi, input: &mut dyn BufRead) -> Result<Option<Order>, MpiError> {
     let mut line = String::new();
-    if mpi.rank == 0 {
+    if mpi.rank == ROOT {
         input.read_line(&mut line)?;
     }
     let mut length = (line.len() as u64).to_le_bytes();

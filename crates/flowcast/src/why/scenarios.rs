@@ -7,7 +7,7 @@ use flowcast_replay::sweep::SetOutcome;
 use flowcast_report::answer::{Answer, AnswerTable};
 use flowcast_trace::aggregate::aggregated;
 use flowcast_trace::{Program, Trace};
-use flowcast_units::{Bytes, Rank, Rounded, Time};
+use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
 use serde_json::{Value, json};
 
 use super::{NoiseOptions, Noisy, percent, program_of, ratio};
@@ -24,7 +24,7 @@ pub struct Scenario {
     /// Model, mapping, collectives, rendezvous.
     pub options: Options,
     /// Nodes whose ranks take so many times as long to compute.
-    pub slow_nodes: Vec<(u32, f64)>,
+    pub slow_nodes: Vec<(Node, f64)>,
     /// Neighbouring messages to one receiver go together up to this size ([`aggregated`]).
     pub aggregate: Option<Bytes>,
     /// Costs that are others than the network's.
@@ -47,7 +47,7 @@ impl Cost {
     ///
     /// # Errors
     /// A rate of 0 or less.
-    pub fn slow_link(node: u32, rate: f64) -> Result<Cost, Error> {
+    pub fn slow_link(node: Node, rate: f64) -> Result<Cost, Error> {
         if !(rate > 0.0 && rate.is_finite()) {
             let found = rate.to_string();
             return Err(Error::Option { option: "slow_links", found, expected: "a part of the rate, above 0" });
@@ -145,9 +145,9 @@ impl Scenario {
 
 impl PreparedProgram<'_> {
     /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
-    fn slowed(&self, node: u32, factor: f64) -> Option<Self> {
+    fn slowed(&self, node: Node, factor: f64) -> Option<Self> {
         let ranks = (0..self.program().ranks() as u32).map(Rank);
-        let own: Vec<Rank> = ranks.filter(|rank| self.placement.node(*rank).0 == node).collect();
+        let own: Vec<Rank> = ranks.filter(|rank| self.placement.node(*rank) == node).collect();
         let is_factor = factor > 0.0 && factor.is_finite();
         (is_factor && !own.is_empty())
             .then(|| own.into_iter().fold(self.clone(), |prepared, rank| prepared.paced(rank, 1.0 / factor)))

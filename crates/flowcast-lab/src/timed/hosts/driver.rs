@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use flowcast_model::cluster::flow::Flow;
 use flowcast_net::tcp::{Entrance, TOKEN};
-use flowcast_units::{Node, Time};
+use flowcast_units::{Node, Rank, Time};
 
 use super::orders::{Leg, Order, Reply};
 use crate::error::LabError;
@@ -43,7 +43,7 @@ pub struct Hosts {
 
 #[derive(Debug)]
 pub(super) struct Link {
-    rank: u32,
+    rank: Rank,
     host: String,
     pub address: String,
     orders: TcpStream,
@@ -68,7 +68,7 @@ impl Hosts {
             for (link, of) in entrance.entered().into_iter().filter_map(|stream| Link::meet(stream).ok()) {
                 // Ranks of another program are closed.
                 let is_new = links.iter().all(|known| known.rank != link.rank);
-                if size.is_none_or(|size| size == of) && link.rank < of && is_new {
+                if size.is_none_or(|size| size == of) && link.rank.0 < of && is_new {
                     links.push(link);
                     size = Some(of);
                 }
@@ -181,7 +181,7 @@ impl Link {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(INTRODUCED_WITHIN))?;
         let mut link = Link {
-            rank: 0,
+            rank: Rank(0),
             host: String::new(),
             address: String::new(),
             replies: BufReader::new(stream.try_clone()?),
@@ -265,7 +265,13 @@ mod tests {
         thread::scope(|scope| {
             for rank in 0..ranks {
                 let via = has_via(rank).then_some(address.ip());
-                let own = Introduction { rank, size: ranks, host: format!("here{}", rank / 2), via, token: SECRET };
+                let own = Introduction {
+                    rank: Rank(rank),
+                    size: ranks,
+                    host: format!("here{}", rank / 2),
+                    via,
+                    token: SECRET,
+                };
                 scope.spawn(move || serve(&TcpStream::connect(address).unwrap(), &own).unwrap());
             }
             then(Hosts::gather((&door, SECRET), nodes, Duration::from_secs(20), &mut || None).unwrap());

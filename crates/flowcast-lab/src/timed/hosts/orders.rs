@@ -5,7 +5,7 @@ use std::str::{FromStr, SplitWhitespace};
 use std::time::Duration;
 
 use flowcast_net::clocks::{ClockPlan, Glance, Learned};
-use flowcast_units::{ClockLine, Time};
+use flowcast_units::{ClockLine, Rank, Time};
 
 /// What a rank is asked to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub(super) struct Leg {
 pub(super) enum Reply {
     /// Which of how many it is, where it runs and where it listens.
     Hello {
-        rank: u32,
+        rank: Rank,
         size: u32,
         host: String,
         /// Where messages are to be sent.
@@ -178,7 +178,7 @@ impl Reply {
         let mut words = rest.split_whitespace();
         match word {
             "hello" => Some(Reply::Hello {
-                rank: number(&mut words)?,
+                rank: Rank(number(&mut words)?),
                 size: number(&mut words)?,
                 host: words.next()?.to_owned(),
                 address: words.next()?.to_owned(),
@@ -228,7 +228,7 @@ mod tests {
         for order in [Order::Clock, Order::Open(vec![send, take]), carry, Order::Guide(line), learn, look] {
             assert_eq!(Order::parse(&order.to_string()), Some(order));
         }
-        let hello = Reply::Hello { rank: 1, size: 4, host: "node7".into(), address: "node7:40123".into() };
+        let hello = Reply::Hello { rank: Rank(1), size: 4, host: "node7".into(), address: "node7:40123".into() };
         let carried = Reply::Carried { sent: vec![(0, nanos(1200))], taken: vec![(1, nanos(340_012_345))] };
         let learned = Reply::Learned(Learned { line, drift_deviation: 1e-9, ..Learned::itself() });
         let time = Time::from_nanos(1.0);

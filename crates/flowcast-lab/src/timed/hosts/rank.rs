@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flowcast_net::clocks::{ClockError, Clocked, guide, learn, look};
 use flowcast_net::tcp::{Entrance, TOKEN, TcpTransport, Waiting, introduce};
-use flowcast_units::ClockLine;
+use flowcast_units::{ClockLine, Rank};
 
 use super::orders::{Leg, Order, Reply};
 use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Introduction {
     /// Number of the rank, counted from 0.
-    pub rank: u32,
+    pub rank: Rank,
     /// How many there are.
     pub size: u32,
     /// Name of its host, by which the others reach it.
@@ -46,11 +46,11 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     let Introduction { rank, size, host, token, .. } = own.clone();
     introduce(control, &token)?;
     say(control, &Reply::Hello { rank, size, host, address })?;
-    let mut rank = Rank { host: &own.host, token, door, origin: Instant::now(), legs: BTreeMap::new() };
+    let mut follower = Follower { host: &own.host, token, door, origin: Instant::now(), legs: BTreeMap::new() };
     for line in BufReader::new(control).lines() {
         let line = line?;
         let order = Order::parse(&line).ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
-        let reply = order.and_then(|order| rank.follow(order));
+        let reply = order.and_then(|order| follower.follow(order));
         say(control, &reply.unwrap_or_else(|error| Reply::Failed(error.to_string())))?;
     }
     Ok(())
@@ -68,7 +68,7 @@ fn address_towards(other: IpAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-struct Rank<'a> {
+struct Follower<'a> {
     host: &'a str,
     token: [u8; TOKEN],
     door: TcpListener,
@@ -77,7 +77,7 @@ struct Rank<'a> {
     legs: BTreeMap<(bool, u32), (TcpStream, Message)>,
 }
 
-impl Rank<'_> {
+impl Follower<'_> {
     fn follow(&mut self, order: Order) -> io::Result<Reply> {
         match order {
             Order::Clock => Ok(Reply::Clock(self.origin.elapsed())),

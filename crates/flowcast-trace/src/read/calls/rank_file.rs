@@ -6,11 +6,12 @@ use super::{Done, RankCalls, TracedCall};
 use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
 use flowcast_recording::format::{CANCELLED, MATCHED};
 use flowcast_recording::operation;
+use flowcast_units::Rank;
 
 /// The file, and how many calls were on communicators without known members.
 pub(super) fn rank_file((rank, ranks): (u32, u32), calls: RankCalls, communicators: Vec<Members>) -> (RankFile, u64) {
     let fields = BTreeMap::from([("program".to_owned(), calls.program)]);
-    let header = Header { fields, rank, ranks, ..Header::default() };
+    let header = Header { fields, rank: Rank(rank), ranks, ..Header::default() };
     let file = RankFile { header, communicators, ended: true, ..RankFile::default() };
     let mut writer = Writer { file, ..Writer::default() };
     for call in calls.calls {
@@ -76,7 +77,7 @@ impl Writer {
         words.extend_from_slice(&call.words);
         if let (Some(sizes), Some(op)) = (&call.sizes, operation(call.function)) {
             let members = &self.file.communicators[call.words[0] as usize].own;
-            let position = members.iter().position(|member| *member == self.file.header.rank);
+            let position = members.iter().position(|member| Rank(*member) == self.file.header.rank);
             let root = call.words.get(1).and_then(|root| usize::try_from(*root).ok());
             let place = (members.len() as i64, position.unwrap_or(0), root.is_some() && root == position);
             let (send, recv) = sizes.volume(op, place);

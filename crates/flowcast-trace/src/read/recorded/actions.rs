@@ -371,7 +371,7 @@ impl<'a> Translation<'a> {
             op,
             communicator: id as i32,
             mode,
-            is_root: members.world_rank(word(words, 2)) == Some(Rank(self.file.header.rank)),
+            is_root: members.world_rank(word(words, 2)) == Some(self.file.header.rank),
             root: None,
             send: Bytes(word(words, 3).max(0) as u64),
             recv: Bytes(word(words, 4).max(0) as u64),

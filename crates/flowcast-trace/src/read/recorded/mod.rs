@@ -110,7 +110,7 @@ type Job = (String, Option<SharedBytes>, Option<Result<RankFile, TraceError>>);
 pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Vec<RankFile>, TraceError> {
     let ranks = summary::ranks(name, text)?;
     let mut jobs: Vec<Job> = Vec::new();
-    for rank in 0..ranks {
+    for rank in (0..ranks).map(Rank) {
         let file = summary::rank_file(rank);
         let bytes =
             open(&file).map_err(|error| TraceError::Part { place: name.to_owned(), file: file.clone(), error })?;
@@ -120,7 +120,7 @@ pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) 
         *read = bytes.take().map(|bytes| decode::read(file, bytes_of(&bytes)).map_err(TraceError::from));
     });
     let mut files = Vec::with_capacity(jobs.len());
-    for (rank, (file, _, read)) in (0..ranks).zip(jobs) {
+    for (rank, (file, _, read)) in (0..ranks).map(Rank).zip(jobs) {
         let read = read.expect("every job was done")?;
         if (read.header.rank, read.header.ranks) != (rank, ranks) {
             return Err(TraceError::At {
