@@ -46,8 +46,12 @@ enum Task {
 
 /// Where a release build puts a file.
 fn built(file: &str) -> PathBuf {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    PathBuf::from(folder).join("release").join(file)
+    target().join("release").join(file)
+}
+
+/// Cargo's folder for what it builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()).into()
 }
 
 /// All files under a folder, in path order; folders for which `enter` is false are left out.

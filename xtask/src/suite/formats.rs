@@ -12,5 +12,5 @@ pub(super) fn check() -> Outcome {
     let (here, missing): (Vec<_>, Vec<_>) = TOOLS.into_iter().partition(|(_, program, _)| find(program).is_some());
     let missing: Vec<String> = missing.iter().map(|(name, program, _)| format!("{name} (no {program})")).collect();
     let modules: Vec<&str> = here.iter().map(|(_, _, module)| *module).collect();
-    cargo::test_modules(&["-p", "flowcast-cli", "--test", "formats", "--", "--ignored"], &modules, &missing)
+    cargo::test_modules(&["--workspace", "--test", "formats", "--", "--ignored"], &modules, &missing)
 }

@@ -14,7 +14,8 @@ pub(super) fn check() -> Outcome {
     match missing() {
         Some(why) => Outcome::Skipped(why),
         None => {
-            let all = ["test", "--package", "flowcast-openmpi", "--tests", "--", "--ignored", "--test-threads=1"];
+            let tests = ["test", "--workspace", "--test", "inside_openmpi", "--test", "layout"];
+            let all = [&tests[..], &["--", "--ignored", "--test-threads=1"]].concat();
             cargo::run(&[&all[..], &left_out()].concat())
         }
     }

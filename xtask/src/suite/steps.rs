@@ -1,14 +1,16 @@
 //! The steps of the suite, in the order in which they run: what is quick and often wrong comes first.
 //!
 //! A step is long if it takes more than about a minute on a machine of two processors. `lint` and `tests` are not counted
-//! among these: what takes them long is that they compile the workspace, which every change needs.
+//! among these: what takes them long is that they compile the workspace, which every change needs. Steps that test take
+//! the whole workspace: for a package alone cargo would compile what it needs once more, with fewer features.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
 use super::{
-    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet, python, record,
+    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet, programs, python, record,
     sensitivity,
 };
 use crate::{bench, golden};
@@ -39,13 +41,12 @@ pub(super) const STEPS: &[Step] = &[
         cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     }),
     step("fuzz-targets", "the fuzz targets, which are no part of the workspace, compile", fuzz::check_targets),
-    step("tests", "unit, integration, property and command line tests", || {
+    step("tests", "unit, integration, property and command line tests, and the examples in the documentation", || {
         // The same random cases each time: a suite that is green stays green. `cargo test` alone draws new ones.
-        let arguments = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+        let arguments = ["test", "--workspace", "--no-fail-fast"];
         cargo::run_with(&arguments, &[("PROPTEST_RNG_SEED", "1")])
     }),
-    step("doc-tests", "examples in the documentation of the code", || cargo::run(&["test", "--workspace", "--doc"])),
-    step("examples", "the programs that show how the library is used run", examples),
+    step("examples", "the programs that show how the library is used run", || examples().into()),
     step("documentation", "the documentation of the code builds without a warning", || {
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
@@ -116,18 +117,15 @@ fn golden_cases() -> Result<()> {
     Ok(())
 }
 
-/// Each file in the folder is a program.
-fn examples() -> Outcome {
-    let Ok(files) = std::fs::read_dir("crates/flowcast/examples") else {
-        return Outcome::Failed("crates/flowcast/examples cannot be read".into());
-    };
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let mut names: Vec<String> =
-        paths.filter_map(|path| Some(path.file_name()?.to_str()?.strip_suffix(".rs")?.to_owned())).collect();
-    names.sort();
-    if names.is_empty() {
-        return Outcome::Failed("crates/flowcast/examples: found no program".into());
+/// Runs each, built as `tests` builds them.
+fn examples() -> Result<()> {
+    programs::run(programs::cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
+    let mut names: Vec<String> = Vec::new();
+    for file in std::fs::read_dir("crates/flowcast/examples")? {
+        names.extend(file?.file_name().to_str().and_then(|name| name.strip_suffix(".rs")).map(str::to_owned));
     }
-    let run = |name: &String| cargo::run(&["run", "--quiet", "--package", "flowcast", "--example", name]);
-    names.iter().map(run).find(|outcome| !matches!(outcome, Outcome::Passed)).unwrap_or(Outcome::Passed)
+    names.sort();
+    anyhow::ensure!(!names.is_empty(), "crates/flowcast/examples: found no program");
+    let built = crate::target().join("debug/examples");
+    names.iter().try_for_each(|name| programs::run(&mut Command::new(built.join(name))))
 }
