@@ -117,9 +117,9 @@ fn golden_cases() -> Result<()> {
     Ok(())
 }
 
-/// Runs each, built as `tests` builds them.
+/// Runs each, built as `tests` builds them: with the programs, or cargo takes other settings for what both need.
 fn examples() -> Result<()> {
-    programs::run(programs::cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
+    programs::run(programs::cargo().args(["build", "--quiet", "--workspace", "--bins", "--examples"]))?;
     let mut names: Vec<String> = Vec::new();
     for file in std::fs::read_dir("crates/flowcast/examples")? {
         names.extend(file?.file_name().to_str().and_then(|name| name.strip_suffix(".rs")).map(str::to_owned));
