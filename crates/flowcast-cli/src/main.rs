@@ -29,6 +29,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use flowcast_terminal::{exit, input_maps};
 
+#[global_allocator]
+static ALLOCATOR: flowcast_memory::HugePages = flowcast_memory::HugePages;
+
 fn main() -> ExitCode {
     commands::completions::answer_shell();
     match commands::Cli::parse().run().and_then(|()| input_maps::verify()) {

@@ -21,6 +21,9 @@ mod work;
 
 use pyo3::prelude::*;
 
+#[global_allocator]
+static ALLOCATOR: flowcast_memory::HugePages = flowcast_memory::HugePages;
+
 /// The native part of flowcast.
 #[pymodule]
 mod _native {

@@ -58,6 +58,11 @@ pub trait Transit {
     /// # Errors
     /// Those of the sharing model.
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError>;
+
+    /// What else has happened by now; asked after [`Transit::deliver`] where nobody sees the order.
+    fn deliver_more(&mut self) -> Option<Progress> {
+        None
+    }
 }
 
 /// A message that leaves its sender.

@@ -174,18 +174,20 @@ where
 
     /// Follows the ranks until none can go on.
     fn walk(&mut self, mut ranks: Vec<RankState<'a, W>>) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        let by_rounds = self.goes_by_rounds();
+        let mut round = Vec::new();
         loop {
-            if self.goes_by_rounds() {
-                self.follow_rounds(&mut ranks)
+            if by_rounds {
+                self.follow_rounds(&mut ranks, &mut round)
             } else {
                 self.follow_woken(&mut ranks)
             }
             if T::SHARED
                 && let Some(progress) = self.transit.deliver(self.accesses.requests.first())?
             {
-                match progress {
-                    Progress::Held { slot, since } => self.let_go(slot, since),
-                    Progress::Arrived(delivery) => self.arrive(delivery),
+                self.happen(progress);
+                while by_rounds && let Some(progress) = self.transit.deliver_more() {
+                    self.happen(progress);
                 }
             } else if !self.accesses.requests.serve(self.costs.networks[0].file_system(), &mut self.ready) {
                 return Ok(ranks);
@@ -209,12 +211,11 @@ where
 
     /// The same round by round. By the time that a rank is followed again, most of those that it waits for have sent, so that
     /// it is followed about once where it would else stop at each message; and who comes next is known and prefetched.
-    fn follow_rounds(&mut self, ranks: &mut [RankState<'a, W>]) {
+    fn follow_rounds(&mut self, ranks: &mut [RankState<'a, W>], round: &mut Vec<Rank>) {
         let first = self.ranks.start;
         let place = |rank: Rank| (rank.0 - first) as usize;
-        let mut round = Vec::new();
         while !self.ready.is_empty() {
-            std::mem::swap(&mut self.ready, &mut round);
+            std::mem::swap(&mut self.ready, round);
             for (index, rank) in round.iter().enumerate() {
                 if let Some(later) = round.get(index + 2 * RANKS_AHEAD) {
                     prefetch(&ranks[place(*later)]);
@@ -455,6 +456,14 @@ where
             state.polled = state.time[0];
         }
         Step::GoOn
+    }
+
+    /// Something has happened to a message in the network.
+    fn happen(&mut self, progress: Progress) {
+        match progress {
+            Progress::Held { slot, since } => self.let_go(slot, since),
+            Progress::Arrived(delivery) => self.arrive(delivery),
+        }
     }
 
     /// A message that shared the network has arrived.

@@ -125,21 +125,24 @@ impl<'a> Border<'a> {
         }
     }
 
-    fn write_left_over(&mut self) {
+    /// Shows the others all that there is place for.
+    fn show(&mut self) {
         while let Some(&(block, slot, arrival)) = self.left_over.front()
             && self.writers[block].write(slot, arrival)
         {
             self.left_over.pop_front();
         }
+        self.writers.iter_mut().for_each(Writer::show);
     }
 
-    fn read(&mut self) -> Option<(Slot, Time)> {
+    fn read(&mut self) -> Option<Progress> {
         let reader = self.readers.iter_mut().find_map(|reader| reader.has_any().then_some(reader))?;
         if std::mem::take(&mut self.waits) {
             self.common.waiting.fetch_sub(1, SeqCst);
             self.common.resumed.fetch_add(1, SeqCst);
         }
-        reader.read()
+        let (slot, arrival) = reader.read()?;
+        Some(Progress::Arrived(Delivery { slot, start: Time::ZERO, arrival, left: Time::ZERO }))
     }
 
     /// Nothing has come for some time.
@@ -172,9 +175,9 @@ impl Transit for Border<'_> {
     fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         let mut looks = 0;
         loop {
-            self.write_left_over();
-            if let Some((slot, arrival)) = self.read() {
-                return Ok(Some(Progress::Arrived(Delivery { slot, start: Time::ZERO, arrival, left: Time::ZERO })));
+            self.show();
+            if let Some(arrived) = self.read() {
+                return Ok(Some(arrived));
             }
             looks += 1;
             if looks < LOOKS {
@@ -185,6 +188,10 @@ impl Transit for Border<'_> {
                 std::thread::yield_now();
             }
         }
+    }
+
+    fn deliver_more(&mut self) -> Option<Progress> {
+        self.read()
     }
 }
 

@@ -1,5 +1,5 @@
 //! A ring of arrivals from one thread to one other. Neither waits for the other, and the cache lines of one are only rarely
-//! touched by the other.
+//! touched by the other: arrivals are shown, and their places given back, several at a time.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -9,6 +9,9 @@ use flowcast_units::Time;
 
 /// A power of two.
 const PLACES: usize = 1 << 12;
+
+/// At the latest after so many arrivals they are shown.
+const TOGETHER: usize = 8;
 
 /// Keeps what two threads write off each other's cache lines, of which processors fetch two at a time.
 #[repr(align(128))]
@@ -24,9 +27,9 @@ struct Place {
 /// What both threads see.
 pub(super) struct Ring {
     places: Box<[Place]>,
-    /// How many arrivals were ever put in.
+    /// How many arrivals were ever shown.
     written: Apart<AtomicUsize>,
-    /// How many were ever taken out.
+    /// How many places were ever given back.
     read: Apart<AtomicUsize>,
 }
 
@@ -45,17 +48,18 @@ impl Ring {
 pub(super) struct Writer<'a> {
     ring: &'a Ring,
     written: usize,
-    /// How many had been taken out when the ring was last looked at.
+    shown: usize,
+    /// How many places had been given back when the ring was last looked at.
     read: usize,
 }
 
 impl<'a> Writer<'a> {
     /// Of a new ring.
     pub(super) fn new(ring: &'a Ring) -> Writer<'a> {
-        Writer { ring, written: 0, read: 0 }
+        Writer { ring, written: 0, shown: 0, read: 0 }
     }
 
-    /// Puts an arrival in; false if the ring is full.
+    /// Puts an arrival in, which the reader may see only after [`Writer::show`]; false if the ring is full.
     pub(super) fn write(&mut self, slot: Slot, arrival: Time) -> bool {
         if self.written - self.read == PLACES {
             self.read = self.ring.read.0.load(Acquire);
@@ -67,8 +71,18 @@ impl<'a> Writer<'a> {
         place.slot.store(slot.0, Relaxed);
         place.arrival.store(arrival.as_nanos().to_bits(), Relaxed);
         self.written += 1;
-        self.ring.written.0.store(self.written, Release);
+        if self.written - self.shown == TOGETHER {
+            self.show();
+        }
         true
+    }
+
+    /// Shows what was put in.
+    pub(super) fn show(&mut self) {
+        if self.shown != self.written {
+            self.shown = self.written;
+            self.ring.written.0.store(self.written, Release);
+        }
     }
 }
 
@@ -76,7 +90,7 @@ impl<'a> Writer<'a> {
 pub(super) struct Reader<'a> {
     ring: &'a Ring,
     read: usize,
-    /// How many had been put in when the ring was last looked at.
+    /// How many had been shown when the ring was last looked at.
     written: usize,
 }
 
@@ -89,6 +103,7 @@ impl<'a> Reader<'a> {
     /// Whether there is an arrival to take out.
     pub(super) fn has_any(&mut self) -> bool {
         if self.read == self.written {
+            self.ring.read.0.store(self.read, Release);
             self.written = self.ring.written.0.load(Acquire);
         }
         self.read != self.written
@@ -102,7 +117,6 @@ impl<'a> Reader<'a> {
         let place = &self.ring.places[self.read % PLACES];
         let (slot, arrival) = (Slot(place.slot.load(Relaxed)), f64::from_bits(place.arrival.load(Relaxed)));
         self.read += 1;
-        self.ring.read.0.store(self.read, Release);
         Some((slot, Time::from_nanos(arrival)))
     }
 }
@@ -124,6 +138,7 @@ mod tests {
                         std::thread::yield_now();
                     }
                 }
+                writer.show();
             });
             let mut reader = Reader::new(&ring);
             for slot in (0..count).map(Slot) {
@@ -141,9 +156,12 @@ mod tests {
     fn a_full_ring_takes_no_more_until_one_is_read() {
         let ring = Ring::new();
         let (mut writer, mut reader) = (Writer::new(&ring), Reader::new(&ring));
-        assert!((0..PLACES as u32).map(Slot).all(|slot| writer.write(slot, Time::ZERO)));
+        let all = || (0..PLACES as u32).map(Slot);
+        assert!(all().all(|slot| writer.write(slot, Time::ZERO)));
         assert!(!writer.write(Slot(0), Time::ZERO) && !ring.is_empty());
-        assert_eq!(reader.read(), Some((Slot(0), Time::ZERO)));
-        assert!(writer.write(Slot(0), Time::ZERO));
+        assert!(all().all(|slot| reader.read() == Some((slot, Time::ZERO))) && !reader.has_any());
+        assert!(writer.write(Slot(0), Time::ZERO) && ring.is_empty());
+        writer.show();
+        assert!(!ring.is_empty() && reader.has_any());
     }
 }
