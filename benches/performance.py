@@ -97,6 +97,16 @@ def replays(bench):
     bench.question("How fast is a program whose messages do not disturb each other?",
                    "`flowcast bench replay PROGRAM.fct --network gige-tcp`: million messages a second, simulation alone.",
                    ["", "64 ranks", "1,024 ranks"], sizes(["halo", "chain", "alltoall"], [64, 1024], free))
+    def threads(ranks, count):
+        file = f"long{ranks}.fct"
+        if not (bench.folder / file).exists():
+            bench.make("generate", "halo", "--ranks", ranks, "--iterations", 2_500_000 // ranks, "--format", "fct", "-o", file)
+        return bench.rate("replay", file, "--network", "gige-tcp", "--model", "independent", "--threads", count)
+    bench.question("On several processors?",
+                   "A halo of 10 million messages, `flowcast bench replay --model independent --threads N`.",
+                   ["", "64 ranks", "1,024 ranks", "16,384 ranks"],
+                   [(f"{count} thread{'s' * (count > 1)}", [threads(ranks, count) for ranks in (64, 1024, 16384)])
+                    for count in (1, 2)])
     text = lambda kind, ranks: bench.rate("replay", bench.program(kind, ranks, "dim") + ".dim", "--network", "gige-tcp",
                                           "--with-load")
     bench.question("And from the text of its trace?", "The same of `PROGRAM.dim` with `--with-load`.",
