@@ -16,8 +16,6 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
 
-use rustix::mm::{Advice, madvise};
-
 /// Blocks of at least so many bytes are asked huge pages for: smaller ones have few of them.
 const MUCH: usize = 4 << 20;
 
@@ -70,7 +68,7 @@ fn advise_pages(block: *mut u8, size: usize) {
     let start = block.addr().next_multiple_of(PAGE);
     let length = (block.addr() + size - start) / PAGE * PAGE;
     // SAFETY: these pages lie within the block, and the advice changes no contents. After an error pages are small.
-    let _ = unsafe { madvise(block.with_addr(start).cast::<c_void>(), length, Advice::LinuxHugepage) };
+    unsafe { libc::madvise(block.with_addr(start).cast::<c_void>(), length, libc::MADV_HUGEPAGE) };
 }
 
 #[cfg(test)]
