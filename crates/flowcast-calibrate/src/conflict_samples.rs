@@ -284,6 +284,7 @@ mod tests {
             nodes: (0..nodes).map(Node).collect(),
             racks: places.clone(),
             size: Bytes(4_000_001),
+            short: Bytes(0),
             most: 3,
         };
         let carried = |conflict: Conflict| {

@@ -108,7 +108,7 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
         network.accuracy.iter().map(|entry| (&*entry.model, entry.judged, entry.cases)).collect();
     let of = |model| [(model, Some(Judged::Flows), 3), (model, Some(Judged::Patterns), 1)];
     assert_eq!(entries, [of("fair"), of("closed-loop/transient")].concat());
-    assert_eq!(network.ledger().best(Judged::Patterns).unwrap().model, "closed-loop/transient");
+    assert_eq!(network.ledger().best(Judged::Patterns, None).unwrap().model, "closed-loop/transient");
     assert_eq!(network.accuracy[0].errors["chain 1"].len(), 3);
 
     // The same pattern again is no further case, and comments stay.

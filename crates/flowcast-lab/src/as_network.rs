@@ -1,5 +1,6 @@
 //! The network file of a lab: what its rates and windows say, with nothing measured.
 
+use flowcast_model::machine::Machine;
 use flowcast_model::network::{self, Bus, LinkRate, Network, Nic, Rule};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{Congestion, SEGMENT};
@@ -42,6 +43,7 @@ pub fn network_of(spec: &LabSpec) -> Network {
         bus: spec.bus_rate().map(|wire| Bus { nodes: Some(1), rate: LinkRate::Both { goodput: goodput(wire), wire } }),
         ..Network::new(&spec.name, Rule::Hockney, Nic { rate, duplex, ..Nic::new(latency, wire) })
     };
+    network.machine = machine(spec.cluster.nodes, spec.cluster.racks);
     let [odd_end, odd_inner, io_out, include, start_end] = [0.5, 2.0, 3.0, 0.5, 0.0].map(Some);
     network.sharing.flow_cuts = FlowCutParameters { odd_end, odd_inner, io_out, include, start_end };
     network.sharing.packet = transport(spec);
@@ -52,6 +54,13 @@ pub fn network_of(spec: &LabSpec) -> Network {
         network.sharing.model = Some(Model::ClosedLoop);
     }
     network
+}
+
+/// All nodes of a lab are parts of this machine and take turns on its processors.
+pub(crate) fn machine(nodes: u32, racks: u32) -> Machine {
+    let processors = std::thread::available_parallelism().map_or(0, |processors| processors.get() as u32);
+    let nodes_per_rack = if racks > 1 && nodes.is_multiple_of(racks) { nodes / racks } else { 0 };
+    Machine { processors, nodes_per_rack, ..Machine::default() }
 }
 
 /// A switch that loses nothing between senders with these fixed buffers, which need not start slowly: for the packet

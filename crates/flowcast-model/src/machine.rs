@@ -17,6 +17,13 @@ use flowcast_units::{Rate, Time};
 pub struct Machine {
     /// Messages between nodes that may be in flight together; 0 is no limit.
     pub buses: u32,
+    /// Processors of the one machine that all nodes are parts of, as those of a lab are; 0 where each node has its own.
+    #[serde(skip_serializing_if = "is_none")]
+    pub processors: u32,
+    /// Nodes in each rack, in node order, for the messages of programs: those between racks cross the backbone. 0 where all
+    /// stand in one rack.
+    #[serde(skip_serializing_if = "is_none")]
+    pub nodes_per_rack: u32,
     /// Where ranks run when the command line does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<Mapping>,
@@ -82,7 +89,7 @@ pub struct NodeGroup {
     /// Links out of a rank for messages inside the node.
     pub intra_out_links: u32,
     /// The site that the nodes belong to.
-    #[serde(skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "is_none")]
     pub site: u32,
     /// Start-up of a message to another site.
     #[serde(skip_serializing_if = "is_zero")]
@@ -92,8 +99,8 @@ pub struct NodeGroup {
     pub accelerator_speed: f64,
 }
 
-fn is_first(site: &u32) -> bool {
-    *site == 0
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_zero(time: &Time) -> bool {

@@ -322,6 +322,7 @@ impl List {
             false => (any(|group| group.cpus > 1), "no rank waited for one"),
         };
         self.check("machine.nodes.cpus", set, cpus, reason);
+        self.check("machine.processors", machine.processors > 0, waits.processors > 0, "no rank waited for one");
         let inside = uses.inside.messages || uses.collectives;
         self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
         let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);

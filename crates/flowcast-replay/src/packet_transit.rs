@@ -12,13 +12,11 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::placement::Placement;
 use super::slab::Slab;
-use super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, transfers_of};
+use super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of};
 use flowcast_flows::concurrent::trace_wire;
 use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::racks::Racks;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
-use flowcast_model::sharing::fabric::Fabric;
 use flowcast_packet::Wire;
 use flowcast_packet::live::{ConnectionId, Live};
 use flowcast_trace::opcodes::Op;
@@ -58,10 +56,12 @@ pub(crate) struct Packets {
 /// What a host does first of what it comes to at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
+    /// The CTS of an RTS that it knew when it posted the receive, by slot.
+    Posted(Slot),
     /// What the program itself sends, by slot.
     Own(Slot),
-    /// What answers others, by slot.
-    Reply(Slot),
+    /// What answers others, in the order in which that came, by slot.
+    Reply(Time, Slot),
     /// What was put off, in the order in which it came.
     Late(u64),
 }
@@ -135,7 +135,7 @@ impl Packets {
 
     fn over(pairs: Pairs, transfers: &[Flow], wire: Wire, network: &Network) -> Result<Packets, SharingError> {
         let flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
-        let fabric = Fabric::of(&flows, &Racks::default(), network)?;
+        let fabric = fabric_of(&flows, network)?;
         let mut live = Live::new(&fabric, wire);
         let mut open: Vec<ConnectionId> = fabric.paths.iter().map(|path| live.connect(path)).collect();
         let of_transfers = open.split_off(pairs.flows.len());
@@ -172,20 +172,21 @@ impl Packets {
     /// A rank sees that something has come, at the earliest at this time.
     fn see(&mut self, rank: Rank, earliest: Time, index: u32) {
         match self.host(rank).polls {
-            Some(since) => self.reply(since.max(earliest), index),
+            Some(since) => self.reply(since, earliest, index),
             None => self.host(rank).unseen.push((earliest, index)),
         }
     }
 
-    fn reply(&mut self, at: Time, index: u32) {
-        self.schedule(at, Turn::Reply(self.in_flight[index].slot), index);
+    /// A rank that polls since some time answers what came at another.
+    fn reply(&mut self, since: Time, came: Time, index: u32) {
+        self.schedule(since.max(came), Turn::Reply(came, self.in_flight[index].slot), index);
     }
 
     /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
     fn send_cts(&mut self, index: u32, came: Time, rts: Rts, posted: ReceivePosted) {
         self.in_flight[index].stage = Stage::Cts;
         if came <= posted.polled {
-            self.reply(posted.since, index);
+            self.schedule(posted.since, Turn::Posted(self.in_flight[index].slot), index);
         } else {
             self.see(rts.to, came.max(posted.since), index);
         }
@@ -289,7 +290,7 @@ impl Transit for Packets {
         let host = self.host(rank);
         host.polls = Some(since);
         for (earliest, index) in std::mem::take(&mut host.unseen) {
-            self.reply(earliest.max(since), index);
+            self.reply(since, earliest, index);
         }
     }
 

@@ -239,7 +239,7 @@ impl Shared {
     ) -> Result<Shared, SharingError> {
         let messages = flows.len();
         flows.extend(transfers);
-        let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
+        let mut fabric = fabric_of(&flows, network)?;
         let traffic = Traffic::new(&fabric, rule);
         let numbers = messages as u32..;
         Ok(Shared {
@@ -374,6 +374,14 @@ fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
         flows[first..].iter().for_each(|flow| known[flow.dst.index()] = NONE);
     }
     (flows, route_of)
+}
+
+/// The links between the nodes of these flows, which stand in the racks of the machine where those are joined by a backbone.
+pub(super) fn fabric_of(flows: &[Flow], network: &Network) -> Result<Fabric, SharingError> {
+    let nodes = flows.iter().map(|flow| flow.src.max(flow.dst).index() + 1).max().unwrap_or(0);
+    let is_split = network.backbone.is_some() && network.topology.is_none();
+    let nodes_per_rack = if is_split { network.machine.nodes_per_rack } else { 0 };
+    Fabric::of(flows, &Racks::in_blocks(nodes, nodes_per_rack), network)
 }
 
 /// A flow for each pair of nodes between which one-sided transfers go.

@@ -1,5 +1,6 @@
 //! Which model predicts a trace, and why.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use flowcast_model::ledger::Judged;
@@ -9,9 +10,10 @@ use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
 use flowcast_model::sharing::{LIMITS, PacketParameters};
 use flowcast_report::NetworkView;
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::schedule::Schedule;
 use flowcast_trace::{Folded, Program};
-use flowcast_units::{Bytes, Time};
+use flowcast_units::{Bytes, Rank, Time};
 
 use crate::Contention;
 
@@ -26,8 +28,9 @@ const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 
 /// Which model a prediction uses, why, and what it leaves out. Shown, it is the first line of a prediction.
 ///
-/// Without a model of the caller's, a network whose ledger has judged models takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses, takes
-/// `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
+/// Without a model of the caller's, a network whose ledger has models that were judged on programs, or on messages of the
+/// program's sizes, takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses,
+/// takes `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
 /// its own sharing model, and `fair` if it has none. Schedules know no links and buses, and take `loggops` where LogGOPS
 /// parameters are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +48,31 @@ pub struct ModelChoice {
 struct Load {
     messages: u64,
     bytes: Bytes,
+    /// Half of the bytes, as nearly as is known, are in messages up to this size.
+    usual: Bytes,
 }
 
 impl Load {
     fn of_program(program: &Program) -> Load {
-        Load { messages: u64::from(program.messages()), bytes: program.bytes() }
+        let mut bytes_by_size: BTreeMap<Bytes, u64> = BTreeMap::new();
+        for (_, op) in (0..program.streams() as u32).flat_map(|stream| program.ops(Rank(stream))) {
+            if let Op::Send { class, .. } = op {
+                let size = program.classes()[class as usize].size;
+                *bytes_by_size.entry(size).or_default() += size.0;
+            }
+        }
+        let (half, mut below) = (bytes_by_size.values().sum::<u64>() / 2, 0);
+        let usual = bytes_by_size.iter().find(|(_, bytes)| {
+            below += **bytes;
+            below > half
+        });
+        let usual = usual.map_or(Bytes(0), |(size, _)| *size);
+        Load { usual, ..Load::new(u64::from(program.messages()), program.bytes()) }
     }
 
-    fn of_schedule(schedule: &Schedule) -> Load {
-        Load { messages: schedule.messages(), bytes: schedule.bytes() }
+    /// Of messages whose sizes are not looked at one by one: the usual one is the mean.
+    fn new(messages: u64, bytes: Bytes) -> Load {
+        Load { messages, bytes, usual: Bytes(bytes.0 / messages.max(1)) }
     }
 
     /// About how long it takes to follow every packet.
@@ -65,25 +84,25 @@ impl Load {
 
 impl ModelChoice {
     pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
-        ModelChoice::for_load(contention, Load::of_program(program), network)
+        ModelChoice::for_load(contention, || Load::of_program(program), network)
     }
 
     pub(crate) fn for_folded(contention: Contention, folded: &Folded, network: &Network) -> ModelChoice {
-        let load = Load { messages: folded.messages(), bytes: folded.bytes() };
-        ModelChoice::for_load(contention, load, network)
+        ModelChoice::for_load(contention, || Load::new(folded.messages(), folded.bytes()), network)
     }
 
-    fn for_load(contention: Contention, load: Load, network: &Network) -> ModelChoice {
-        match contention {
-            Contention::Automatic => ModelChoice::by_ledger(load, network)
-                .or_else(|| ModelChoice::by_limits(network))
-                .unwrap_or_else(|| ModelChoice::sharing(load, network)),
-            asked => ModelChoice::asked(asked),
+    fn for_load(contention: Contention, load: impl FnOnce() -> Load, network: &Network) -> ModelChoice {
+        if contention != Contention::Automatic {
+            return ModelChoice::asked(contention);
         }
+        let load = load();
+        ModelChoice::by_ledger(load, network)
+            .or_else(|| ModelChoice::by_limits(network))
+            .unwrap_or_else(|| ModelChoice::sharing(load, network))
     }
 
     pub(crate) fn for_schedule(contention: Contention, schedule: &Schedule, network: &Network) -> ModelChoice {
-        let load = Load::of_schedule(schedule);
+        let load = Load::new(schedule.messages(), schedule.bytes());
         match contention {
             Contention::Automatic => ModelChoice::by_ledger(load, network)
                 .filter(|choice| choice.contention != Contention::Limits)
@@ -96,14 +115,18 @@ impl ModelChoice {
         ModelChoice::new(Contention::Loggops, "LogGOPS parameters are given")
     }
 
-    /// The most accurate model on this network, if it is known and can be followed.
+    /// The most accurate model on this network for messages of such sizes, if it is known and can be followed.
     fn by_ledger(load: Load, network: &Network) -> Option<ModelChoice> {
-        let best = network.ledger().best(Judged::Programs)?;
+        let best = network.ledger().best(Judged::Programs, Some(load.usual))?;
         let contention = Contention::named(best.base_model()).ok()?;
         let takes_long =
             contention == Contention::Shared(Model::Packet) && load.by_packets(&network.sharing.packet) >= PATIENCE;
         let error = best.mean? * 100.0;
-        let reason = format!("the most accurate on this network, {error:.1} % off on {}", best.validated_on);
+        let sizes = match best.messages {
+            Some([smallest, largest]) => format!(", of {smallest} to {largest} as the program's {}", load.usual),
+            None => String::new(),
+        };
+        let reason = format!("the most accurate on this network, {error:.1} % off on {}{sizes}", best.validated_on);
         (!takes_long).then(|| ModelChoice::new(contention, reason))
     }
 

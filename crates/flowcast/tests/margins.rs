@@ -320,7 +320,7 @@ fn nine_of_ten_runs_of_programs_lie_in_intervals_from_the_other_programs() {
     let all: usize = covered.iter().map(|one| one.all).sum();
     assert_eq!(all, 4 * 42);
     assert!((0.85..=0.95).contains(&(inside as f64 / all as f64)), "{inside} of {all}");
-    assert_eq!(network.ledger().best(Judged::Programs).unwrap().model, "packet/openmpi");
+    assert_eq!(network.ledger().best(Judged::Programs, None).unwrap().model, "packet/openmpi");
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn fitted_networks_have_intervals_of_what_was_fitted() {
         let OfField { low, high, level, .. } = &network.intervals["nic.bandwidth"];
         assert!(matches!((low, high), (Quantity::Rate(low), Quantity::Rate(high)) if low <= high), "{what}");
         assert!((0.0..1.0).contains(level));
-        let best = network.ledger().best(Judged::Patterns).unwrap();
+        let best = network.ledger().best(Judged::Patterns, None).unwrap();
         assert!(!best.is_fitted && best.mean < Some(0.03), "{what}: {}", best.model);
     }
 }

@@ -1,12 +1,13 @@
 //! What all models share: latency and rate of a flow alone, and the backbone.
 //!
-//! Latency and rate are the line through the times of single flows over their sizes. The backbone is saturated from the
+//! Latency and rate are the line through the times of single flows over their sizes, by the sum of relative errors, so that short
+//! flows say what the latency is. The backbone is saturated from the
 //! number of flows on that take longer than alone; its rate is what they carry together.
 
 use super::{ConflictFitError, Observed};
 use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::network::Duplex;
-use flowcast_model::stats::regression::least_squares_at_least_zero;
+use flowcast_model::stats::relative_line::relative_line_at_least_zero;
 use flowcast_units::{Bytes, Rate, Time};
 
 /// Flows between racks that take longer than alone by more than this share saturate the backbone. Acknowledgements and
@@ -20,6 +21,8 @@ pub struct Links {
     pub latency: Time,
     /// Of a flow alone.
     pub rate: Rate,
+    /// The size of the smallest flow that was alone, and its time.
+    pub smallest: (Bytes, Time),
     /// Where it was saturated.
     pub backbone: Option<BackboneLimit>,
     /// What the two directions of a port share, as far as it is assumed.
@@ -41,8 +44,11 @@ impl Links {
     /// # Errors
     /// No flow was measured alone.
     pub fn of(observed: &[Observed<'_>], duplex: Duplex) -> Result<Links, ConflictFitError> {
-        let (latency, rate) = alone(observed)?;
-        let links = Links { latency, rate, backbone: None, duplex };
+        let alone = || observed.iter().filter(|observed| observed.conflict.kind == Kind::Alone);
+        let flows = alone().flat_map(|one| one.conflict.flows.iter().map(|flow| flow.size).zip(one.medians.iter().copied()));
+        let smallest = flows.min().ok_or(ConflictFitError::NotAlone)?;
+        let (latency, rate) = line(alone());
+        let links = Links { latency, rate, smallest, backbone: None, duplex };
         Ok(Links { backbone: links.backbone(observed), ..links })
     }
 
@@ -75,18 +81,17 @@ impl Links {
     }
 }
 
-fn alone(observed: &[Observed<'_>]) -> Result<(Time, Rate), ConflictFitError> {
-    let points = observed.iter().filter(|observed| observed.conflict.kind == Kind::Alone).flat_map(|observed| {
+fn line<'o, 'c: 'o>(alone: impl Iterator<Item = &'o Observed<'c>>) -> (Time, Rate) {
+    let points = alone.flat_map(|observed| {
         let sizes = observed.conflict.flows.iter().map(|flow| flow.size.0 as f64);
         sizes.zip(observed.medians.iter().map(|median| median.as_seconds()))
     });
     let (sizes, times): (Vec<f64>, Vec<f64>) = points.unzip();
-    let (size, time) = sizes.first().zip(times.first()).ok_or(ConflictFitError::NotAlone)?;
     // One size gives a rate and no latency.
-    match least_squares_at_least_zero(&sizes, &times) {
+    match relative_line_at_least_zero(&sizes, &times) {
         Ok(line) if line.slope > 0.0 => {
-            Ok((Time::from_seconds(line.intercept), Rate::from_bytes_per_second(1.0 / line.slope)))
+            (Time::from_seconds(line.intercept), Rate::from_bytes_per_second(1.0 / line.slope))
         }
-        _ => Ok((Time::ZERO, Rate::from_bytes_per_second(size / time))),
+        _ => (Time::ZERO, Rate::from_bytes_per_second(sizes[0] / times[0])),
     }
 }

@@ -5,8 +5,9 @@
 //! `ln(predicted/measured)` over the flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn
 //! again with replacement within each conflict and everything is fitted again.
 //!
-//! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, and on each
-//! conflict after a fit to all others.
+//! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, on messages that are
+//! short against a window, and on each conflict after a fit to all others. What is found on long messages says little about
+//! short ones, which pass queues one behind the other, so both stand in the network file by the sizes of their messages.
 //!
 //! Whether the two directions of a port share it is not known beforehand, and the file says it once for all models. So all
 //! models are fitted both ways, and those of the duplex whose best model is the better one are taken (`duplex`).
@@ -39,7 +40,7 @@ use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::{PacketParameters, SharingError};
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::error_measures::{error_summary, signed_errors};
-use flowcast_units::Time;
+use flowcast_units::{Bytes, Time};
 
 use bootstrap::{Replicates, bootstrap, estimate};
 use duplex::Assumption;
@@ -50,6 +51,9 @@ pub use outcome::{
 use parameters::Needs;
 use search::Fitter;
 pub use warnings::Warning;
+
+/// In the provenance of samples: the processors of the one machine that all nodes are parts of.
+pub const PROCESSORS: &str = "shared_processors";
 
 /// Durations of flows under a model.
 pub type Predictor<'a> = dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
@@ -94,6 +98,13 @@ pub struct Observed<'a> {
     medians: Vec<Time>,
 }
 
+impl Observed<'_> {
+    /// Whether parameters of models are fitted to it: flows alone give the links.
+    fn is_fitted_to(&self) -> bool {
+        self.conflict.kind != Kind::Alone
+    }
+}
+
 /// Fits every model and compares them.
 ///
 /// # Errors
@@ -103,13 +114,17 @@ pub fn fit_conflicts(
     options: ConflictFitOptions,
     predictor: &Predictor<'_>,
 ) -> Result<ConflictFit, ConflictFitError> {
-    let (random, conflicts): (Vec<&Measured>, Vec<&Measured>) =
-        samples.measured.iter().partition(|measured| measured.conflict.kind == Kind::Random);
+    let of_kind = |wanted: fn(Kind) -> bool| -> Vec<&Measured> {
+        samples.measured.iter().filter(|measured| wanted(measured.conflict.kind)).collect()
+    };
+    let conflicts = of_kind(|kind| !matches!(kind, Kind::Random | Kind::Short));
+    let random = observe(&of_kind(|kind| kind == Kind::Random));
+    let short = observe(&of_kind(|kind| kind == Kind::Short));
     if conflicts.iter().all(|measured| measured.conflict.kind == Kind::Alone) && !conflicts.is_empty() {
         return Err(ConflictFitError::NoConflict);
     }
     let transport = options.transport.as_ref();
-    let (observed, random) = (observe(&conflicts), observe(&random));
+    let observed = observe(&conflicts);
     let assume = |duplex: Duplex| {
         let candidates = parameters::candidates(transport, duplex);
         Assumption::new(Fitter { racks: &samples.racks, predictor, transport, duplex, candidates }, &observed)
@@ -118,19 +133,26 @@ pub fn fit_conflicts(
     let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
     let mut models = Vec::with_capacity(fitter.candidates.len());
     for (place, fitted) in fitted.into_iter().enumerate() {
-        models.push(whole.model_fit(&fitter, place, (&observed, &random), fitted, &replicates)?);
+        models.push(whole.model_fit(&fitter, place, &observed, fitted, &replicates)?);
+    }
+    for (place, model) in models.iter_mut().enumerate() {
+        model.held_out = whole.on_unseen(&fitter, place, &random)?;
+        model.short = whole.on_unseen(&fitter, place, &short)?;
     }
     Ok(ConflictFit {
         latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
         rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
+        smallest: whole.links.smallest,
         backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
         duplex: fitter.duplex,
         other_duplex: other,
         best: best(&models),
         models,
         slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
-        counts: (observed.len(), random.len(), samples.measured.iter().map(Measured::repetitions).sum()),
+        counts: (observed.len(), random.len() + short.len(), samples.measured.iter().map(Measured::repetitions).sum()),
         has_racks: samples.racks.count() > 1,
+        nodes_per_rack: samples.racks.block().unwrap_or(0),
+        processors: samples.provenance.get(PROCESSORS).and_then(|count| count.parse().ok()).unwrap_or(0),
         options: options.clone(),
     })
 }
@@ -176,7 +198,7 @@ impl Whole {
         &self,
         fitter: &Fitter<'_>,
         place: usize,
-        (observed, random): (&[Observed<'_>], &[Observed<'_>]),
+        observed: &[Observed<'_>],
         fitted: Errors,
         replicates: &Replicates,
     ) -> Result<ModelFit, ConflictFitError> {
@@ -191,23 +213,34 @@ impl Whole {
             let bound = parameter.bound(self.found[place].at[at]);
             parameters.push(FittedParameter { field: parameter.field, estimate, bound, is_measured });
         }
-        let network = self.network(fitter, place);
         Ok(ModelFit {
             model: candidate.model,
             is_settling: candidate.needs == Needs::Window,
             parameters,
             fitted,
             left_out: self.left_out(fitter, place, observed)?,
-            held_out: match random {
-                [] => None,
-                random => Some(fitter.errors(candidate.model, &network, random.iter())?),
-            },
+            held_out: None,
+            short: None,
         })
+    }
+
+    /// Patterns that nothing was fitted to; none of none.
+    fn on_unseen(
+        &self,
+        fitter: &Fitter<'_>,
+        place: usize,
+        patterns: &[Observed<'_>],
+    ) -> Result<Option<Errors>, ConflictFitError> {
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let network = self.network(fitter, place);
+        Ok(Some(fitter.errors(fitter.candidates[place].model, &network, patterns.iter())?))
     }
 
     /// The conflicts that all was fitted to.
     fn fitted(&self, fitter: &Fitter<'_>, place: usize, observed: &[Observed<'_>]) -> Result<Errors, ConflictFitError> {
-        let contended = observed.iter().filter(|one| one.conflict.kind != Kind::Alone);
+        let contended = observed.iter().filter(|one| one.is_fitted_to());
         fitter.errors(fitter.candidates[place].model, &self.network(fitter, place), contended)
     }
 
@@ -219,7 +252,7 @@ impl Whole {
         observed: &[Observed<'_>],
     ) -> Result<Errors, ConflictFitError> {
         let mut judged = search::Judged::default();
-        for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
+        for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.is_fitted_to()) {
             let others: Vec<Observed<'_>> =
                 observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
             let links = Links::of(&others, fitter.duplex)?;
@@ -237,7 +270,7 @@ impl Whole {
         replicates: &Replicates,
     ) -> Result<Vec<Slowdown>, ConflictFitError> {
         let mut all = Vec::new();
-        for (at, one) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
+        for (at, one) in observed.iter().enumerate().filter(|(_, one)| one.is_fitted_to()) {
             let candidates = fitter.candidates.iter().enumerate();
             let predicted: Vec<Option<Vec<Time>>> = candidates
                 .map(|(at, known)| fitter.durations(known.model, &self.network(fitter, at), one.conflict).ok())
@@ -265,7 +298,12 @@ impl Whole {
     }
 }
 
-fn errors(predicted: &[f64], measured: &[f64], names: &[(String, u32)]) -> Result<Errors, ConflictFitError> {
+fn errors(
+    predicted: &[f64],
+    measured: &[f64],
+    names: &[(String, u32)],
+    sizes: [Bytes; 2],
+) -> Result<Errors, ConflictFitError> {
     let summary = error_summary(predicted, measured)?;
     let mut by_conflict: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for ((conflict, _), error) in names.iter().zip(signed_errors(predicted, measured)?) {
@@ -276,6 +314,7 @@ fn errors(predicted: &[f64], measured: &[f64], names: &[(String, u32)]) -> Resul
         worst: summary.worst.error,
         worst_of: names[summary.worst.index].clone(),
         flows: predicted.len(),
+        sizes,
         by_conflict,
     })
 }

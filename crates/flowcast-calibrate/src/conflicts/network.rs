@@ -26,6 +26,8 @@ impl ConflictFit {
         if self.settles() {
             network.sharing.closed_loop = SETTLING;
         }
+        network.machine.processors = self.processors;
+        network.machine.nodes_per_rack = if self.backbone.is_some() { self.nodes_per_rack } else { 0 };
         network.sharing.model = Some(self.best_model().model);
         for parameter in self.parameters().filter(|parameter| !written.contains(parameter)) {
             let Estimate { value, low, high } = parameter.estimate;
@@ -52,6 +54,7 @@ impl ConflictFit {
         Links {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
+            smallest: self.smallest,
             backbone: self.backbone.as_ref().map(limit),
             duplex: self.duplex,
         }
@@ -112,14 +115,16 @@ impl ModelFit {
     fn accuracy(&self) -> Vec<Accuracy> {
         let model = if self.is_settling { "closed-loop/transient" } else { self.model.name() };
         let entry = |validated_on: &str, errors: &Errors| {
-            Accuracy::of_errors(model, Judged::Flows, validated_on, errors.by_conflict.clone())
-                .expect("errors are summed up only where there are some, and are finite")
+            let entry = Accuracy::of_errors(model, Judged::Flows, validated_on, errors.by_conflict.clone())
+                .expect("errors are summed up only where there are some, and are finite");
+            Accuracy { messages: Some(errors.sizes), ..entry }
         };
         let held_out = self.held_out.iter().map(|errors| entry("random patterns, in no fit", errors));
         let left_out = entry("conflicts left out of the fit", &self.left_out);
         let fitted = entry("the conflicts fitted to", &self.fitted);
         let fitted = Accuracy { is_fitted: true, errors: BTreeMap::new(), ..fitted };
-        held_out.chain([left_out, fitted]).collect()
+        let short = self.short.iter().map(|errors| entry("short messages, in no fit", errors));
+        held_out.chain(short).chain([left_out, fitted]).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::network::Duplex;
 use flowcast_model::sharing::model::Model;
-use flowcast_units::{Rate, Time};
+use flowcast_units::{Bytes, Rate, Time};
 
 /// A number and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +35,8 @@ pub struct ConflictFit {
     pub latency: Estimate<Time>,
     /// Of a flow alone.
     pub rate: Estimate<Rate>,
+    /// The size of the smallest flow that was alone, and its time.
+    pub smallest: (Bytes, Time),
     /// The backbone, if it was saturated.
     pub backbone: Option<BackboneFit>,
     /// What the two directions of a port share: that with which the best model is better.
@@ -53,6 +55,10 @@ pub struct ConflictFit {
     pub counts: (usize, usize, usize),
     /// Where the nodes stand.
     pub has_racks: bool,
+    /// Nodes in each rack where they are in node order; else 0.
+    pub nodes_per_rack: u32,
+    /// Processors that all nodes share, as those of a lab do; else 0.
+    pub processors: u32,
 }
 
 /// The best model under the other assumption about the ports.
@@ -90,6 +96,8 @@ pub struct ModelFit {
     pub left_out: Errors,
     /// On the random patterns, if there are any.
     pub held_out: Option<Errors>,
+    /// On messages that are short against a window, if there are any.
+    pub short: Option<Errors>,
 }
 
 impl ModelFit {
@@ -147,6 +155,8 @@ pub struct Errors {
     pub worst_of: (String, u32),
     /// Number of flows that the errors are taken over.
     pub flows: usize,
+    /// Sizes of the smallest and of the largest of them.
+    pub sizes: [Bytes; 2],
     /// By the name of the conflict, the signed error of each flow.
     pub by_conflict: BTreeMap<String, Vec<f64>>,
 }

@@ -3,7 +3,7 @@
 use super::parameters::{Candidate, Needs};
 use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
 use crate::descent::{Lowest, descend};
-use flowcast_model::cluster::conflicts::{Conflict, Kind};
+use flowcast_model::cluster::conflicts::Conflict;
 use flowcast_model::cluster::racks::Racks;
 use flowcast_model::network::{Duplex, LinkRate, Network, Nic, Rule};
 use flowcast_model::sharing::model::Model;
@@ -31,12 +31,14 @@ pub(super) struct Judged {
     predicted: Vec<f64>,
     measured: Vec<f64>,
     names: Vec<(String, u32)>,
+    sizes: Vec<Bytes>,
 }
 
 impl Judged {
     /// The errors of all of them.
     pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
-        errors(&self.predicted, &self.measured, &self.names)
+        let [smallest, largest] = [self.sizes.iter().min(), self.sizes.iter().max()].map(|size| *size.unwrap_or(&Bytes(0)));
+        errors(&self.predicted, &self.measured, &self.names, [smallest, largest])
     }
 }
 
@@ -77,7 +79,7 @@ impl Fitter<'_> {
     ) -> Option<Vec<f64>> {
         let network = self.network_with(candidate, at, links);
         let mut all = Vec::new();
-        for one in observed.iter().filter(|one| one.conflict.kind != Kind::Alone) {
+        for one in observed.iter().filter(|one| one.is_fitted_to()) {
             let durations = self.durations(candidate.model, &network, one.conflict).ok()?;
             let pairs = durations.iter().zip(&one.medians);
             all.extend(pairs.map(|(predicted, measured)| (predicted.as_nanos() / measured.as_nanos()).ln()));
@@ -122,6 +124,7 @@ impl Fitter<'_> {
             judged.predicted.push(predicted.as_seconds());
             judged.measured.push(measured.as_seconds());
             judged.names.push((observed.conflict.name.clone(), flow.id));
+            judged.sizes.push(flow.size);
         }
     }
 
@@ -155,11 +158,23 @@ pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &Pack
         Duplex::Full => wire(links.rate),
         Duplex::Half => frame(FRAME_OVERHEAD as f64 / 2.0)(links.rate),
     };
-    let through = links.rate.time_for(segment);
-    let latency = if links.latency > through { links.latency - through } else { Time::ZERO };
-    network.sharing.packet = PacketParameters { latency: Some(latency), ..*transport };
+    network.sharing.packet = PacketParameters { latency: Some(packet_latency(links, transport)), ..*transport };
     network.nic.rate = LinkRate::Both { goodput: links.rate.into(), wire: of_port };
     network.backbone = links.backbone.map(|limit| LinkRate::Both { goodput: limit.rate, wire: wire(limit.rate) });
+}
+
+/// What is left of the time of the smallest message alone, or of the start-up of all where that fills no frame, without the
+/// frame's own way over the links of sender and receiver. A link that lets so much through after a pause takes no time for it.
+fn packet_latency(links: &Links, transport: &PacketParameters) -> Time {
+    let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
+    let (size, time) = links.smallest;
+    let of_links = match transport.burst {
+        _ if size > segment => links.rate.time_for(segment),
+        Some(burst) if size.0 + FRAME_OVERHEAD <= burst.0 => Time::ZERO,
+        _ => links.rate.time_for(size) * 2.0,
+    };
+    let in_all = if size > segment { links.latency } else { time };
+    (in_all - of_links).max(Time::ZERO)
 }
 
 /// A network of these links whose messages follow Hockney's rule, with what is not searched for: the backbone's limit, and

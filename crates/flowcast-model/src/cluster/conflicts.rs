@@ -3,7 +3,7 @@
 //!
 //! | kind | flows | shows |
 //! |---|---|---|
-//! | `alone` | one flow, whole and half size | latency and rate |
+//! | `alone` | one flow of whole and half size, and of short ones | latency and rate |
 //! | `out` | 2 to k out of a node | an outgo conflict |
 //! | `in` | 2 to k into a node | an income conflict |
 //! | `in-out` | one out of and 1 to k into a node | whether directions disturb each other; with two in, the asymmetry |
@@ -12,7 +12,9 @@
 //! | `zig-zag` | of three and of five | who gains and who loses along a chain of conflicts |
 //! | `inter-rack` | 1 to n between two racks | where the backbone saturates |
 //!
-//! All flows of a conflict start together and have one size. `random` patterns are for validation and are never
+//! | `short` | two out, two in, two in and one out, three in a path, and random patterns, of messages around a window | whether short messages wait one behind the other or share |
+//!
+//! All flows of a conflict start together and have one size. `random` and `short` patterns are for validation and are never
 //! fitted to.
 
 use std::fmt;
@@ -22,6 +24,9 @@ use super::flow::Flow;
 use super::racks::{Rack, Racks};
 use super::two_racks::TwoRackPlan;
 use flowcast_units::{Bytes, Node, Time};
+
+/// The smallest message that is measured: it fits into one frame.
+const SMALLEST: Bytes = Bytes(1000);
 
 /// What a conflict is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,10 +49,12 @@ pub enum Kind {
     InterRack,
     /// Not a conflict: a random pattern for validation.
     Random,
+    /// Messages that are short against a window, for validation: a conflict or a random pattern.
+    Short,
 }
 
 impl Kind {
-    const ALL: [(Kind, &'static str); 9] = [
+    const ALL: [(Kind, &'static str); 10] = [
         (Kind::Alone, "alone"),
         (Kind::Out, "out"),
         (Kind::In, "in"),
@@ -57,6 +64,7 @@ impl Kind {
         (Kind::ZigZag, "zig-zag"),
         (Kind::InterRack, "inter-rack"),
         (Kind::Random, "random"),
+        (Kind::Short, "short"),
     ];
 
     /// The names of all kinds, for messages.
@@ -100,6 +108,8 @@ pub struct ConflictPlan {
     pub racks: Racks,
     /// The size of each message.
     pub size: Bytes,
+    /// About a window: the size of each message of the short conflicts; 0 for none of these.
+    pub short: Bytes,
     /// k: most flows in one direction of a node.
     pub most: u32,
 }
@@ -114,6 +124,10 @@ impl ConflictPlan {
             self.conflict("alone", Kind::Alone, &[(0, 1)]),
             Conflict { name: "alone-half".into(), ..self.sized("", Kind::Alone, &[(0, 1)], half) },
         ];
+        for size in self.short_sizes() {
+            let alone = self.sized(&format!("alone-{size}"), Kind::Alone, &[(0, 1)], size);
+            all.push(alone);
+        }
         for count in 2..=most {
             let out: Vec<_> = (1..=count).map(|to| (0, to)).collect();
             all.push(self.conflict(&format!("out-{count}"), Kind::Out, &out));
@@ -131,6 +145,41 @@ impl ConflictPlan {
         all.push(self.conflict("zig-zag-3", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3)]));
         all.push(self.conflict("zig-zag-5", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)]));
         all.extend(self.between_racks());
+        all.retain(|conflict| !conflict.flows.is_empty());
+        all
+    }
+
+    /// Of flows alone: one that fits into a frame, and two up to a window.
+    fn short_sizes(&self) -> Vec<Bytes> {
+        let sizes = [Bytes(SMALLEST.0.min(self.short.0)), Bytes(self.short.0 / 4), self.short];
+        if self.short.0 < SMALLEST.0 { Vec::new() } else { sizes.to_vec() }
+    }
+
+    /// Conflicts of messages of the short size, and random patterns of sizes from 1 kB to four times that, each size class
+    /// equally often: two, four and six messages in turn out of each of at most eight nodes.
+    pub fn short_patterns(&self, count: u32, seed: u64) -> Vec<Conflict> {
+        if self.short_sizes().is_empty() {
+            return Vec::new();
+        }
+        let conflicts: [(&str, &[(usize, usize)]); 4] = [
+            ("short-out-2", &[(0, 1), (0, 2)]),
+            ("short-in-2", &[(1, 0), (2, 0)]),
+            ("short-in-out-2", &[(0, 1), (2, 0), (3, 0)]),
+            ("short-path-3", &[(0, 1), (1, 2), (2, 3)]),
+        ];
+        let mut all: Vec<Conflict> =
+            conflicts.iter().map(|(name, ends)| self.sized(name, Kind::Short, ends, self.short)).collect();
+        for at in 0..count {
+            let seed = seed + u64::from(at);
+            let plan = TwoRackPlan {
+                nodes: self.some_of_each_rack(8),
+                flows_out: 1 + at % 3,
+                smallest: SMALLEST,
+                largest: Bytes(4 * self.short.0),
+            };
+            let flows = plan.draw_twice_by_size_class(seed);
+            all.push(Conflict { name: format!("random-short-{seed}"), kind: Kind::Short, flows });
+        }
         all.retain(|conflict| !conflict.flows.is_empty());
         all
     }
@@ -205,7 +254,7 @@ mod tests {
                 places.place(Node(node), Node(node), &(node * racks / nodes).to_string()).unwrap();
             }
         }
-        ConflictPlan { nodes: (0..nodes).map(Node).collect(), racks: places, size: Bytes(4_000_000), most: 4 }
+        ConflictPlan { nodes: (0..nodes).map(Node).collect(), racks: places, size: Bytes(4_000_000), short: Bytes(0), most: 4 }
     }
 
     fn names(plan: &ConflictPlan) -> Vec<String> {
@@ -247,6 +296,21 @@ mod tests {
         assert_eq!(counts, [8, 16, 24, 8]);
         let nodes: BTreeSet<u32> = patterns.iter().flat_map(|pattern| &pattern.flows).map(|flow| flow.src.0).collect();
         assert_eq!(nodes.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn short_messages_have_conflicts_and_random_patterns_of_all_sizes_around_the_window() {
+        let plan = ConflictPlan { short: Bytes(128 << 10), ..plan(4, 1) };
+        assert_eq!(names(&plan)[..5].join(" "), "alone alone-half alone-1kB alone-32KiB alone-128KiB");
+        let patterns = plan.short_patterns(30, 1);
+        assert_eq!(patterns, plan.short_patterns(30, 1));
+        assert_eq!(patterns.len(), 34);
+        assert!(patterns.iter().all(|pattern| pattern.kind == Kind::Short));
+        let sizes: Vec<u64> = patterns[4..].iter().flat_map(|pattern| &pattern.flows).map(|flow| flow.size.0).collect();
+        assert!(sizes.iter().all(|size| (1000..=512 << 10).contains(size)));
+        let below = sizes.iter().filter(|size| **size < 22_600).count() as f64 / sizes.len() as f64;
+        assert!((below - 0.5).abs() < 0.1, "{below}");
+        assert_eq!(ConflictPlan { short: Bytes(0), ..plan }.short_patterns(30, 1), []);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which node stands in which rack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -44,6 +44,28 @@ impl Racks {
         let rack = self.rack_named(name);
         self.ranges.insert(first, (last, rack));
         Ok(rack)
+    }
+
+    /// Racks of so many nodes each, in node order; none if it is 0.
+    pub fn in_blocks(nodes: usize, nodes_per_rack: u32) -> Racks {
+        let mut racks = Racks::default();
+        if nodes_per_rack > 0 {
+            for rack in 0..(nodes as u32).div_ceil(nodes_per_rack) {
+                let first = rack * nodes_per_rack;
+                let last = Node(first.saturating_add(nodes_per_rack - 1));
+                racks.place(Node(first), last, &rack.to_string()).expect("blocks do not overlap");
+            }
+        }
+        racks
+    }
+
+    /// How many nodes each rack has where they are filled in node order from node 0 on, one after the other.
+    pub fn block(&self) -> Option<u32> {
+        let placed: Vec<Rack> = (0..).map_while(|node| self.rack_of(Node(node))).collect();
+        let size = placed.iter().position(|rack| *rack != placed[0])?;
+        let is_filled = placed.iter().enumerate().all(|(node, rack)| *rack == placed[node / size * size])
+            && placed.iter().step_by(size).collect::<BTreeSet<_>>().len() == placed.len().div_ceil(size);
+        is_filled.then_some(size as u32)
     }
 
     /// The rack of a node.

@@ -38,6 +38,19 @@ impl TwoRackPlan {
         }
         flows
     }
+
+    /// Twice the pattern of a seed, with sizes whose logarithms are drawn evenly.
+    pub fn draw_twice_by_size_class(&self, seed: u64) -> Vec<Flow> {
+        let mut flows = self.draw(seed);
+        flows.extend_from_within(..);
+        let mut random = Pcg64Mcg::seed_from_u64(!seed);
+        let [smallest, largest] = [self.smallest, self.largest].map(|size| (size.0.max(1) as f64).ln());
+        for (flow, id) in flows.iter_mut().zip(1..) {
+            let size = random.random_range(smallest..=largest.max(smallest)).exp().round() as u64;
+            (flow.id, flow.size) = (id, Bytes(size.clamp(self.smallest.0, self.largest.0)));
+        }
+        flows
+    }
 }
 
 #[cfg(test)]

@@ -134,6 +134,8 @@ impl Parts {
         let further = |site: Environment| Site { bandwidth: Some(site.bandwidth), buses: site.buses };
         let machine = Machine {
             buses: environment.buses,
+            processors: 0,
+            nodes_per_rack: 0,
             mapping,
             further_mappings,
             nodes,

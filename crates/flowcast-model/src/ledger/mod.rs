@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use flowcast_units::Bytes;
+
 use crate::error::{NetworkError, refused};
 use crate::sharing::model::{LIMITS, Model};
 use crate::stats::sample::quantile;
@@ -59,6 +61,9 @@ pub struct Accuracy {
     /// Whether the parameters were fitted to it.
     #[serde(default, rename = "fitted", skip_serializing_if = "std::ops::Not::not")]
     pub is_fitted: bool,
+    /// Sizes of the smallest and of the largest message of it, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<[Bytes; 2]>,
     /// How many predictions, at least 1.
     pub cases: u64,
     /// The mean absolute error, as a share of what was measured; `None` in an entry of a network file that gives none,
@@ -128,6 +133,16 @@ impl Accuracy {
         named.filter(move |(name, _)| !is_judged(name))
     }
 
+    /// Whether it says something of messages of this size: all that was judged on programs does, of the rest what was judged on
+    /// messages of half to twice the size.
+    fn covers(&self, size: Bytes) -> bool {
+        match (self.judged, self.messages) {
+            (Some(Judged::Programs | Judged::Regions), _) => true,
+            (_, Some([smallest, largest])) => smallest.0 / 2 <= size.0 && size.0 <= largest.0.saturating_mul(2),
+            (_, None) => false,
+        }
+    }
+
     /// Whether it is about the same things as another one, so that the two can be compared.
     fn is_comparable(&self, other: &Accuracy) -> bool {
         (self.judged, self.is_fitted, &self.validated_on) == (other.judged, other.is_fitted, &other.validated_on)
@@ -159,9 +174,10 @@ impl<'a> Ledger<'a> {
 
     /// The entry of the most accurate model: of those that were judged on the same things the one with the smallest mean
     /// absolute error, the first of equals. Of several kinds of things the one counts that no parameter was fitted to, then
-    /// the one most like `wanted`, then the one on which most models were compared. None where nothing was judged.
-    pub fn best(self, wanted: Judged) -> Option<&'a Accuracy> {
-        let judged = |entry: &&Accuracy| entry.mean.is_some();
+    /// the one most like `wanted`, then the one on which most models were compared. Where the size of
+    /// messages is given, what was judged on other sizes does not count. None where nothing was judged.
+    pub fn best(self, wanted: Judged, size: Option<Bytes>) -> Option<&'a Accuracy> {
+        let judged = |entry: &&Accuracy| entry.mean.is_some() && size.is_none_or(|size| entry.covers(size));
         let models = |of: &Accuracy| {
             let alike = self.0.iter().filter(judged).filter(|entry| entry.is_comparable(of));
             alike.map(|entry| &entry.model).collect::<BTreeSet<_>>().len()
@@ -291,7 +307,7 @@ mod tests {
     #[test]
     fn the_best_model_has_the_smallest_error_on_what_no_fit_has_seen() {
         let mut network = crate::builtin::network("gige-tcp").unwrap();
-        assert!(network.ledger().best(Judged::Programs).is_none());
+        assert!(network.ledger().best(Judged::Programs, None).is_none());
         let seen = Accuracy { is_fitted: true, ..entry("fair", Judged::Regions, "regions", 0.001) };
         network.accuracy = vec![
             seen,
@@ -300,12 +316,36 @@ mod tests {
             entry("closed-loop/transient", Judged::Flows, "random", 0.02),
             entry("limits/openmpi", Judged::Flows, "others", 0.01),
         ];
-        let best = |network: &Network, wanted| network.ledger().best(wanted).map(|entry| entry.model.clone());
+        let best = |network: &Network, wanted| network.ledger().best(wanted, None).map(|entry| entry.model.clone());
         assert_eq!(best(&network, Judged::Programs), Some("packet".to_owned()));
         network.accuracy.push(entry("limits/openmpi", Judged::Programs, "NAS", 0.2));
         assert_eq!(best(&network, Judged::Programs), Some("limits/openmpi".to_owned()));
         assert_eq!(best(&network, Judged::Patterns), Some("packet".to_owned()));
         assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+    }
+
+    #[test]
+    fn what_was_judged_on_other_sizes_says_nothing_of_messages() {
+        let of_sizes = |model: &str, sizes: [u64; 2], error: f64| Accuracy {
+            messages: Some(sizes.map(Bytes)),
+            ..entry(model, Judged::Flows, &format!("{sizes:?}"), error)
+        };
+        let mut all = vec![
+            of_sizes("closed-loop", [2_000_000, 4_000_000], 0.007),
+            of_sizes("packet", [2_000_000, 4_000_000], 0.01),
+            of_sizes("closed-loop", [1000, 500_000], 0.5),
+            of_sizes("packet", [1000, 500_000], 0.02),
+        ];
+        let best = |all: &[Accuracy], size| {
+            Ledger::new(all).best(Judged::Programs, Some(Bytes(size))).map(|entry| entry.model.clone())
+        };
+        assert_eq!(best(&all, 3_000_000), Some("closed-loop".to_owned()));
+        assert_eq!(best(&all, 20_000), Some("packet".to_owned()));
+        assert_eq!(best(&all, 100), None);
+        all.push(entry("fair", Judged::Programs, "NAS", 0.3));
+        assert_eq!(best(&all, 100), Some("fair".to_owned()));
+        all = vec![entry("fair", Judged::Flows, "unknown sizes", 0.01)];
+        assert_eq!(best(&all, 20_000), None);
     }
 
     #[test]

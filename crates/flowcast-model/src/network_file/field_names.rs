@@ -145,6 +145,7 @@ fn every_field() -> NetworkFile {
             validated_on: String::new(),
             judged: Some(Judged::Flows),
             is_fitted: true,
+            messages: Some([Bytes(1); 2]),
             cases: 1,
             mean: Some(0.0),
             machine: "x".to_owned(),
@@ -213,6 +214,8 @@ fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
     };
     Machine {
         buses: 1,
+        processors: 1,
+        nodes_per_rack: 1,
         mapping: Some(Mapping::List(vec![0])),
         further_mappings: vec![Mapping::Fill],
         nodes: vec![group],

@@ -78,7 +78,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let routes: Vec<Route> = (0..costs.paths.len()).map(|number| numbers.route(number)).collect();
         let network = costs.network();
         let scheduler = &network.machine.scheduler;
-        let processors = Processors::new(placement, ranks, priorities(scheduler, ranks));
+        let processors = Processors::new(placement, ranks, priorities(scheduler, ranks), network.machine.processors);
         let scheduling = Scheduling::new(scheduler, ranks, processors.nodes());
         let perturbation = Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
         Engine {

@@ -45,7 +45,9 @@ pub fn is_needed(network: &Network, placement: &Placement) -> bool {
     let outside = |group: &NodeGroup| group.in_links + group.out_links > 0;
     let inside = |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
     let groups = placement.groups();
+    let processors = network.machine.processors;
     network.machine.buses > 0
+        || processors > 0 && placement.ranks() > processors as usize
         || placement.sites() > 1
         || network.machine.scheduler.context_switch > Time::ZERO
         || Perturbation::is_needed(network)

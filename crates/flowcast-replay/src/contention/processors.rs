@@ -4,7 +4,8 @@
 //! back of its node's queue when it is woken. After a computation a rank keeps its processor for the call that
 //! follows (it goes to the front of the queue); between two computations it goes to the back. With priorities the queue
 //! is ordered by them first. Where no two ranks share a node there is nothing to count: whoever wants a processor gets
-//! it in the next round. A progress stream has a processor of its own, which stands behind those of the nodes.
+//! it in the next round. Where all nodes are parts of one machine, as in a lab, its processors have one queue for the ranks of
+//! all nodes. A progress stream has a processor of its own, which stands behind those of the nodes.
 
 use super::super::placement::Placement;
 use super::messages::NONE;
@@ -33,6 +34,8 @@ pub(super) struct Processors {
     node_of: Vec<Node>,
     /// How many ranks there are, before their progress streams.
     ranks: u32,
+    /// Whether the first of `nodes` has the processors of all nodes.
+    are_shared: bool,
     /// By rank: the next in the queue of its node.
     next: Vec<u32>,
     /// By rank, with priorities only.
@@ -47,14 +50,19 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// All free.
-    pub(super) fn new(placement: &Placement, streams: usize, priorities: Vec<i32>) -> Processors {
-        let node = |node| {
-            let group = &placement.groups()[placement.group_index(Node(node))];
-            NodeState { free: group.cpus.max(1), first: NONE, last: NONE }
+    /// All free; `shared` are the processors of the machine that all nodes are parts of, 0 if they are not.
+    pub(super) fn new(placement: &Placement, streams: usize, priorities: Vec<i32>, shared: u32) -> Processors {
+        let with = |free: u32| NodeState { free, first: NONE, last: NONE };
+        let are_shared = shared > 0;
+        let mut nodes: Vec<NodeState> = if are_shared {
+            vec![with(shared)]
+        } else {
+            (0..placement.nodes() as u32)
+                .map(|node| with(placement.groups()[placement.group_index(Node(node))].cpus.max(1)))
+                .collect()
         };
         let node_of: Vec<Node> = (0..streams as u32).map(|rank| placement.node(Rank(rank))).collect();
-        let alone = !placement.is_shared();
+        let alone = !placement.is_shared() && !are_shared;
         let ranks = placement.ranks() as u32;
         let streams_of_ranks = ranks..streams as u32;
         let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
@@ -62,12 +70,12 @@ impl Processors {
             (0..ranks).for_each(|rank| rank_of[node_of[rank as usize].index()] = rank);
             rank_of.extend(streams_of_ranks.clone());
         }
-        let of_stream = NodeState { free: 1, first: NONE, last: NONE };
-        let nodes = (0..placement.nodes() as u32).map(node).chain(streams_of_ranks.map(|_| of_stream));
+        nodes.extend(streams_of_ranks.map(|_| with(1)));
         Processors {
-            nodes: nodes.collect(),
+            nodes,
             node_of,
             ranks,
+            are_shared,
             next: vec![NONE; streams],
             priorities,
             rank_of,
@@ -109,6 +117,7 @@ impl Processors {
     #[inline(always)]
     pub(super) fn home(&self, rank: Rank) -> u32 {
         match rank.0.checked_sub(self.ranks) {
+            None if self.are_shared => 0,
             None => self.node_of[rank.index()].0,
             Some(stream) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream,
         }

@@ -72,7 +72,7 @@ mod tests {
 
     fn measured() -> Vec<Measured> {
         let nodes = (0..3).map(Node).collect();
-        let plan = ConflictPlan { nodes, racks: Racks::default(), size: Bytes(1000), most: 2 };
+        let plan = ConflictPlan { nodes, racks: Racks::default(), size: Bytes(1000), short: Bytes(0), most: 2 };
         let time = Time::from_micros(200.0);
         let all = plan.conflicts().into_iter();
         all.map(|conflict| Measured { durations: vec![vec![time; 2]; conflict.flows.len()], conflict }).collect()

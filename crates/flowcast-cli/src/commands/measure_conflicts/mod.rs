@@ -10,10 +10,11 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
+use flowcast::calibrate::conflicts::PROCESSORS;
 use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
 use flowcast::model::cluster::racks::Racks;
 use flowcast::units::{Bytes, Node};
-use flowcast_lab::{Lab, LabSpec, PatternOptions};
+use flowcast_lab::{Lab, LabSpec, PatternOptions, network_of};
 
 use self::journal::Journal;
 use self::summary::Summary;
@@ -49,6 +50,9 @@ pub(crate) struct MeasureConflicts {
     /// Size of each message; at least 30 windows, or the start of a message matters
     #[arg(long, default_value = "4MB", value_name = "SIZE")]
     size: Bytes,
+    /// Size of the short conflicts, about a window: their random patterns go from 1 kB to four times this; 0B measures none
+    #[arg(long, default_value = "128KiB", value_name = "SIZE")]
+    short: Bytes,
     /// Most flows in one direction of a node
     #[arg(long, default_value_t = 4, value_name = "COUNT")]
     most: u32,
@@ -93,6 +97,7 @@ impl MeasureConflicts {
         let plan = self.plan(spec.nodes().collect(), racks_of(&spec))?;
         let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
         provenance.insert("lab".into(), serde_json::to_string(&spec)?);
+        provenance.insert(PROCESSORS.into(), network_of(&spec).machine.processors.to_string());
         let mut run = self.open(plan, provenance)?;
         if !run.missing().is_empty() {
             self.carry_in_lab(&spec, &mut run, options)?;
@@ -134,7 +139,7 @@ impl MeasureConflicts {
             let several = if self.place.launcher.is_some() { "hosts, or --node-per-rank" } else { "nodes" };
             bail!("found {} node, expected at least two {several}", nodes.len());
         }
-        Ok(ConflictPlan { nodes, racks, size: self.size, most: self.most })
+        Ok(ConflictPlan { nodes, racks, size: self.size, short: self.short, most: self.most })
     }
 
     fn provenance(&self, path: &str) -> BTreeMap<String, String> {
@@ -150,7 +155,8 @@ impl MeasureConflicts {
             conflict.kind == Kind::Alone || self.kinds.is_empty() || self.kinds.contains(&conflict.kind)
         };
         let conflicts = plan.conflicts().into_iter().filter(chosen);
-        let wanted: Vec<Conflict> = conflicts.chain(plan.random_patterns(self.holdout, self.seed)).collect();
+        let random = plan.random_patterns(self.holdout, self.seed).into_iter();
+        let wanted: Vec<Conflict> = conflicts.chain(random).chain(plan.short_patterns(self.holdout, self.seed)).collect();
         let (journal, known) = if self.resume {
             Journal::resume(&self.output, &provenance)?
         } else {

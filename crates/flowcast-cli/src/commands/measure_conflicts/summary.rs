@@ -91,7 +91,7 @@ impl Shown for Summary {
             let longest = carried.flows.iter().map(|flow| flow.median_s.0).max().unwrap_or(Time::ZERO);
             let listed =
                 |item: &dyn Fn(&CarriedFlow) -> String| carried.flows.iter().map(item).collect::<Vec<_>>().join("  ");
-            let (flows, times) = if carried.kind == Kind::Random {
+            let (flows, times) = if matches!(carried.kind, Kind::Random | Kind::Short) {
                 (format!("{} flows", carried.flows.len()), String::new())
             } else {
                 let times = listed(&|flow| format!("{:.2}", flow.median_s.0.as_seconds() / alone));
