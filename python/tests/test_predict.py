@@ -79,7 +79,7 @@ def test_numbers_are_in_base_units() -> None:
         (lambda: flowcast.sweep(LU, grid={"latency": "1us..5us:1"}), "latency", "count `1`", "whole number"),
         (lambda: flowcast.predict("examples/README.md"), "README.md", None, None),
         (lambda: flowcast.predict(LU, network="gige"), None, None, None),
-        (lambda: flowcast.predict(LU, level=100), "--level", "100", "below 100"),
+        (lambda: flowcast.predict(LU, level=90), "--level", "90", "0.9 for 90 %"),
         (lambda: flowcast.predict(LU, model="fare"), "fare", None, None),
         (lambda: flowcast.predict("examples/no-such.dim"), "no-such.dim", None, None),
         (lambda: flowcast.convert(LU, "/tmp/never", "csv"), None, "csv", "goal"),

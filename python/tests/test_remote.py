@@ -48,7 +48,7 @@ def sweep(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         [LU, "--network", "gige-tcp", *GRID],
         [LU, "--network", "gige-tcp", *GRID, "--json", "--shard", "2/3"],
-        [LU, "--network", "gige-*", "--mapping", "fill", "--mapping", "examples/columns.map", "--level", "90"],
+        [LU, "--network", "gige-*", "--mapping", "fill", "--mapping", "examples/columns.map", "--level", "0.9"],
         ["examples/is.S.4.dim.gz", "--network", "gige-tcp", "--collectives", "openmpi", "--grid", "overhead=0us..9us:4"],
     ],
 )

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::loggp::{LogGpFit, LogGpIntervals};
 use flowcast_model::loggp::LogGp;
-use flowcast_model::network::{Interval, LoneFlow, Network, Nic, Rule};
+use flowcast_model::network::{FitQuality, Interval, LoneFlow, Network, Nic, Rule};
 use flowcast_units::{Time, TimePerByte};
 
 impl LogGpFit {
@@ -20,6 +20,10 @@ impl LogGpFit {
             title: "Measured by parametrised round trips".to_owned(),
             source: format!("flowcast fit, {} samples", self.samples),
             intervals: self.parameter_intervals(),
+            fit: FitQuality {
+                misfit: Some(tidy(self.model_error.mean_absolute)),
+                warnings: self.warnings.iter().map(ToString::to_string).collect(),
+            },
             provenance,
             ..Network::new(name, Rule::Loggops, nic)
         }
@@ -49,9 +53,27 @@ impl LogGpFit {
             }
         }
         all.retain(|_, interval| interval.has_width());
+        for (field, interval) in self.held() {
+            all.entry(field.to_owned()).or_insert(interval);
+        }
         let known: BTreeSet<String> = all.keys().cloned().collect();
         all.values_mut().for_each(|interval| interval.correlations.retain(|other, _| known.contains(other)));
         all
+    }
+
+    /// Parameters that the samples do not determine may be as large as the way of the smallest message leaves room for, `2o + L`:
+    /// half of it each for `L`, `g` and both overheads.
+    fn held(&self) -> Vec<(&'static str, Interval)> {
+        let LogGp { latency, overhead, gap, .. } = self.parameters;
+        let one_way = latency + overhead * 2.0;
+        let most = |time: Time, part: f64| {
+            (time == Time::ZERO).then(|| tidy_time(one_way * part)).filter(|most| *most > Time::ZERO)
+        };
+        let held =
+            [("nic.latency", most(latency, 0.5)), ("nic.overhead", most(overhead, 0.25)), ("nic.gap", most(gap, 0.5))];
+        let level = self.options.level;
+        let around = |most| Interval::around(Time::ZERO, (Time::ZERO, most), level);
+        held.into_iter().filter_map(|(field, most)| Some((field, around(most?)))).collect()
     }
 }
 

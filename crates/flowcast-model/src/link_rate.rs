@@ -61,9 +61,12 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
         }
     }
 
-    /// The wire rate alone, which then stands for both.
-    pub(crate) fn on_the_wire(self) -> LinkRate<G> {
-        self.given_wire().map_or(self, LinkRate::Wire)
+    /// The wire rate alone: the one that is given, the goodput where none is, or so many times the goodput.
+    pub(crate) fn on_the_wire(self, of_goodput: Option<f64>) -> LinkRate<G> {
+        match of_goodput {
+            Some(factor) => LinkRate::Wire(Rate::from_bytes_per_second(self.goodput().as_bytes_per_second() * factor)),
+            None => self.given_wire().map_or(self, LinkRate::Wire),
+        }
     }
 }
 

@@ -17,7 +17,8 @@ use super::machine::Machine;
 use super::origin::{Evidence, Origin};
 pub use super::parameter_interval::Interval;
 use super::sharing::model::Model;
-use super::sharing::parameters::Sharing;
+use super::sharing::parameters::{PacketParameters, Sharing};
+use super::sharing::protocol::{FRAME_OVERHEAD, LARGEST_SEGMENT, Windows};
 use super::topology::Topology;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 
@@ -56,9 +57,27 @@ pub struct Network {
     pub origins: BTreeMap<String, Origin>,
     /// How well models predicted what was measured on this network.
     pub accuracy: Vec<Accuracy>,
+    /// How well the parameters explain what they were fitted to.
+    pub fit: FitQuality,
     /// How the numbers were obtained: host, kernel, versions, command, date, seed.
     pub provenance: BTreeMap<String, String>,
 }
+
+/// What a fit says of itself: the section `[fit]`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FitQuality {
+    /// By how much the network misses what was measured, as a share: no prediction is surer than that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misfit: Option<f64>,
+    /// What its user has to know before its numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Trains of packets that a window and a message have at least: fewer would be seen in their times.
+const TRAINS_IN_A_WINDOW: u64 = 32;
+const TRAINS_IN_A_MESSAGE: u64 = 64;
 
 /// Which rule a message follows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -228,6 +247,7 @@ impl Network {
             intervals: BTreeMap::new(),
             origins: BTreeMap::new(),
             accuracy: Vec::new(),
+            fit: FitQuality::default(),
             provenance: BTreeMap::new(),
         }
     }
@@ -253,14 +273,41 @@ impl Network {
         if model != Model::Packet {
             return Cow::Borrowed(self);
         }
-        let mut network = self.clone();
-        network.nic.rate = network.nic.rate.on_the_wire();
+        let mut network = self.with_rates(None);
         network.nic.latency = network.sharing.packet.latency.unwrap_or(network.nic.latency);
-        network.backbone = network.backbone.map(LinkRate::on_the_wire);
-        network.bus = network.bus.map(|bus| Bus { rate: bus.rate.on_the_wire(), ..bus });
-        let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
-        cables.flatten().for_each(|rate| *rate = rate.on_the_wire());
         Cow::Owned(network)
+    }
+
+    /// The network whose packets do what the closed loop of these windows says in goodput: without losses, and where messages of
+    /// the usual size are long against a window, in trains of packets that are a small part of it.
+    #[must_use]
+    pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
+        let largest = (windows.window.0 / TRAINS_IN_A_WINDOW).clamp(windows.segment.0, LARGEST_SEGMENT);
+        let segment = Bytes((usual.0 / TRAINS_IN_A_MESSAGE).clamp(windows.segment.0, largest));
+        let mut network = self.with_rates(Some((segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64));
+        network.nic.latency = self.sharing.packet.latency.unwrap_or(self.nic.latency);
+        network.sharing.packet = PacketParameters {
+            segment: Some(segment),
+            window: Some(windows.window),
+            first_window: Some(windows.window),
+            send_buffer: self.sharing.packet.send_buffer,
+            burst: self.sharing.packet.burst,
+            idle_restart: Some(false),
+            most_packets: self.sharing.packet.most_packets,
+            ..PacketParameters::default()
+        };
+        network
+    }
+
+    /// With wire rates alone: those that are given, or so many times the goodput.
+    fn with_rates(&self, of_goodput: Option<f64>) -> Network {
+        let mut network = self.clone();
+        network.nic.rate = network.nic.rate.on_the_wire(of_goodput);
+        network.backbone = network.backbone.map(|rate| rate.on_the_wire(of_goodput));
+        network.bus = network.bus.map(|bus| Bus { rate: bus.rate.on_the_wire(of_goodput), ..bus });
+        let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
+        cables.flatten().for_each(|rate| *rate = rate.on_the_wire(of_goodput));
+        network
     }
 
     /// The same network with what another one says of frames: wire rates and the parameters of packets.

@@ -1,5 +1,8 @@
 //! Programs whose messages share the network by a model: the replay that carries them, and which limits of the machine are left
 //! to the model.
+//!
+//! The closed loop of equal windows through lossless queues is followed as it is, in trains of packets: a message shorter than
+//! a window passes the queues behind those before it, which rates that are shared from begin to end would miss.
 
 use std::borrow::Cow;
 
@@ -16,7 +19,9 @@ use crate::walk::Replay;
 use flowcast_flows::traffic::Rule;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::rates::transient_windows;
 use flowcast_trace::program::Program;
+use flowcast_units::Bytes;
 
 /// A program whose messages share the network by a model.
 pub struct SharedReplay<'a> {
@@ -57,7 +62,13 @@ impl<'a> SharedReplay<'a> {
         rendezvous: Rendezvous,
         model: Model,
     ) -> Result<SharedReplay<'a>, SimulateError> {
-        let network = network.seen_by(model).into_owned();
+        let (network, model) = match transient_windows(model, network)? {
+            Some(windows) => {
+                let usual = Bytes(program.bytes().0 / u64::from(program.messages()).max(1));
+                (network.in_trains(windows, usual), Model::Packet)
+            }
+            None => (network.seen_by(model).into_owned(), model),
+        };
         let replay = Replay::new(program, &network, placement.clone(), rendezvous)?;
         let (machine, nodes) = limits(model, &network, &placement);
         let host = if contention::is_needed(&machine, &nodes) {

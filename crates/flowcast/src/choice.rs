@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use flowcast_model::ledger::Judged;
+use flowcast_model::ledger::{self, Accuracy, Judged};
 use flowcast_model::machine::NodeGroup;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
+use flowcast_model::sharing::rates::transient_windows;
 use flowcast_model::sharing::{LIMITS, PacketParameters};
 use flowcast_report::NetworkView;
 use flowcast_trace::opcodes::Op;
@@ -117,10 +118,21 @@ impl ModelChoice {
 
     /// The most accurate model on this network for messages of such sizes, if it is known and can be followed.
     fn by_ledger(load: Load, network: &Network) -> Option<ModelChoice> {
-        let best = network.ledger().best(Judged::Programs, Some(load.usual))?;
+        let best = network.ledger().best(Judged::Programs, Some(load.usual));
+        let is_of_programs = |best: &Accuracy| matches!(best.judged, Some(Judged::Programs | Judged::Regions));
+        if !network.ledger().is_empty() && !best.is_some_and(is_of_programs) {
+            if let Some(packet) = ModelChoice::by_laboratories(load, network) {
+                return Some(packet);
+            }
+        }
+        let best = best?;
         let contention = Contention::named(best.base_model()).ok()?;
-        let takes_long =
-            contention == Contention::Shared(Model::Packet) && load.by_packets(&network.sharing.packet) >= PATIENCE;
+        let is_by_packets = match contention {
+            Contention::Shared(Model::Packet) => true,
+            Contention::Shared(model) => transient_windows(model, network).is_ok_and(|windows| windows.is_some()),
+            _ => false,
+        };
+        let takes_long = is_by_packets && load.by_packets(&network.sharing.packet) >= PATIENCE;
         let error = best.mean? * 100.0;
         let sizes = match best.messages {
             Some([smallest, largest]) => format!(", of {smallest} to {largest} as the program's {}", load.usual),
@@ -128,6 +140,24 @@ impl ModelChoice {
         };
         let reason = format!("the most accurate on this network, {error:.1} % off on {}{sizes}", best.validated_on);
         (!takes_long).then(|| ModelChoice::new(contention, reason))
+    }
+
+    /// Packets, which predict programs best where both were measured: patterns of other messages do not say how well a model
+    /// predicts a program, whose messages wait for one another.
+    fn by_laboratories(load: Load, network: &Network) -> Option<ModelChoice> {
+        let best = ledger::of_programs_in_laboratories().best(Judged::Programs, None)?;
+        let packet = &network.sharing.packet;
+        let is_there = network.sharing.model == Some(Model::Packet) || *packet != PacketParameters::default();
+        let is_best = best.base_model() == Model::Packet.name();
+        if !is_best || !is_there || load.by_packets(packet) >= PATIENCE {
+            return None;
+        }
+        let error = best.mean? * 100.0;
+        let reason = format!(
+            "the most accurate on programs in laboratories, {error:.1} % off; half of the bytes are in messages up to {}",
+            load.usual
+        );
+        Some(ModelChoice::new(Contention::Shared(Model::Packet), reason))
     }
 
     /// Dimemas' rules, where the network prescribes them or has something that they limit.

@@ -266,7 +266,13 @@ impl<'a> PreparedProgram<'a> {
 
     /// What the caller has to know that no option and no file says.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self
+            .network
+            .fit
+            .warnings
+            .iter()
+            .map(|warning| format!("the fit of {}: {warning}", self.network.name))
+            .collect();
         let processors = self.placement.processors_by_mapping();
         if processors > 1 {
             notes.push(format!(

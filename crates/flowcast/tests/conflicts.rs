@@ -40,8 +40,13 @@ fn made_by(truth: &Network, model: Model, nodes: u32, noise: f64) -> ConflictSam
     for node in 0..nodes {
         racks.place(Node(node), Node(node), if node < nodes / 2 { "A" } else { "B" }).unwrap();
     }
-    let plan =
-        ConflictPlan { nodes: (0..nodes).map(Node).collect(), racks: racks.clone(), size: Bytes(4_000_000), short: Bytes(0), most: 3 };
+    let plan = ConflictPlan {
+        nodes: (0..nodes).map(Node).collect(),
+        racks: racks.clone(),
+        size: Bytes(4_000_000),
+        short: Bytes(0),
+        most: 3,
+    };
     let carried = |conflict: Conflict| {
         let true_durations = durations(&conflict.flows, &racks, truth, model).unwrap();
         let noisy = |time: &Time| (0..REPETITIONS).map(|at| *time * (1.0 + noise * (at as f64 - 1.5))).collect();

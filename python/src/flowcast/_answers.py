@@ -14,7 +14,7 @@ from flowcast._inputs import (
     Value,
     network_of,
     options_of,
-    share_of,
+    probability,
     trace_of,
     with_seed,
 )
@@ -195,7 +195,7 @@ def predict_scenarios(
     set: Mapping[str, Value] | None = None,
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
-    level: float = 90.0,
+    level: float = 0.90,
     noise_runs: int = 200,
     seed: int | None = None,
     incomplete: bool = False,
@@ -244,7 +244,7 @@ def predict_scenarios(
         found,
         texts,
         options_of(model, mapping, rendezvous_from, collectives),
-        share_of(level),
+        probability(level),
         noise_runs,
         1 if seed is None else seed,
     )

@@ -79,11 +79,12 @@ def with_seed(values: Mapping[str, Value] | None, seed: int | None) -> Mapping[s
     return values if seed is None else {**(values or {}), "machine.random.seed": str(seed)}
 
 
-def share_of(level: float) -> float:
-    """A probability given in per cent."""
-    if not 0 < level < 100:
-        raise InputError(f"--level: found {level}, expected a number of per cent above 0 and below 100")
-    return level / 100
+def probability(level: float) -> float:
+    """Refuses what is no probability, such as a number of per cent."""
+    if not 0 < level < 1:
+        spelling = f"{level / 100:g} for {level:g} %" if 1 <= level < 100 else "above 0 and below 1, such as 0.90"
+        raise InputError(f"--level: found {level}, expected a probability: {spelling}")
+    return level
 
 
 def _warn(text: str) -> None:

@@ -19,7 +19,7 @@ from flowcast._inputs import (
     network_of,
     options_of,
     sendable,
-    share_of,
+    probability,
     trace_of,
     with_seed,
 )
@@ -43,7 +43,7 @@ def predict(
     noise: str | None = None,
     noise_runs: int = 200,
     seed: int | None = None,
-    level: float = 90.0,
+    level: float = 0.90,
     judged: str | None = None,
     incomplete: bool = False,
     executor: Executor | None = None,
@@ -77,7 +77,7 @@ def predict(
     seed : int, optional
         Start of the random numbers of `noise`, and of a network that varies at random.
     level : float, optional
-        Probability, in per cent, with which the interval is to hold what is measured.
+        Probability with which the interval is to contain what is measured.
     judged : str, optional
         Name in the network's ledger of what is predicted, whose own errors do not count for the interval.
     incomplete : bool, optional
@@ -126,7 +126,7 @@ def predict(
                 tasks = [(ensemble, start, end) for start, end in shares(noise_runs, executor, _RUNS_TOGETHER)]
                 ends = [run for part in in_order(executor, ends_of_runs, tasks, shipping.content) for run in part]
         drawn = (noise, recorded, noise_runs, seed, ends)
-    return _native.predict(trace, found, options_of(*options), share_of(level), judged, list(set or ()), drawn)
+    return _native.predict(trace, found, options_of(*options), probability(level), judged, list(set or ()), drawn)
 
 
 def predict_pattern(
@@ -135,7 +135,7 @@ def predict_pattern(
     model: str | None = None,
     *,
     set: Mapping[str, Value] | None = None,
-    level: float = 90.0,
+    level: float = 0.90,
 ) -> PatternPrediction:
     """Predicts when each flow of a pattern of concurrent communications ends.
 
@@ -160,7 +160,7 @@ def predict_pattern(
         name, content = "pattern", path.encode()
     else:
         name, content = os.fspath(path), read(path)
-    return _native.predict_pattern(name, content, network_of(network, set), options_of(model), share_of(level))
+    return _native.predict_pattern(name, content, network_of(network, set), options_of(model), probability(level))
 
 
 def compare(
@@ -173,7 +173,7 @@ def compare(
     set: Mapping[str, Value] | None = None,
     rendezvous_from: str | int | None = None,
     collectives: str | None = None,
-    level: float = 90.0,
+    level: float = 0.90,
 ) -> Table:
     """Predicts traces on several networks, by several models, with several mappings: all combinations.
 
@@ -215,12 +215,12 @@ def compare(
         if executor is None:
             for (network, _, _), options in zip(choices, settings, strict=True):
                 found_options = options_of(*options)
-                made = _native.predict(trace, network, found_options, share_of(level), None, list(set or ()), None)
+                made = _native.predict(trace, network, found_options, probability(level), None, list(set or ()), None)
                 rows.append(row_of(made))
             continue
         with Shipping(trace) as shipping:
             tasks = [
-                (shipping.shipment, network.to_toml(), options, share_of(level))
+                (shipping.shipment, network.to_toml(), options, probability(level))
                 for (network, _, _), options in zip(choices, settings, strict=True)
             ]
             rows += in_order(executor, row, tasks, shipping.content)

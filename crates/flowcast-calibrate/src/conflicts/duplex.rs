@@ -1,11 +1,11 @@
-//! Whether the two directions of a port share its rate: all models under either assumption, and which explains more.
+//! What the two directions of a port share: all models under each assumption, and which explains more.
 
 use super::outcome::name_of;
 use super::parameters::Needs;
 use super::search::Fitter;
 use super::{ConflictFitError, Errors, Observed, OtherDuplex, Whole};
 
-/// Half duplex is taken where the best model's error on the conflicts is below this part of that with full duplex.
+/// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.
 const CLEARLY: f64 = 0.9;
 
 /// All models under one assumption about the ports.
@@ -17,12 +17,27 @@ pub(super) struct Assumption<'a> {
 }
 
 impl<'a> Assumption<'a> {
-    /// Fits all models under full and under half duplex and keeps the better of the two for each.
+    /// Fits all models.
     pub(super) fn new(fitter: Fitter<'a>, observed: &[Observed<'_>]) -> Result<Assumption<'a>, ConflictFitError> {
         let whole = Whole::of(&fitter, observed)?;
         let places = 0..fitter.candidates.len();
         let fitted = places.map(|place| whole.fitted(&fitter, place, observed)).collect::<Result<_, _>>()?;
         Ok(Assumption { fitter, whole, fitted })
+    }
+
+    /// The smallest error of a model, of those that have nothing to fit or of all, on the flows of each conflict together: who of
+    /// them goes first on a bus is not modelled.
+    fn least_by_conflict(&self, of_all: bool) -> f64 {
+        let mut least = f64::INFINITY;
+        for (candidate, errors) in self.fitter.candidates.iter().zip(&self.fitted) {
+            if of_all || candidate.parameters.is_empty() {
+                let by_conflict = errors.by_conflict.values();
+                let of_conflicts: f64 =
+                    by_conflict.map(|flows| (flows.iter().sum::<f64>() / flows.len() as f64).abs()).sum();
+                least = least.min(of_conflicts / errors.by_conflict.len() as f64);
+            }
+        }
+        least
     }
 
     /// The model with the smallest error on the conflicts.
@@ -31,12 +46,23 @@ impl<'a> Assumption<'a> {
         let best = models.min_by(|(_, a), (_, b)| a.mean_absolute.total_cmp(&b.mean_absolute));
         let (candidate, errors) = best.expect("there are models");
         let model = name_of(candidate.model, candidate.needs == Needs::Window);
-        OtherDuplex { duplex: self.fitter.duplex, model, mean_absolute: errors.mean_absolute }
+        OtherDuplex { duplex: self.whole.links.duplex, model, mean_absolute: errors.mean_absolute }
     }
 }
 
-/// The better of the two, and the best model of the other.
-pub(super) fn better<'a>(full: Assumption<'a>, half: Assumption<'a>) -> (Assumption<'a>, OtherDuplex) {
+/// The better of full and half duplex, and the best model of the other; a bus where models that have nothing to fit explain more
+/// by it, and those that have explain no less.
+pub(super) fn better<'a>(
+    full: Assumption<'a>,
+    half: Assumption<'a>,
+    bus: Option<Assumption<'a>>,
+) -> (Assumption<'a>, OtherDuplex) {
     let bests = (full.best(), half.best());
-    if bests.1.mean_absolute < CLEARLY * bests.0.mean_absolute { (half, bests.0) } else { (full, bests.1) }
+    let is_half = bests.1.mean_absolute < CLEARLY * bests.0.mean_absolute;
+    let (better, other) = if is_half { (half, bests.0) } else { (full, bests.1) };
+    let explains_more = |bus: &Assumption<'_>| {
+        bus.least_by_conflict(false) < CLEARLY * better.least_by_conflict(false)
+            && bus.least_by_conflict(true) <= better.least_by_conflict(true)
+    };
+    (bus.filter(explains_more).unwrap_or(better), other)
 }

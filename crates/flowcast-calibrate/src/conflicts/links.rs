@@ -1,18 +1,36 @@
 //! What all models share: latency and rate of a flow alone, and the backbone.
 //!
-//! Latency and rate are the line through the times of single flows over their sizes, by the sum of relative errors, so that short
-//! flows say what the latency is. The backbone is saturated from the
+//! The rate is the slope of the line through the times of long single flows over their sizes. The latency is what the smallest
+//! flow takes beside that, or the intercept of the line where all flows are long. The backbone is saturated from the
 //! number of flows on that take longer than alone; its rate is what they carry together.
 
 use super::{ConflictFitError, Observed};
 use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::network::Duplex;
-use flowcast_model::stats::relative_line::relative_line_at_least_zero;
+use flowcast_model::stats::regression::least_squares_at_least_zero;
 use flowcast_units::{Bytes, Rate, Time};
 
 /// Flows between racks that take longer than alone by more than this share saturate the backbone. Acknowledgements and
 /// noise stay below.
 pub const SATURATED: f64 = 0.03;
+
+/// Flows of at least this part of the largest size are long.
+const LONG: u64 = 4;
+
+/// What flows of both directions take by a medium that they share, in times of one alone: less is acknowledgements, more half
+/// duplex.
+const CROSSING: (f64, f64) = (1.08, 1.9);
+
+/// What the two directions of a port share, as it is assumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ports {
+    /// Nothing.
+    Full,
+    /// Their rate.
+    Half,
+    /// A medium whose rate is above that of the port.
+    Bus,
+}
 
 /// What flows have to themselves, and what those between racks share.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,6 +45,8 @@ pub struct Links {
     pub backbone: Option<BackboneLimit>,
     /// What the two directions of a port share, as far as it is assumed.
     pub duplex: Duplex,
+    /// Goodput of a medium that both directions of a port cross, if there is assumed to be one.
+    pub bus: Option<Rate>,
 }
 
 /// A backbone that was saturated.
@@ -43,13 +63,26 @@ impl Links {
     ///
     /// # Errors
     /// No flow was measured alone.
-    pub fn of(observed: &[Observed<'_>], duplex: Duplex) -> Result<Links, ConflictFitError> {
-        let alone = || observed.iter().filter(|observed| observed.conflict.kind == Kind::Alone);
-        let flows = alone().flat_map(|one| one.conflict.flows.iter().map(|flow| flow.size).zip(one.medians.iter().copied()));
-        let smallest = flows.min().ok_or(ConflictFitError::NotAlone)?;
-        let (latency, rate) = line(alone());
-        let links = Links { latency, rate, smallest, backbone: None, duplex };
-        Ok(Links { backbone: links.backbone(observed), ..links })
+    pub(super) fn new(observed: &[Observed<'_>], ports: Ports) -> Result<Links, ConflictFitError> {
+        let alone = observed.iter().filter(|observed| observed.conflict.kind == Kind::Alone);
+        let flows =
+            alone.flat_map(|one| one.conflict.flows.iter().map(|flow| flow.size).zip(one.medians.iter().copied()));
+        let flows: Vec<(Bytes, Time)> = flows.collect();
+        let smallest = *flows.iter().min().ok_or(ConflictFitError::NotAlone)?;
+        let (latency, rate) = latency_and_rate(&flows, smallest);
+        let duplex = if ports == Ports::Half { Duplex::Half } else { Duplex::Full };
+        let links = Links { latency, rate, smallest, backbone: None, duplex, bus: None };
+        let bus = if ports == Ports::Bus { links.bus(observed) } else { None };
+        Ok(Links { backbone: links.backbone(observed), bus, ..links })
+    }
+
+    /// What one flow into a node and one out of it carry together, where they slow each other down and yet are faster than one
+    /// after the other.
+    fn bus(&self, observed: &[Observed<'_>]) -> Option<Rate> {
+        let is_crossing = |one: &&Observed<'_>| one.conflict.kind == Kind::InOut && one.conflict.flows.len() == 2;
+        let crossing = observed.iter().find(is_crossing)?;
+        let slowdown = self.slowdown(crossing);
+        (CROSSING.0..CROSSING.1).contains(&slowdown).then(|| Rate::from_bytes_per_second(self.together(crossing)))
     }
 
     /// What a flow alone takes.
@@ -81,17 +114,19 @@ impl Links {
     }
 }
 
-fn line<'o, 'c: 'o>(alone: impl Iterator<Item = &'o Observed<'c>>) -> (Time, Rate) {
-    let points = alone.flat_map(|observed| {
-        let sizes = observed.conflict.flows.iter().map(|flow| flow.size.0 as f64);
-        sizes.zip(observed.medians.iter().map(|median| median.as_seconds()))
-    });
-    let (sizes, times): (Vec<f64>, Vec<f64>) = points.unzip();
+/// `flows` are sizes and times, `smallest` one of them.
+fn latency_and_rate(flows: &[(Bytes, Time)], smallest: (Bytes, Time)) -> (Time, Rate) {
+    let largest = flows.iter().map(|(size, _)| *size).max().unwrap_or_default();
+    let is_long = |size: Bytes| size.0.saturating_mul(LONG) >= largest.0;
+    let long = flows.iter().filter(|(size, _)| is_long(*size));
+    let (sizes, times): (Vec<f64>, Vec<f64>) = long.map(|(size, time)| (size.0 as f64, time.as_seconds())).unzip();
     // One size gives a rate and no latency.
-    match relative_line_at_least_zero(&sizes, &times) {
+    let (latency, rate) = match least_squares_at_least_zero(&sizes, &times) {
         Ok(line) if line.slope > 0.0 => {
             (Time::from_seconds(line.intercept), Rate::from_bytes_per_second(1.0 / line.slope))
         }
         _ => (Time::ZERO, Rate::from_bytes_per_second(sizes[0] / times[0])),
-    }
+    };
+    let (size, time) = smallest;
+    if is_long(size) { (latency, rate) } else { ((time - rate.time_for(size)).max(Time::ZERO), rate) }
 }

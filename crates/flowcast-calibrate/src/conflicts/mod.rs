@@ -9,8 +9,9 @@
 //! short against a window, and on each conflict after a fit to all others. What is found on long messages says little about
 //! short ones, which pass queues one behind the other, so both stand in the network file by the sizes of their messages.
 //!
-//! Whether the two directions of a port share it is not known beforehand, and the file says it once for all models. So all
-//! models are fitted both ways, and those of the duplex whose best model is the better one are taken (`duplex`).
+//! Whether the two directions of a port share it, or cross a bus that is faster than the port, is not known beforehand, and the
+//! file says it once for all models. So all models are fitted each way, and those of the assumption whose best model is the best
+//! are taken (`duplex`).
 //!
 //! What carried the messages decides which models can be compared: with the window known also the closed loop while its
 //! queues fill, and the packet level, neither of which has anything to fit.
@@ -35,7 +36,7 @@ use super::descent::Lowest;
 use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::{Duplex, Network};
+use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::{PacketParameters, SharingError};
 use flowcast_model::stats::StatsError;
@@ -44,6 +45,7 @@ use flowcast_units::{Bytes, Time};
 
 use bootstrap::{Replicates, bootstrap, estimate};
 use duplex::Assumption;
+use links::Ports;
 pub use links::{BackboneLimit, Links, SATURATED};
 pub use outcome::{
     BackboneFit, Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
@@ -125,11 +127,13 @@ pub fn fit_conflicts(
     }
     let transport = options.transport.as_ref();
     let observed = observe(&conflicts);
-    let assume = |duplex: Duplex| {
-        let candidates = parameters::candidates(transport, duplex);
-        Assumption::new(Fitter { racks: &samples.racks, predictor, transport, duplex, candidates }, &observed)
+    let assume = |ports: Ports| {
+        let candidates = parameters::candidates(transport, ports);
+        Assumption::new(Fitter { racks: &samples.racks, predictor, transport, ports, candidates }, &observed)
     };
-    let (Assumption { fitter, whole, fitted }, other) = duplex::better(assume(Duplex::Full)?, assume(Duplex::Half)?);
+    let has_bus = Links::new(&observed, Ports::Bus)?.bus.is_some();
+    let bus = has_bus.then(|| assume(Ports::Bus)).transpose()?;
+    let (Assumption { fitter, whole, fitted }, other) = duplex::better(assume(Ports::Full)?, assume(Ports::Half)?, bus);
     let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
     let mut models = Vec::with_capacity(fitter.candidates.len());
     for (place, fitted) in fitted.into_iter().enumerate() {
@@ -144,7 +148,8 @@ pub fn fit_conflicts(
         rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
         smallest: whole.links.smallest,
         backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
-        duplex: fitter.duplex,
+        duplex: whole.links.duplex,
+        bus: whole.links.bus,
         other_duplex: other,
         best: best(&models),
         models,
@@ -177,14 +182,14 @@ struct Whole {
 
 impl Whole {
     fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
-        let links = Links::of(observed, fitter.duplex)?;
+        let links = Links::new(observed, fitter.ports)?;
         let found = fitter.candidates.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
         Ok(Whole { links, found })
     }
 
     /// From where another fit ended.
     fn near(&self, fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
-        let links = Links::of(observed, fitter.duplex)?;
+        let links = Links::new(observed, fitter.ports)?;
         let found = fitter.candidates.iter().zip(&self.found);
         let found = found.map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed)).collect();
         Ok(Whole { links, found })
@@ -255,7 +260,7 @@ impl Whole {
         for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.is_fitted_to()) {
             let others: Vec<Observed<'_>> =
                 observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
-            let links = Links::of(&others, fitter.duplex)?;
+            let links = Links::new(&others, fitter.ports)?;
             let found = fitter.refine(&fitter.candidates[place], &self.found[place].at, &links, &others);
             let network = fitter.network_with(&fitter.candidates[place], &found.at, &links);
             fitter.judge(fitter.candidates[place].model, &network, left, &mut judged);

@@ -6,7 +6,7 @@ use super::parameters::known;
 use super::search::{SETTLING, add_packets, plain_network};
 use super::{BackboneLimit, ConflictFit, Errors, Estimate, FittedParameter, Links, ModelFit};
 use flowcast_model::ledger::{Accuracy, Judged};
-use flowcast_model::network::{Interval, Network};
+use flowcast_model::network::{FitQuality, Interval, Network};
 use flowcast_model::sharing::model::Model;
 use flowcast_units::{Rate, Time};
 
@@ -42,6 +42,10 @@ impl ConflictFit {
                 "flowcast fit, {conflicts} conflicts and {random} random patterns in {repetitions} repetitions"
             ),
             intervals: self.parameter_intervals(&written),
+            fit: FitQuality {
+                misfit: Some(tidy(self.best_model().unseen())),
+                warnings: self.warnings().iter().map(ToString::to_string).collect(),
+            },
             accuracy: self.models.iter().flat_map(ModelFit::accuracy).collect(),
             provenance,
             ..network
@@ -57,6 +61,7 @@ impl ConflictFit {
             smallest: self.smallest,
             backbone: self.backbone.as_ref().map(limit),
             duplex: self.duplex,
+            bus: self.bus.map(tidy_rate),
         }
     }
 

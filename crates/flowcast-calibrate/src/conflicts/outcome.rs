@@ -41,6 +41,8 @@ pub struct ConflictFit {
     pub backbone: Option<BackboneFit>,
     /// What the two directions of a port share: that with which the best model is better.
     pub duplex: Duplex,
+    /// Goodput of a medium in each node that both directions cross, if there is one.
+    pub bus: Option<Rate>,
     /// The best model that assumes the other duplex.
     pub other_duplex: OtherDuplex,
     /// The models, the simpler ones first.

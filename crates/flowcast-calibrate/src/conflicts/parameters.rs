@@ -1,10 +1,10 @@
 //! What of a sharing model is found out by conflicts, and where the search begins.
 
-use flowcast_model::network::Duplex;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::Congestion;
 use flowcast_model::sharing::{PacketParameters, Sharing};
 
+use super::links::Ports;
 use super::outcome::Bound;
 
 /// A field of the network file that conflicts say something about.
@@ -166,10 +166,10 @@ const HALF_DUPLEX: [Candidate; 5] = [
 
 /// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
 /// window, the closed loop while it settles if all flows keep the same window, and the packet level.
-pub(super) fn candidates(transport: Option<&PacketParameters>, duplex: Duplex) -> Vec<Candidate> {
-    let mut all = match duplex {
-        Duplex::Full => FLUID.to_vec(),
-        Duplex::Half => HALF_DUPLEX.to_vec(),
+pub(super) fn candidates(transport: Option<&PacketParameters>, ports: Ports) -> Vec<Candidate> {
+    let mut all = match ports {
+        Ports::Full | Ports::Bus => FLUID.to_vec(),
+        Ports::Half => HALF_DUPLEX.to_vec(),
     };
     if let Some(transport) = transport {
         if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {

@@ -1,11 +1,12 @@
 //! The parameters of one model that explain the conflicts best, and how well they do.
 
+use super::links::Ports;
 use super::parameters::{Candidate, Needs};
 use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
 use crate::descent::{Lowest, descend};
-use flowcast_model::cluster::conflicts::Conflict;
+use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::{Duplex, LinkRate, Network, Nic, Rule};
+use flowcast_model::network::{Bus, Duplex, LinkRate, Network, Nic, Rule};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
 use flowcast_model::sharing::{LoopParameters, PacketParameters, SharingError};
@@ -20,7 +21,7 @@ pub(super) struct Fitter<'a> {
     /// What carried the messages, if it is known.
     pub transport: Option<&'a PacketParameters>,
     /// What the two directions of a port share, as the models assume it.
-    pub duplex: Duplex,
+    pub ports: Ports,
     /// The models that are held against the conflicts.
     pub candidates: Vec<Candidate>,
 }
@@ -37,7 +38,8 @@ pub(super) struct Judged {
 impl Judged {
     /// The errors of all of them.
     pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
-        let [smallest, largest] = [self.sizes.iter().min(), self.sizes.iter().max()].map(|size| *size.unwrap_or(&Bytes(0)));
+        let [smallest, largest] =
+            [self.sizes.iter().min(), self.sizes.iter().max()].map(|size| *size.unwrap_or(&Bytes(0)));
         errors(&self.predicted, &self.measured, &self.names, [smallest, largest])
     }
 }
@@ -120,9 +122,14 @@ impl Fitter<'_> {
     pub(super) fn judge(&self, model: Model, network: &Network, observed: &Observed<'_>, judged: &mut Judged) {
         let none = |_| vec![Time::ZERO; observed.medians.len()];
         let durations = self.durations(model, network, observed.conflict).unwrap_or_else(none);
+        // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
+        let is_short = observed.conflict.kind == Kind::Short;
+        let together = observed.medians.iter().map(|time| time.as_seconds()).fold(0.0, f64::max);
         for ((flow, predicted), measured) in observed.conflict.flows.iter().zip(durations).zip(&observed.medians) {
-            judged.predicted.push(predicted.as_seconds());
-            judged.measured.push(measured.as_seconds());
+            let (predicted, measured) = (predicted.as_seconds(), measured.as_seconds());
+            let more = if is_short { together - measured } else { 0.0 };
+            judged.predicted.push(predicted + more);
+            judged.measured.push(measured + more);
             judged.names.push((observed.conflict.name.clone(), flow.id));
             judged.sizes.push(flow.size);
         }
@@ -154,10 +161,12 @@ pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &Pack
         move |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * bytes / segment.0 as f64)
     };
     let wire = frame(0.0);
+    let with_acknowledgements = frame(FRAME_OVERHEAD as f64 / 2.0);
     let of_port = match links.duplex {
         Duplex::Full => wire(links.rate),
-        Duplex::Half => frame(FRAME_OVERHEAD as f64 / 2.0)(links.rate),
+        Duplex::Half => with_acknowledgements(links.rate),
     };
+    network.bus = links.bus.map(|rate| bus(LinkRate::Both { goodput: rate, wire: with_acknowledgements(rate) }));
     network.sharing.packet = PacketParameters { latency: Some(packet_latency(links, transport)), ..*transport };
     network.nic.rate = LinkRate::Both { goodput: links.rate.into(), wire: of_port };
     network.backbone = links.backbone.map(|limit| LinkRate::Both { goodput: limit.rate, wire: wire(limit.rate) });
@@ -182,6 +191,7 @@ fn packet_latency(links: &Links, transport: &PacketParameters) -> Time {
 pub(super) fn plain_network(links: &Links) -> Network {
     let mut network = Network {
         backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
+        bus: links.bus.map(|rate| bus(LinkRate::Goodput(rate))),
         ..Network::new("", Rule::Hockney, Nic { duplex: links.duplex, ..Nic::new(links.latency, links.rate) })
     };
     if links.duplex == Duplex::Half {
@@ -190,4 +200,9 @@ pub(super) fn plain_network(links: &Links) -> Network {
     network.sharing.asymmetric.backbone_from = links.backbone.map(|limit| limit.from);
     network.sharing.flow_cuts.start_end = Some(0.0);
     network
+}
+
+/// A medium of each node's own.
+fn bus(rate: LinkRate) -> Bus {
+    Bus { nodes: Some(1), rate }
 }

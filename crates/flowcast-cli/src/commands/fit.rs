@@ -100,7 +100,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "COUNT", help_heading = "Precision")]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, default_value_t = 0.95, help_heading = "Precision")]
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.95", value_parser = super::predict::probability, help_heading = "Precision")]
     level: f64,
     /// Seed of the bootstrap
     #[arg(long, default_value_t = 1)]
@@ -171,11 +171,14 @@ impl Fit {
 
     fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {
         let replicates = self.replicates.unwrap_or(ConflictFitOptions::default().replicates);
-        let transport = fit_conflicts::transport(samples, self.window)?;
+        let lab = fit_conflicts::lab_network(samples)?;
+        let transport = fit_conflicts::transport(lab.as_ref(), self.window);
         let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed, transport };
         let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
         let provenance = fit_conflicts::provenance_of(samples, &fit);
-        write(self.output(), &fit.to_network(&self.network_name(), provenance))?;
+        let mut network = fit.to_network(&self.network_name(), provenance);
+        network.point_to_point.rendezvous_from = lab.and_then(|lab| lab.point_to_point.rendezvous_from);
+        write(self.output(), &network)?;
         if self.json {
             println_out!("{}", fit_conflicts::document(&fit, samples));
         } else {

@@ -47,15 +47,20 @@ pub(super) fn durations(
     }
 }
 
-/// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
-pub(super) fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Option<PacketParameters>> {
-    if window.is_some() {
-        let fixed = PacketParameters { window, first_window: window, ..PacketParameters::default() };
-        return Ok(Some(PacketParameters { idle_restart: Some(false), ..fixed }));
-    }
+/// The network of the lab in which the conflicts were measured, as its file says; `None` between hosts.
+pub(super) fn lab_network(samples: &ConflictSamples) -> Result<Option<Network>> {
     let Some(lab) = samples.provenance.get("lab") else { return Ok(None) };
     let spec: LabSpec = serde_json::from_str(lab).context("# lab")?;
-    Ok(Some(network_of(&spec).sharing.packet))
+    Ok(Some(network_of(&spec)))
+}
+
+/// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
+pub(super) fn transport(lab: Option<&Network>, window: Option<Bytes>) -> Option<PacketParameters> {
+    if window.is_some() {
+        let fixed = PacketParameters { window, first_window: window, ..PacketParameters::default() };
+        return Some(PacketParameters { idle_restart: Some(false), ..fixed });
+    }
+    lab.map(|lab| lab.sharing.packet)
 }
 
 /// This run's provenance, and that of the samples under `samples.`.
@@ -99,6 +104,7 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
         "other_duplex": { "duplex": other.name(), "best": other_best, "mean_absolute_error": mean_absolute },
         "latency": { "value_s": fit.latency.value.as_seconds(), "interval_s": latency },
         "bandwidth": rate(&fit.rate), "backbone": backbone,
+        "bus_Bps": fit.bus.map(Rate::as_bytes_per_second),
         "models": fit.models.iter().map(model).collect::<Vec<_>>(),
         "slowdowns": fit.slowdowns.iter().map(|one| slowdown(fit, one)).collect::<Vec<_>>(),
         "level": fit.options.level, "replicates": fit.options.replicates, "seed": fit.options.seed,
@@ -180,6 +186,9 @@ fn print_parameters(fit: &ConflictFit) {
         row("backbone.bandwidth", "all", texts(&backbone.rate, megabits));
         let from = texts(&backbone.from, |from| from.to_string());
         row("sharing.asymmetric.backbone_from", "asymmetric", from);
+    }
+    if let Some(bus) = fit.bus {
+        row("bus.bandwidth", "all", [megabits(bus), "-".to_owned()]);
     }
     for model in &fit.models {
         for parameter in &model.parameters {

@@ -63,8 +63,8 @@ pub(crate) struct MeasurePairs {
     #[arg(long, value_delimiter = ',', value_name = "SIZES", default_value = "1B,256KiB")]
     sizes: Vec<Bytes>,
     /// Probability of an alarm in a healthy network
-    #[arg(long, value_name = "SHARE", default_value_t = PairOptions::default().level)]
-    level: f64,
+    #[arg(long, alias = "level", value_name = "PROBABILITY", default_value_t = PairOptions::default().level)]
+    false_alarms: f64,
     /// By how much longer something takes at least that is called slow
     #[arg(long, value_name = "SHARE", default_value_t = PairOptions::default().least)]
     least: f64,
@@ -96,10 +96,10 @@ impl MeasurePairs {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let pages = self.report.iter().map(|path| Output::new("--report", path));
         declare(self.again.iter().map(PathBuf::as_path).chain([Path::new(&self.place.lab)]), outputs.chain(pages))?;
-        if !(self.level > 0.0 && self.level < 1.0 && self.least >= 0.0) {
+        if !(self.false_alarms > 0.0 && self.false_alarms < 1.0 && self.least >= 0.0) {
             bail!(
                 "--level and --least: found {} and {}, expected a share between 0 and 1 and one from 0 on",
-                self.level,
+                self.false_alarms,
                 self.least
             );
         }
@@ -245,7 +245,7 @@ impl MeasurePairs {
     }
 
     fn report_of(&self, samples: &PairSamples) -> Result<Report> {
-        let options = PairOptions { level: self.level, least: self.least };
+        let options = PairOptions { level: self.false_alarms, least: self.least };
         let racks = racks(samples, self.least)?.map(|(_, groups)| groups);
         let notes = notes(&samples.provenance, racks.as_ref());
         let mut report = Report { sizes: Vec::new(), slow: Vec::new(), racks, notes, maps: Vec::new() };

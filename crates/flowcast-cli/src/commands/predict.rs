@@ -58,10 +58,10 @@ pub(crate) struct Predict {
     /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
     #[arg(long, help_heading = "Output")]
     explain: bool,
-    /// Probability with which the interval of a prediction is to hold what is measured, in per cent
-    #[arg(long, value_name = "PERCENT", default_value = "90", value_parser = probability, help_heading = "Output")]
+    /// Probability with which the interval of a prediction is to contain what is measured
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Output")]
     level: f64,
-    /// Name in the network's ledger of what is predicted: its own errors do not count for the interval
+    /// Name of this validation case in the network's accuracy record: its own errors are left out of the interval
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     judged: Option<String>,
     /// Machine-readable output
@@ -207,11 +207,14 @@ impl Predict {
     }
 }
 
-/// A number of per cent as a probability.
-pub(super) fn probability(text: &str) -> Result<f64, String> {
+/// A probability of `--level`.
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
-        _ => Err("expected a number of per cent above 0 and below 100".to_owned()),
+        Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
+        Ok(percent) if (1.0..100.0).contains(&percent) => {
+            Err(format!("expected a probability: {} for {percent} %", percent / 100.0))
+        }
+        _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
     }
 }
 

@@ -254,7 +254,13 @@ mod tests {
                 places.place(Node(node), Node(node), &(node * racks / nodes).to_string()).unwrap();
             }
         }
-        ConflictPlan { nodes: (0..nodes).map(Node).collect(), racks: places, size: Bytes(4_000_000), short: Bytes(0), most: 4 }
+        ConflictPlan {
+            nodes: (0..nodes).map(Node).collect(),
+            racks: places,
+            size: Bytes(4_000_000),
+            short: Bytes(0),
+            most: 4,
+        }
     }
 
     fn names(plan: &ConflictPlan) -> Vec<String> {

@@ -6,6 +6,7 @@
 mod coverage;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -210,6 +211,20 @@ impl<'a> Ledger<'a> {
 pub fn residuals(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
     let errors = entries.iter().flat_map(|entry| entry.errors_without(judged)).flat_map(|(_, errors)| errors);
     errors.filter(|error| **error > -1.0).map(|error| -error.ln_1p()).collect()
+}
+
+/// How well models predicted whole programs in laboratories, from recordings made elsewhere: what is known of a network on which
+/// no program was measured yet. What was run and how stands in `docs/evidence/programs-in-labs.md`.
+pub fn of_programs_in_laboratories() -> Ledger<'static> {
+    #[derive(Deserialize)]
+    struct Record {
+        accuracy: Vec<Accuracy>,
+    }
+    static RECORD: LazyLock<Vec<Accuracy>> = LazyLock::new(|| {
+        let record: Record = toml::from_str(include_str!("../../accuracy/programs.toml")).expect("a test reads it");
+        record.accuracy
+    });
+    Ledger(&RECORD)
 }
 
 /// Adds an entry to those of a network: errors join those of the same model on the same things.

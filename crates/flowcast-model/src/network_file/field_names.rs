@@ -17,7 +17,7 @@ use crate::machine::scheduler::{Policy, Scheduler};
 use crate::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
 use crate::machine::{Machine, Mapping, NodeGroup};
 use crate::near;
-use crate::network::{Duplex, OverheadPiece, Overheads, PointToPoint, Rule};
+use crate::network::{Duplex, FitQuality, OverheadPiece, Overheads, PointToPoint, Rule};
 use crate::parameter_interval::Interval;
 
 use crate::origin::{Origin, OriginKind};
@@ -153,6 +153,7 @@ fn every_field() -> NetworkFile {
             quantiles: [("NAME".to_owned(), 0.0)].into(),
             errors: [("NAME".to_owned(), vec![0.0])].into(),
         }],
+        fit: FitQuality { misfit: Some(0.0), warnings: vec![String::new()] },
         provenance: [("NAME".to_owned(), String::new())].into(),
     }
 }

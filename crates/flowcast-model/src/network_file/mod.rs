@@ -44,7 +44,7 @@ use crate::ledger;
 use crate::ledger::Accuracy;
 use crate::link_rate::{LinkRate, LoneFlow};
 use crate::machine::Machine;
-use crate::network::{Bus, Duplex, Network, Nic, OverheadPiece, Overheads, PointToPoint};
+use crate::network::{Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint};
 use crate::origin::Origin;
 use crate::parameter_interval::Interval;
 use crate::topology::Topology;
@@ -86,6 +86,8 @@ pub(crate) struct NetworkFile {
     pub origins: BTreeMap<String, Origin>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub accuracy: Vec<Accuracy>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fit: FitQuality,
     #[serde(default, skip_serializing_if = "is_default")]
     pub provenance: BTreeMap<String, String>,
 }
@@ -246,6 +248,7 @@ impl TryFrom<NetworkFile> for Network {
             intervals: file.intervals,
             origins: file.origins,
             accuracy: file.accuracy,
+            fit: file.fit,
             provenance: file.provenance,
         })
     }
@@ -272,6 +275,7 @@ impl From<&Network> for NetworkFile {
             intervals: network.intervals,
             origins: network.origins,
             accuracy: network.accuracy,
+            fit: network.fit,
             provenance: network.provenance,
         }
     }

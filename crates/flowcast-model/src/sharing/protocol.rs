@@ -7,6 +7,8 @@ use flowcast_units::{Bytes, Time};
 
 /// Payload of a full packet where the largest IP packet has 1500 bytes.
 pub const SEGMENT: u64 = 1448;
+/// Payload of the largest packet.
+pub const LARGEST_SEGMENT: u64 = 65_000;
 /// What a frame has beside its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of preamble,
 /// checksum and gap.
 pub const FRAME_OVERHEAD: u64 = 90;
@@ -115,7 +117,7 @@ impl Protocol {
 /// Out of range.
 fn segment(given: &PacketParameters) -> Result<Bytes, SharingError> {
     let found = given.segment.unwrap_or(Bytes(SEGMENT));
-    if (256..=65_000).contains(&found.0) {
+    if (256..=LARGEST_SEGMENT).contains(&found.0) {
         return Ok(found);
     }
     Err(SharingError::Parameter { field: "sharing.packet.segment", found: found.to_string(), expected: "256B to 65kB" })

@@ -1,6 +1,6 @@
 //! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
 
-use flowcast_model::ledger::{Accuracy, Judged, residuals};
+use flowcast_model::ledger::{self, Accuracy, Judged, residuals};
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
@@ -75,7 +75,7 @@ impl Drawn {
 
     pub(super) fn each(
         networks: &[Network],
-        replay: impl Fn(&Network) -> Result<Outcome, Error>,
+        mut replay: impl FnMut(&Network) -> Result<Outcome, Error>,
     ) -> Result<Drawn, Error> {
         let mut drawn = Drawn::default();
         for network in networks {
@@ -97,12 +97,30 @@ pub(super) struct ModelErrors<'a> {
     residuals: Vec<f64>,
     /// The model as it is asked for.
     model: String,
+    /// Whether they are of programs in laboratories, and none is of this network.
+    are_from_elsewhere: bool,
+    /// By how much the network misses what it was fitted to.
+    misfit: f64,
 }
 
 impl<'a> ModelErrors<'a> {
+    /// For a program the errors on programs: those on this network, else those in laboratories, since patterns do not say how
+    /// well a program is predicted. Nothing is known of a network that says neither how sure its numbers are nor how well they
+    /// did.
     pub(super) fn of(network: &'a Network, model: &str, wanted: Judged, judged: Option<&str>) -> ModelErrors<'a> {
-        let entries = network.ledger().of(model, wanted);
-        ModelErrors { residuals: residuals(&entries, judged), entries, model: model.to_owned() }
+        let mut entries = network.ledger().of(model, wanted);
+        let of_programs = entries.iter().any(|entry| entry.judged == Some(Judged::Programs));
+        let is_measured = !network.ledger().is_empty() || !network.intervals.is_empty();
+        let mut are_from_elsewhere = false;
+        if wanted == Judged::Programs && is_measured && !of_programs {
+            let elsewhere = ledger::of_programs_in_laboratories().of(model, wanted);
+            if !elsewhere.is_empty() {
+                (entries, are_from_elsewhere) = (elsewhere, true);
+            }
+        }
+        let misfit = network.fit.misfit.unwrap_or(0.0);
+        let (residuals, model) = (residuals(&entries, judged), model.to_owned());
+        ModelErrors { residuals, entries, model, are_from_elsewhere, misfit }
     }
 
     fn covers(&self) -> Option<String> {
@@ -113,8 +131,12 @@ impl<'a> ModelErrors<'a> {
             format!("the error of {}", first.model)
         };
         let what = first.judged.map_or("cases", Judged::name);
-        let fitted = if first.is_fitted { " that it was fitted to" } else { "" };
-        Some(format!("{of} on {} {what}{fitted}", self.residuals.len()))
+        let count = self.residuals.len();
+        Some(match (self.are_from_elsewhere, first.is_fitted) {
+            (true, _) => format!("at least: {of} on {count} runs of programs in laboratories, none on this network"),
+            (false, true) => format!("{of} on {count} {what} that it was fitted to"),
+            (false, false) => format!("{of} on {count} {what}"),
+        })
     }
 }
 
@@ -134,10 +156,11 @@ impl Evidence<'_> {
             return Ok(None);
         }
         let Margin { low, high, level } = conformal::margin(&self.errors.residuals, &further, level)?;
+        let misfit = 1.0 + self.errors.misfit;
         Ok(Some(Interval {
             predicted,
-            low: predicted * low.exp().min(1.0),
-            high: predicted * high.exp().max(1.0),
+            low: predicted * low.exp().min(1.0 / misfit),
+            high: predicted * high.exp().max(misfit),
             level,
             covers: self.covers(further.len()),
         }))

@@ -47,8 +47,8 @@ pub(crate) struct MeasureCheck {
     #[arg(long, value_name = "SHARE", default_value_t = CheckPlan::default().least)]
     least: f64,
     /// Probability of an alarm where the file holds
-    #[arg(long, value_name = "SHARE", default_value_t = CheckPlan::default().level)]
-    level: f64,
+    #[arg(long, alias = "level", value_name = "PROBABILITY", default_value_t = CheckPlan::default().level)]
+    false_alarms: f64,
     /// End after this time, whatever is known
     #[arg(long, value_name = "TIME", default_value = "1500ms", value_parser = Time::parse, help_heading = "Run")]
     max_time: Time,
@@ -63,7 +63,7 @@ impl MeasureCheck {
         let plan = CheckPlan {
             size: self.size,
             max_time: self.max_time,
-            level: self.level,
+            level: self.false_alarms,
             least: self.least,
             ..CheckPlan::default()
         };

@@ -71,9 +71,9 @@ pub(crate) struct Sweep {
     /// latency, bandwidth, overhead, gap
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "merge")]
     grid: Vec<String>,
-    /// Add the interval that holds what is measured with this probability in per cent, as of `flowcast predict`: each set
-    /// takes up to 64 replays more
-    #[arg(long, value_name = "PERCENT", value_parser = probability, conflicts_with = "merge", help_heading = "Output")]
+    /// Add the interval that contains what is measured with this probability, such as 0.90, as of `flowcast predict`: each
+    /// set takes up to 64 replays more
+    #[arg(long, value_name = "PROBABILITY", value_parser = probability, conflicts_with = "merge", help_heading = "Output")]
     level: Option<f64>,
     /// File to write, a page with curves and a heat map if it ends in .html; sets that are done are kept in FILE.partial
     /// until all are; standard output if absent

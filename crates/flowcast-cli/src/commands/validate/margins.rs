@@ -25,8 +25,8 @@ pub(crate) struct ValidateMargins {
     /// Take the margins from the ledger of this network
     #[arg(long, value_name = "NET.toml")]
     by: Option<String>,
-    /// Level of the intervals
-    #[arg(long, default_value_t = 0.9, value_name = "SHARE")]
+    /// Probability with which the intervals are to contain what is measured
+    #[arg(long, default_value = "0.90", value_name = "PROBABILITY", value_parser = crate::commands::predict::probability)]
     level: f64,
     #[command(flatten)]
     format: Format,
