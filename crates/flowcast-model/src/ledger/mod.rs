@@ -15,9 +15,13 @@ use flowcast_units::Bytes;
 use crate::error::{NetworkError, refused};
 use crate::sharing::model::{LIMITS, Model};
 use crate::stats::sample::quantile;
+use crate::stats::two_way::TwoWay;
 use crate::stats::{StatsError, check};
 
 pub use coverage::Coverage;
+
+/// So many residuals stand for a distribution.
+const QUANTILES: usize = 199;
 
 /// The shares of cases whose largest errors an entry has.
 const SHARES: [&str; 3] = ["0.5", "0.9", "1"];
@@ -225,6 +229,20 @@ pub fn of_programs_in_laboratories() -> Ledger<'static> {
         record.accuracy
     });
     Ledger(&RECORD)
+}
+
+/// Residuals of another program on another network, evenly spaced in probability, from the errors of programs by
+/// `PROGRAM/NETWORK` without those of `judged`; those themselves where programs or networks are too few.
+pub fn residuals_elsewhere(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
+    let mut by_both = BTreeMap::new();
+    for (name, errors) in entries.iter().flat_map(|entry| entry.errors_without(judged)) {
+        if let (Some(both), [error]) = (name.split_once('/'), errors)
+            && *error > -1.0
+        {
+            by_both.insert(both, -error.ln_1p());
+        }
+    }
+    TwoWay::new(&by_both).map_or_else(|| residuals(entries, judged), |spread| spread.quantiles(QUANTILES))
 }
 
 /// Adds an entry to those of a network: errors join those of the same model on the same things.

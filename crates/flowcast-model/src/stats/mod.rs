@@ -14,6 +14,7 @@ pub mod relative_line;
 pub mod resampling;
 pub mod sample;
 pub mod still;
+pub mod two_way;
 
 use thiserror::Error;
 

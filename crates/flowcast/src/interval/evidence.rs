@@ -1,6 +1,6 @@
 //! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
 
-use flowcast_model::ledger::{self, Accuracy, Judged, residuals};
+use flowcast_model::ledger::{self, Accuracy, Judged, residuals, residuals_elsewhere};
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
@@ -119,8 +119,9 @@ impl<'a> ModelErrors<'a> {
             }
         }
         let misfit = network.fit.misfit.unwrap_or(0.0);
-        let (residuals, model) = (residuals(&entries, judged), model.to_owned());
-        ModelErrors { residuals, entries, model, are_from_elsewhere, misfit }
+        let residuals =
+            if are_from_elsewhere { residuals_elsewhere(&entries, judged) } else { residuals(&entries, judged) };
+        ModelErrors { residuals, entries, model: model.to_owned(), are_from_elsewhere, misfit }
     }
 
     fn covers(&self) -> Option<String> {
@@ -133,7 +134,7 @@ impl<'a> ModelErrors<'a> {
         let what = first.judged.map_or("cases", Judged::name);
         let count = self.residuals.len();
         Some(match (self.are_from_elsewhere, first.is_fitted) {
-            (true, _) => format!("at least: {of} on {count} runs of programs in laboratories, none on this network"),
+            (true, _) => format!("at least {of} on {}, none of them on this network", first.validated_on),
             (false, true) => format!("{of} on {count} {what} that it was fitted to"),
             (false, false) => format!("{of} on {count} {what}"),
         })

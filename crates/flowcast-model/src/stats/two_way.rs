@@ -1,0 +1,127 @@
+//! The spread of residuals that belong to two things at once: the program that ran and the network that it ran on.
+//!
+//! `r_pn = mean + program_p + network_n + rest_pn`, with independent terms whose variances come from the mean squares of the table
+//! (Searle, Casella and McCulloch, *Variance Components*, 1992, section 4.4). The residual of another program on another network
+//! has the sum of the three variances, and what the mean is uncertain by; Student's t has one degree of freedom less than there
+//! are programs, of which there are few and which differ most.
+
+use std::collections::BTreeMap;
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The residual of a case that is in no row and no column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoWay {
+    /// The mean of all.
+    pub mean: f64,
+    /// Standard deviation of what rows have in common.
+    pub of_rows: f64,
+    /// Standard deviation of what columns have in common.
+    pub of_columns: f64,
+    /// Standard deviation of the rest.
+    pub of_rest: f64,
+    rows: usize,
+    columns: usize,
+}
+
+impl TwoWay {
+    /// Of residuals by row and column; none of fewer than three rows or two columns. Rows that lack a column are left out.
+    pub fn new(residuals: &BTreeMap<(&str, &str), f64>) -> Option<TwoWay> {
+        let columns: Vec<&str> = sorted(residuals.keys().map(|(_, column)| *column));
+        let rows = sorted(residuals.keys().map(|(row, _)| *row));
+        let row = |name: &&str| columns.iter().map(|column| residuals.get(&(*name, *column)).copied()).collect();
+        let table: Vec<Vec<f64>> = rows.iter().filter_map(row).collect();
+        if table.len() < 3 || columns.len() < 2 {
+            return None;
+        }
+        let (count, wide) = (table.len() as f64, columns.len() as f64);
+        let mean = table.iter().flatten().sum::<f64>() / (count * wide);
+        let of_row: Vec<f64> = table.iter().map(|row| row.iter().sum::<f64>() / wide - mean).collect();
+        let of_column: Vec<f64> =
+            (0..columns.len()).map(|at| table.iter().map(|row| row[at]).sum::<f64>() / count - mean).collect();
+        let mut rest = 0.0;
+        for (row, of_row) in table.iter().zip(&of_row) {
+            for (residual, of_column) in row.iter().zip(&of_column) {
+                rest += (residual - mean - of_row - of_column).powi(2);
+            }
+        }
+        let rest = rest / ((count - 1.0) * (wide - 1.0));
+        let squares = |terms: &[f64]| terms.iter().map(|term| term * term).sum::<f64>();
+        // A mean of `of_each` values has its part of the rest; what is below that has no spread of its own.
+        let own = |terms: &[f64], of_each: f64| {
+            (squares(terms) / (terms.len() as f64 - 1.0) - rest / of_each).max(0.0).sqrt()
+        };
+        Some(TwoWay {
+            mean,
+            of_rows: own(&of_row, wide),
+            of_columns: own(&of_column, count),
+            of_rest: rest.sqrt(),
+            rows: table.len(),
+            columns: columns.len(),
+        })
+    }
+
+    /// So many values, evenly spaced in probability, of the residual of another row in another column.
+    pub fn quantiles(&self, count: usize) -> Vec<f64> {
+        let (rows, columns) = (self.rows as f64, self.columns as f64);
+        let variance = self.of_rows.powi(2) * (1.0 + 1.0 / rows)
+            + self.of_columns.powi(2) * (1.0 + 1.0 / columns)
+            + self.of_rest.powi(2) * (1.0 + 1.0 / (rows * columns));
+        let student = StudentsT::new(0.0, 1.0, rows - 1.0).expect("there are more than two rows");
+        let scale = variance.sqrt();
+        let at = |place: usize| self.mean + scale * student.inverse_cdf((place as f64 + 0.5) / count as f64);
+        (0..count).map(at).collect()
+    }
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: [&str; 5] = ["a", "b", "c", "d", "e"];
+    const COLUMNS: [&str; 4] = ["w", "x", "y", "z"];
+
+    fn table(of: impl Fn(f64, f64) -> f64) -> BTreeMap<(&'static str, &'static str), f64> {
+        let mut all = BTreeMap::new();
+        for (row, at) in ROWS.into_iter().zip(0..) {
+            for (column, place) in COLUMNS.into_iter().zip(0..) {
+                all.insert((row, column), of(f64::from(at), f64::from(place)));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn rows_and_columns_have_the_spread_that_they_were_given() {
+        let found = TwoWay::new(&table(|row, _| 0.1 * (row - 2.0))).unwrap();
+        assert!((found.of_rows - 0.025f64.sqrt()).abs() < 1e-12, "{found:?}");
+        assert!(found.of_columns < 1e-9 && found.of_rest < 1e-9 && found.mean.abs() < 1e-12);
+        let found = TwoWay::new(&table(|_, column| column)).unwrap();
+        assert!((found.of_columns - (5.0f64 / 3.0).sqrt()).abs() < 1e-9 && found.of_rows < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn another_program_is_less_certain_than_the_mean_and_quantiles_are_in_order() {
+        let found = TwoWay::new(&table(|row, column| 0.05 * row + 0.01 * (row * column) % 0.03)).unwrap();
+        let quantiles = found.quantiles(100);
+        assert!(quantiles.is_sorted());
+        // Student's t with four degrees of freedom: 2.13 at 95 %.
+        assert!(quantiles[95] - found.mean > 2.0 * found.of_rows, "{found:?}");
+    }
+
+    #[test]
+    fn few_rows_say_nothing_and_rows_with_gaps_are_left_out() {
+        let mut all = table(|row, _| row);
+        all.remove(&("e", "z"));
+        assert_eq!(TwoWay::new(&all).unwrap().rows, 4);
+        all.retain(|(row, _), _| *row < "c");
+        assert_eq!(TwoWay::new(&all), None);
+    }
+}
