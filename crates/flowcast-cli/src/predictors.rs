@@ -10,7 +10,7 @@ use flowcast::recording::decode::RankFile;
 use flowcast::trace::read::Clock;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::Bytes;
-use flowcast::{Collectives, Contention, Options, Recorded};
+use flowcast::{Collectives, Contention, Interval, IntervalOptions, Options, Recorded};
 
 use crate::collectives::named;
 use crate::trace_args::{print_notes, threads};
@@ -27,11 +27,18 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
+    fn options(&self, setting: &Setting<'_>) -> Options {
+        Options { contention: self.contention, rendezvous_from: setting.rendezvous_from, ..Options::default() }
+    }
+
     /// Whether it takes wire rates.
     pub(crate) fn counts_frames(&self) -> bool {
         self.contention == Contention::Shared(Model::Packet)
     }
 }
+
+/// What is taken where nothing is asked for.
+const AUTOMATIC: &str = "automatic";
 
 /// What all predictions have in common.
 pub(crate) struct Setting<'a> {
@@ -43,17 +50,49 @@ pub(crate) struct Setting<'a> {
     pub seeds: Option<u32>,
 }
 
-/// Each model with each way.
+/// Each model with each way; without either what `predict` takes.
 pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
+    let automatic = [AUTOMATIC.to_owned()];
+    let (models, ways) =
+        (if models.is_empty() { &automatic } else { models }, if ways.is_empty() { &automatic } else { ways });
     let mut predictors = Vec::new();
     for model in models {
-        let contention = Contention::named(model).context("--model: expected limits or a model")?;
+        let contention = match model.as_str() {
+            AUTOMATIC => Contention::Automatic,
+            name => Contention::named(name).context("--model: expected limits or a model")?,
+        };
         for way in ways {
-            let (name, collectives) = (format!("{model}/{way}"), named(way)?);
-            predictors.push(Predictor { name, contention, way: way.clone(), collectives });
+            let collectives = if way == AUTOMATIC { Collectives::Automatic } else { named(way)? };
+            predictors.push(Predictor { name: format!("{model}/{way}"), contention, way: way.clone(), collectives });
         }
     }
     Ok(predictors)
+}
+
+/// Gives predictors the names of what they take for a recording, and the interval of each.
+pub(crate) fn settle(
+    predictors: &mut [Predictor],
+    files: &[RankFile],
+    setting: &Setting<'_>,
+    asked: &IntervalOptions<'_>,
+) -> Result<Vec<Option<Interval>>> {
+    let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
+    let mut intervals = Vec::new();
+    for predictor in predictors {
+        let (model, interval) = match recorded.expanded(&predictor.collectives, setting.network, threads())? {
+            Some(expanded) => expanded.judged(setting.network, &predictor.options(setting), asked)?,
+            None => recorded.judged(setting.network, &predictor.options(setting), asked)?,
+        };
+        if predictor.contention == Contention::Automatic {
+            predictor.name = predictor.name.replacen(AUTOMATIC, &model, 1);
+        }
+        if predictor.collectives == Collectives::Automatic {
+            let taken = predictor.collectives.name(recorded.program(), setting.network);
+            predictor.name = predictor.name.replacen(AUTOMATIC, taken, 1);
+        }
+        intervals.push(interval);
+    }
+    Ok(intervals)
 }
 
 /// What each predictor says of each recording, with each seed.
@@ -84,12 +123,11 @@ fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'
             expanded.insert(&predictor.way, carried_out);
         }
         let recorded = expanded[predictor.way.as_str()].as_ref().unwrap_or(&recorded);
-        let options = Options {
-            contention: predictor.contention,
-            rendezvous_from: setting.rendezvous_from,
-            ..Options::default()
-        };
-        all.push(recorded.run_times(setting.network, &options, setting.seeds.map_or(0, u64::from))?);
+        all.push(recorded.run_times(
+            setting.network,
+            &predictor.options(setting),
+            setting.seeds.map_or(0, u64::from),
+        )?);
     }
     Ok(all)
 }

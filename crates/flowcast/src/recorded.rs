@@ -7,7 +7,7 @@ use flowcast_trace::read::{Clock, recorded_program, recorded_regions};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::{Program, ReadOptions, TraceError};
 
-use crate::{Collectives, Error, Options, PreparedProgram};
+use crate::{Collectives, Error, Interval, IntervalOptions, Options, PreparedProgram};
 
 /// A recording that can be replayed on any network.
 #[derive(Debug, Clone)]
@@ -51,6 +51,22 @@ impl Recorded {
     ) -> Result<Option<Recorded>, TraceError> {
         let expanded = collectives.expand(&self.program, Some(network), threads)?;
         Ok(expanded.map(|expanded| Recorded { program: expanded.program, ..self.clone() }))
+    }
+
+    /// By which model `predict` predicts it, and the interval of the whole run.
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn judged(
+        &self,
+        network: &Network,
+        options: &Options,
+        asked: &IntervalOptions<'_>,
+    ) -> Result<(String, Option<Interval>), Error> {
+        let options = Options { mapping: self.mapping.clone(), ..options.clone() };
+        let prepared = PreparedProgram::new(&self.program, network, &options)?;
+        let outcome = prepared.engine()?.run()?;
+        Ok((prepared.model().name().to_owned(), prepared.interval(&outcome, asked)?))
     }
 
     /// What its replay takes on a network, in the terms in which the recording is measured; as

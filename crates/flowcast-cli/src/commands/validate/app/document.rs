@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use flowcast::Interval;
 use flowcast::report::validation::app::{AppValidation, Fared, Quantity, Row};
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Rounded, Time};
@@ -78,6 +79,30 @@ struct PredictionEntry<'a> {
     prediction: &'a str,
     #[serde(flatten)]
     fared: &'a Fared,
+    /// Absent where no margin is known.
+    #[serde(flatten)]
+    margin: Option<MarginEntry>,
+}
+
+/// Whether the interval of a prediction contains the median of the runs.
+#[derive(Serialize)]
+struct MarginEntry {
+    #[serde(skip)]
+    interval: Interval,
+    interval_s: [Seconds; 2],
+    interval_level: f64,
+    interval_holds: bool,
+}
+
+impl MarginEntry {
+    fn new(interval: &Interval, measured: Time) -> MarginEntry {
+        MarginEntry {
+            interval: interval.clone(),
+            interval_s: [Seconds(interval.low), Seconds(interval.high)],
+            interval_level: interval.level,
+            interval_holds: (interval.low..=interval.high).contains(&measured),
+        }
+    }
 }
 
 /// One quantity, measured and by prediction.
@@ -94,14 +119,24 @@ struct RowEntry {
 
 impl<'a> Document<'a> {
     /// Of a validation.
-    pub(super) fn new(validation: &'a AppValidation, fared: &'a [Fared]) -> Result<Document<'a>> {
+    pub(super) fn new(
+        validation: &'a AppValidation,
+        fared: &'a [Fared],
+        intervals: &[Option<Interval>],
+    ) -> Result<Document<'a>> {
         let table = validation.rows()?;
         let predictors = &validation.predictors;
-        let predictions = predictors.iter().zip(fared).map(|(prediction, fared)| PredictionEntry { prediction, fared });
+        let measured = table.iter().find(|row| row.quantity == Quantity::Total).map(|row| row.measured);
+        let mut predictions = Vec::new();
+        for ((prediction, fared), interval) in predictors.iter().zip(fared).zip(intervals) {
+            let margin =
+                interval.as_ref().zip(measured).map(|(interval, measured)| MarginEntry::new(interval, measured));
+            predictions.push(PredictionEntry { prediction, fared, margin });
+        }
         Ok(Document {
             program: &validation.title,
             ranks: validation.worked.len(),
-            predictions: predictions.collect(),
+            predictions,
             rows: table.iter().map(|row| RowEntry::new(predictors, row)).collect(),
             runs: validation.runs.iter().map(RecordedTimes::from).collect(),
             thread_cpu_s: validation.worked.iter().copied().map(Seconds).collect(),
@@ -140,6 +175,15 @@ impl Shown for Document<'_> {
         }
         println_out!("{out}");
         print_regions(&self.predictions);
+        for PredictionEntry { prediction, margin, .. } in &self.predictions {
+            match margin {
+                Some(MarginEntry { interval, interval_holds, .. }) => {
+                    let holds = if *interval_holds { "contains" } else { "does not contain" };
+                    println_out!("{prediction}: {interval}, which {holds} the median of the runs; {}", interval.covers);
+                }
+                None => println_out!("{prediction}: no margin known"),
+            }
+        }
         let computed: Time = self.thread_cpu_s.iter().map(|seconds| seconds.0).sum();
         println_out!(
             "{} runs, {} ranks; computation {} of thread CPU in all",

@@ -18,6 +18,7 @@ use flowcast::report::validation::app_html;
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Bytes, Time};
+use flowcast::{Interval, IntervalOptions};
 use flowcast_lab::{LabSpec, network_of};
 
 use self::document::Document;
@@ -26,6 +27,7 @@ use super::journal::{self, path_beside};
 use super::ledger::{self, LedgerArgs};
 use super::tolerance::{Tolerance, judge};
 use crate::commands::lab::load;
+use crate::commands::predict::probability;
 use crate::commands::predict::trace::parse_mapping;
 use crate::network_args::{self, parse_overrides};
 use crate::predictors::{self, Predictor, Setting};
@@ -69,24 +71,16 @@ pub(crate) struct ValidateApp {
     /// Replace a field of the network (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     overrides: Vec<String>,
-    /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "MODEL",
-        default_value = "limits,fair,closed-loop",
-        help_heading = "Network"
-    )]
+    /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas [default: what
+    /// `predict` takes]
+    #[arg(long, value_delimiter = ',', value_name = "MODEL", help_heading = "Network")]
     model: Vec<String>,
-    /// How collectives are replayed, as for `predict`; each with each model
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "HOW",
-        default_value = "formula,openmpi",
-        help_heading = "Program"
-    )]
+    /// How collectives are replayed, as for `predict`; each with each model [default: what `predict` takes]
+    #[arg(long, value_delimiter = ',', value_name = "HOW", help_heading = "Program")]
     collectives: Vec<String>,
+    /// Probability with which the interval of a prediction is to contain what is measured
+    #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Precision")]
+    level: f64,
     /// Where ranks run, as for `predict` [default: on the hosts of the recording]
     #[arg(long, value_name = "MAP", help_heading = "Program")]
     mapping: Option<String>,
@@ -151,11 +145,14 @@ impl ValidateApp {
         journal::declare_page(inputs, &self.output)?;
         self.ledger.check()?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
-        let predictors = predictors::of(&self.model, &self.collectives)?;
+        let mut predictors = predictors::of(&self.model, &self.collectives)?;
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
         // What cannot be predicted is not run; a journal knows its lab only when it is read.
-        if self.seeds.is_some() && !self.model.iter().any(|model| model == Model::Packet.name()) {
+        if self.seeds.is_some()
+            && !self.model.is_empty()
+            && !self.model.iter().any(|model| model == Model::Packet.name())
+        {
             bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
         }
         let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
@@ -164,9 +161,9 @@ impl ValidateApp {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let validation = self.validation(&measured, &predictors, &network)?;
+        let (validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
         let fared = validation.fared()?;
-        let document = Document::new(&validation, &fared)?;
+        let document = Document::new(&validation, &fared, &intervals)?;
         write_page(&self.output, &app_html(&validation)?, &flowcast_terminal::output::document(&document)?)?;
         show(&document, self.format)?;
         let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
@@ -244,7 +241,12 @@ impl ValidateApp {
         }
     }
 
-    fn validation(&self, measured: &Measured, predictors: &[Predictor], network: &Network) -> Result<AppValidation> {
+    fn validation(
+        &self,
+        measured: &Measured,
+        predictors: &mut [Predictor],
+        network: &Network,
+    ) -> Result<(AppValidation, Vec<Option<Interval>>)> {
         let setting = Setting {
             network,
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
@@ -258,14 +260,18 @@ impl ValidateApp {
         if measured.runs.is_empty() {
             bail!("found no timed run, expected one (--resume runs it)");
         }
-        Ok(AppValidation {
+        let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
+        let asked = IntervalOptions { level: self.level, judged: Some(&name), ..IntervalOptions::default() };
+        let intervals = predictors::settle(predictors, first, &setting, &asked)?;
+        let validation = AppValidation {
             title: measured.header.title(),
             predictors: predictors.iter().map(|predictor| predictor.name.clone()).collect(),
             runs: measured.runs.clone(),
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
             provenance: self.provenance(measured, network),
-        })
+        };
+        Ok((validation, intervals))
     }
 
     fn provenance(&self, measured: &Measured, network: &Network) -> BTreeMap<String, String> {
