@@ -38,7 +38,8 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what = format!("measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag");
+    let what =
+        format!("measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag,short");
     let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 0.1"));
     assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
     assert!(said(&halted).contains("conflicts are left; --resume goes on"), "{}", said(&halted));
@@ -49,7 +50,9 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     let document = json(&flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --resume --json")));
     let names: Vec<&str> =
         document["conflicts"].as_array().unwrap().iter().map(|one| one["conflict"].as_str().unwrap()).collect();
-    assert_eq!(names, ["alone", "alone-half", "in-out-1", "in-out-2", "zig-zag-3", "random-1"]);
+    let expected = "alone alone-half alone-1kB alone-32KiB alone-128KiB in-out-1 in-out-2 zig-zag-3 random-1 short-out-2 \
+                    short-in-2 short-in-out-2 short-path-3 random-short-1";
+    assert_eq!(names.join(" "), expected);
     assert!(!folder.path().join("conflicts.csv.partial").exists());
     assert!(document["provenance"]["lab"].as_str().unwrap().contains("20"));
 
@@ -80,8 +83,7 @@ fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what =
-        "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --most 2 --kinds out --holdout 1 --over tcp";
+    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --most 2 --kinds out --short 0B --holdout 1 --over tcp";
     let measure = |launcher: &str, more: &str| {
         // The launcher gives up before the test would hang.
         let mut command = Command::new("timeout");

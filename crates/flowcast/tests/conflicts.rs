@@ -235,6 +235,50 @@ fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_th
 }
 
 #[test]
+fn a_bus_in_each_node_is_found_and_written() {
+    let truth =
+        network("").with_overrides(&[("bus.bandwidth".into(), "70Mbit/s".into()), ("bus.nodes".into(), "1".into())]);
+    let fit = fit(&made_by(&truth.unwrap(), Model::Fair, 6, 0.0));
+    close(fit.bus.unwrap().as_bytes_per_second() * 8e-6, 70.0, "bus");
+    assert!(of(&fit, Model::Fair).held_out.as_ref().unwrap().mean_absolute < 1e-3);
+    let written = fit.to_network("mine", Default::default());
+    assert_eq!(written.bus.unwrap().nodes, Some(1));
+    assert_eq!(Network::from_toml(&written.to_toml(), &[]).unwrap().bus, written.bus);
+    assert_eq!(self::fit(&made_by(&network(""), Model::Fair, 6, 0.0)).bus, None);
+}
+
+#[test]
+fn short_messages_give_the_latency_and_change_nothing_else() {
+    let truth = network("alpha = 1.0\nkappa = 0.5\n");
+    let long = made_by(&truth, Model::ClosedLoop, 6, 0.0);
+    let plan = ConflictPlan {
+        nodes: (0..6).map(Node).collect(),
+        racks: long.racks.clone(),
+        size: Bytes(4_000_000),
+        short: Bytes(128 << 10),
+        most: 3,
+    };
+    let mut with_short = long.clone();
+    let short = plan.conflicts().into_iter().chain(plan.short_patterns(2, 1));
+    for conflict in short.filter(|conflict| conflict.kind == Kind::Short || conflict.name == "alone-1kB") {
+        let durations = durations(&conflict.flows, &long.racks, &truth, Model::ClosedLoop).unwrap();
+        let durations = durations.iter().map(|time| vec![*time; REPETITIONS]).collect();
+        with_short.measured.push(Measured { conflict, durations });
+    }
+    let (before, after) = (fit(&long), fit(&with_short));
+    close(after.latency.value.as_micros() / 200.0, 1.0, "latency");
+    assert_eq!(after.smallest.0, Bytes(1000));
+    for (before, after) in before.models.iter().zip(&after.models) {
+        for (before, after) in before.parameters.iter().zip(&after.parameters) {
+            close(after.estimate.value, before.estimate.value, before.field);
+        }
+    }
+    let short = of(&after, Model::ClosedLoop).short.as_ref().unwrap();
+    assert!(short.mean_absolute < 1e-3 && short.sizes[0] < Bytes(10_000), "{short:?}");
+    assert!(after.models.iter().all(|model| model.short.is_some()) && before.models[0].short.is_none());
+}
+
+#[test]
 fn random_patterns_change_no_parameter() {
     let truth = network("alpha = 1.0\nkappa = 0.5\n");
     let mut samples = made_by(&truth, Model::ClosedLoop, 6, 0.002);

@@ -66,13 +66,23 @@ fn judged(network: &mut Network, model: &str, judged: Judged, errors: &[(&str, f
     network.accuracy.push(Accuracy::of_errors(model, judged, "what was run", errors).unwrap());
 }
 
+/// The model was always right.
+fn exact(network: &mut Network, model: &str) {
+    let names: Vec<String> = (0..40).map(|at| format!("p{at}")).collect();
+    let errors: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.0)).collect();
+    judged(network, &format!("{model}/formula"), Judged::Programs, &errors);
+}
+
 #[test]
 fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
-    let network = network(OF_BANDWIDTH);
+    let mut network = network(OF_BANDWIDTH);
+    for model in ["independent", "fair"] {
+        exact(&mut network, model);
+    }
     let independent = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
     let asked = IntervalOptions::default();
     let found = interval_of(&network, &independent, &asked).unwrap();
-    assert_eq!(found.covers, "parameters (64 draws), not the model's own error");
+    assert_eq!(found.covers, "parameters (64 draws) and the model's error on 40 programs");
     // Two messages one after the other, 10 ms each at 100 MB/s: the ends are those of the bandwidth.
     let at = |rate: &str| {
         let other = network.with_overrides(&[("nic.bandwidth".to_owned(), rate.to_owned())]).unwrap();
@@ -94,7 +104,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     assert!(wider.low < found.low && wider.high > found.high);
     assert_eq!(
         interval_of(&network, &shared, &asked).unwrap().covers,
-        "parameters (16 draws), not the model's own error"
+        "parameters (16 draws) and the model's error on 40 programs"
     );
 }
 
@@ -122,7 +132,10 @@ fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left
     assert!(without.high < alone.high);
     assert_eq!(without.level, 0.9);
     let packet = Options { contention: Contention::Shared(Model::Packet), ..Options::default() };
-    assert_eq!(interval_of(&network, &packet, &asked), None);
+    let elsewhere = interval_of(&network, &packet, &asked).unwrap();
+    assert!(elsewhere.covers.starts_with("at least the error of packet/openmpi"), "{}", elsewhere.covers);
+    let penalty = Options { contention: Contention::Shared(Model::IbPenalty), ..Options::default() };
+    assert_eq!(interval_of(&network, &penalty, &asked), None);
     assert!(no_margin(&network).contains("of this model"));
 }
 
@@ -146,7 +159,8 @@ fn without_intervals_and_ledger_there_is_no_margin() {
 fn a_schedule_has_the_interval_of_its_parameters() {
     let text = "num_ranks 2\nrank 0 {\nl1: send 1000000b to 1 tag 5\n}\nrank 1 {\nl1: recv 1000000b from 0 tag 5\n}\n";
     let trace = flowcast::read_text("one.goal", text).unwrap();
-    let network = network(OF_BANDWIDTH);
+    let mut network = network(OF_BANDWIDTH);
+    exact(&mut network, "fair");
     let prepared = Prepared::new(&trace, Some(&network), &Options::default()).unwrap();
     let outcome = prepared.predict(Outputs::default(), &[]).unwrap().outcome;
     let found = prepared

@@ -9,15 +9,15 @@ use flowcast::model::builtin;
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::ledger::{Accuracy, Judged};
 use flowcast::model::machine::{Mapping, NodeGroup};
-use flowcast::model::network::Network;
+use flowcast::model::network::{FitQuality, Network};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::meetings::messages_meet;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
 use flowcast::trace::Trace;
-use flowcast::units::Time;
-use flowcast::{Contention, Options, Prediction, predict, read_text, sweep};
+use flowcast::units::{Bytes, Time};
+use flowcast::{Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text, sweep};
 use proptest::prelude::*;
 use random_programs::{any_numbers, any_records};
 
@@ -119,6 +119,52 @@ fn what_is_known_to_be_the_most_accurate_comes_first_where_the_trace_can_follow_
     network.accuracy.push(judged("limits/formula", 0.01));
     assert_eq!(by_default(&program, &network).model.name(), "limits");
     assert_eq!(by_default(&schedule, &network).model.name(), "fair");
+}
+
+#[test]
+fn patterns_of_long_messages_do_not_decide_for_a_program() {
+    let judged = |model: &str, error: f64| {
+        let errors = BTreeMap::from([("random-1".to_owned(), vec![error])]);
+        let entry = Accuracy::of_errors(model, Judged::Flows, "random patterns, in no fit", errors).unwrap();
+        Accuracy { messages: Some([Bytes(2_000_000), Bytes(4_000_000)]), ..entry }
+    };
+    let accuracy = vec![judged("closed-loop/transient", 0.007), judged("packet", 0.02), judged("asymmetric", 0.1)];
+    let chosen = |overrides: &[(&str, &str)], bytes: u64| {
+        let network = Network { accuracy: accuracy.clone(), ..network("gige-tcp", overrides) };
+        by_default(&incast(3, bytes), &network).model
+    };
+    let by_packets = chosen(&[("sharing.window", "44KB")], 20_000);
+    assert_eq!(by_packets.name(), "packet");
+    assert!(by_packets.reason.contains("half of the bytes are in messages up to 20kB"), "{by_packets}");
+    // Without what packets need, what is known of messages of this size decides, or nothing.
+    assert_eq!(chosen(&[], 20_000).name(), "fair");
+    assert_eq!(chosen(&[], 3_000_000).name(), "closed-loop");
+}
+
+#[test]
+fn a_program_on_a_network_without_programs_has_the_margin_of_programs_in_laboratories() {
+    let mut network = network("gige-tcp", &[("sharing.window", "44KB")]);
+    let trace = incast(3, 20_000);
+    let interval = |network: &Network| {
+        let prepared = Prepared::new(&trace, Some(network), &Options::default()).unwrap();
+        let outcome = by_default(&trace, network).outcome;
+        prepared.interval(&outcome, &IntervalOptions::default()).unwrap()
+    };
+    assert_eq!(interval(&network), None, "nothing says how sure its numbers are");
+    let errors = BTreeMap::from([("random-1".to_owned(), vec![0.001, -0.001])]);
+    network.accuracy = vec![Accuracy::of_errors("packet", Judged::Flows, "random patterns", errors).unwrap()];
+    let known = interval(&network).unwrap();
+    let [low, high] = [known.low, known.high].map(|end| end.as_seconds() / known.predicted.as_seconds());
+    assert!((0.7..0.97).contains(&low) && (1.1..1.5).contains(&high), "{low} {high}");
+    assert!(
+        known.covers.contains("at least") && known.covers.contains("none of them on this network"),
+        "{}",
+        known.covers
+    );
+    network.fit = FitQuality { misfit: Some(3.0), warnings: vec!["L is held at 0".to_owned()] };
+    let poor = interval(&network).unwrap();
+    assert!((poor.high.as_seconds() / poor.predicted.as_seconds() - 4.0).abs() < 1e-9, "{poor:?}");
+    assert!(by_default(&trace, &network).notes.iter().any(|note| note.contains("L is held at 0")));
 }
 
 #[test]

@@ -133,6 +133,51 @@ fn a_rank_says_what_it_has_to_say_before_it_answers() {
 }
 
 #[test]
+fn a_cts_that_is_known_when_its_receive_is_posted_goes_before_the_messages_that_follow() {
+    // Ranks 0 and 1 exchange 100 packets; rank 1 begins later, after it has waited for rank 2 or computed.
+    let exchange = |other: u32| format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2");
+    let last = |before: &str, after: &str| {
+        let second = format!("{before} {} {after}", exchange(0));
+        let found = ends(&[&exchange(1), &second, "1:0.01 2:1:8:7:0:0"], Rendezvous::From(Bytes(1000)));
+        (found[0].max(found[1]) - 0.01) / FRAME
+    };
+    // It saw the RTS while it waited: its CTS goes first, and the data of rank 0 before the CTS that rank 1 waits for.
+    let one_after_the_other = last("3:2:8:7:0:0", "");
+    assert!((200.0..230.0).contains(&one_after_the_other), "{one_after_the_other}");
+    let at_once = last("1:0.01", "3:2:8:7:0:0");
+    assert!((100.0..115.0).contains(&at_once), "{at_once}");
+}
+
+#[test]
+fn messages_between_racks_cross_the_backbone() {
+    let of_racks = |nodes_per_rack: &str| {
+        let more = [("backbone.wire_rate", "0.5MB/s"), ("machine.nodes_per_rack", nodes_per_rack)];
+        ends_over(&network_with(&more), &["2:1:144800:0:0:0", "3:0:144800:0:0:0"], Rendezvous::AsRecorded)[1] / FRAME
+    };
+    assert!((100.0..104.0).contains(&of_racks("0")) && (100.0..104.0).contains(&of_racks("2")), "{}", of_racks("2"));
+    assert!((200.0..206.0).contains(&of_racks("1")), "{}", of_racks("1"));
+}
+
+#[test]
+fn a_closed_loop_of_known_windows_follows_short_messages_as_packets_do() {
+    let streams = ["2:1:2000:0:0:0 2:2:2000:0:0:0", "3:0:2000:0:0:0", "3:0:2000:0:0:0"];
+    let program = program(&streams);
+    let ends = |model: Model| {
+        let network = network_with(&[("sharing.transient", "true")]);
+        let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+        let engine = Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model).unwrap();
+        engine.run().unwrap().ranks.iter().map(|rank| rank.end.as_seconds()).collect::<Vec<_>>()
+    };
+    let (packets, closed_loop) = (ends(Model::Packet), ends(Model::ClosedLoop));
+    // The first has arrived when the second is on its way: rates shared from begin to end would let both arrive last.
+    assert!(closed_loop[1] < 0.75 * closed_loop[2], "{closed_loop:?}");
+    for (found, expected) in closed_loop[1..].iter().zip(&packets[1..]) {
+        // Goodput has no headers.
+        assert!((found / expected - 1.0).abs() < 0.1, "{closed_loop:?} {packets:?}");
+    }
+}
+
+#[test]
 fn a_rank_that_computes_answers_when_it_waits() {
     let end = |before: &str, after: &str| {
         let second = format!("{before} 3:0:144800:0:0:1 1:1.0 3:0:144800:0:0:2 {after}");

@@ -171,6 +171,19 @@ fn ranks_on_one_processor_take_turns_before_their_messages_share() {
 }
 
 #[test]
+fn nodes_of_one_machine_take_turns_on_its_processors() {
+    let ends = |processors: u32| {
+        let (program, mut network) = (two_pairs(), network("cpus = 1"));
+        network.machine.processors = processors;
+        let outcome = engine(&program, &network, Rendezvous::AsRecorded, Model::Fair).run().unwrap();
+        [2, 3].map(|rank| outcome.ranks[rank].end.as_micros())
+    };
+    assert_close(ends(0), [2002.0, 2002.0]);
+    assert_close(ends(2), [2002.0, 2002.0]);
+    assert_close(ends(1), [2002.0, 3002.0]);
+}
+
+#[test]
 fn messages_that_wait_for_a_link_share_with_nobody() {
     assert_close(ends("cpus = 2\nout_links = 1\nin_links = 1", Model::Fair), [2002.0, 3002.0]);
     // Packets wait at interfaces instead.

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::token::TokenArgs;
 use flowcast_terminal::exit::Finding;
@@ -109,6 +110,30 @@ pub(crate) fn provenance_of_measurement() -> BTreeMap<String, String> {
     let mut all = provenance::of_this_run();
     all.extend(disturbances().map(|found| ("disturbed_by".into(), found)));
     all
+}
+
+/// What other programs do while none of a measurement runs: looked at for half a second, which the load of the last minute does
+/// not say, because the runs before are in it. None if they take a tenth of the processors at most.
+pub(crate) fn other_programs() -> Option<String> {
+    const MOST: f64 = 0.1;
+    let before = processor_time()?;
+    std::thread::sleep(Duration::from_millis(500));
+    let after = processor_time()?;
+    let all = after.all.saturating_sub(before.all).max(1) as f64;
+    let busy = 1.0 - after.idle.saturating_sub(before.idle) as f64 / all;
+    (busy > MOST).then(|| format!("other programs take {:.0} % of the processors", busy * 100.0))
+}
+
+/// Ticks of all processors since the machine started.
+struct ProcessorTime {
+    all: u64,
+    idle: u64,
+}
+
+fn processor_time() -> Option<ProcessorTime> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
+    Some(ProcessorTime { all: ticks.iter().sum(), idle: ticks.get(3)? + ticks.get(4)? })
 }
 
 /// What on this machine disturbs a measurement; none if all is well.

@@ -156,8 +156,8 @@ impl MeasureConflicts {
         };
         let conflicts = plan.conflicts().into_iter().filter(chosen);
         let random = plan.random_patterns(self.holdout, self.seed).into_iter();
-        let wanted: Vec<Conflict> =
-            conflicts.chain(random).chain(plan.short_patterns(self.holdout, self.seed)).collect();
+        let short = plan.short_patterns(self.holdout, self.seed).into_iter().filter(chosen);
+        let wanted: Vec<Conflict> = conflicts.chain(random).chain(short).collect();
         let (journal, known) = if self.resume {
             Journal::resume(&self.output, &provenance)?
         } else {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::ledger::{Accuracy, Judged, record};
-use flowcast::model::network::Network;
+use flowcast::model::network::{FitQuality, Network};
 use flowcast::model::network_file::with_ledger;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::sharing::rates::transient_windows;
@@ -56,6 +56,7 @@ impl LedgerArgs {
 fn numbers(network: &Network) -> Network {
     let mut network = network.clone();
     network.accuracy.clear();
+    network.fit = FitQuality::default();
     network.intervals.clear();
     network.origins.clear();
     network.provenance.clear();

@@ -26,6 +26,7 @@ use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
 use super::ledger::{self, LedgerArgs};
 use super::tolerance::{Tolerance, judge};
+use crate::commands::doctor;
 use crate::commands::lab::load;
 use crate::commands::predict::probability;
 use crate::commands::predict::trace::parse_mapping;
@@ -155,19 +156,28 @@ impl ValidateApp {
         {
             bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
         }
+        let disturbed = if self.no_run { None } else { doctor::other_programs() };
+        if let Some(found) = &disturbed {
+            eprintln!(
+                "flowcast: warning: {found} (flowcast doctor): what is measured now is marked and kept in no accuracy record"
+            );
+        }
         let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
         let (given, network) = match known {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let (validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
+        let (mut validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
+        validation.provenance.extend(disturbed.clone().map(|found| ("disturbed_by".to_owned(), found)));
         let fared = validation.fared()?;
         let document = Document::new(&validation, &fared, &intervals)?;
         write_page(&self.output, &app_html(&validation)?, &flowcast_terminal::output::document(&document)?)?;
         show(&document, self.format)?;
         let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
-        self.ledger.keep(&given, ledger::of_program(&validation, &name)?)?;
+        if disturbed.is_none() {
+            self.ledger.keep(&given, ledger::of_program(&validation, &name)?)?;
+        }
         let names = &validation.predictors;
         judge(&tolerances, |tolerance| {
             let at = names.iter().position(|name| *name == tolerance.name);
