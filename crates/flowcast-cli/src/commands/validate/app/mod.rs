@@ -156,13 +156,13 @@ impl ValidateApp {
         {
             bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
         }
+        let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let disturbed = if self.no_run { None } else { doctor::other_programs() };
         if let Some(found) = &disturbed {
             eprintln!(
                 "flowcast: warning: {found} (flowcast doctor): what is measured now is marked and kept in no accuracy record"
             );
         }
-        let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
         let (given, network) = match known {
             Some(networks) => networks,
