@@ -120,10 +120,11 @@ impl ModelChoice {
     fn by_ledger(load: Load, network: &Network) -> Option<ModelChoice> {
         let best = network.ledger().best(Judged::Programs, Some(load.usual));
         let is_of_programs = |best: &Accuracy| matches!(best.judged, Some(Judged::Programs | Judged::Regions));
-        if !network.ledger().is_empty() && !best.is_some_and(is_of_programs) {
-            if let Some(packet) = ModelChoice::by_laboratories(load, network) {
-                return Some(packet);
-            }
+        if !network.ledger().is_empty()
+            && !best.is_some_and(is_of_programs)
+            && let Some(packet) = ModelChoice::by_laboratories(load, network)
+        {
+            return Some(packet);
         }
         let best = best?;
         let contention = Contention::named(best.base_model()).ok()?;

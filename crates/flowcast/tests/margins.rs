@@ -68,7 +68,7 @@ fn judged(network: &mut Network, model: &str, judged: Judged, errors: &[(&str, f
 
 /// The model was always right.
 fn exact(network: &mut Network, model: &str) {
-    let names: Vec<String> = (0..40).map(|at| format!("p{at}")).collect();
+    let names: Vec<String> = (0..999).map(|at| format!("p{at}")).collect();
     let errors: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.0)).collect();
     judged(network, &format!("{model}/formula"), Judged::Programs, &errors);
 }
@@ -82,7 +82,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     let independent = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
     let asked = IntervalOptions::default();
     let found = interval_of(&network, &independent, &asked).unwrap();
-    assert_eq!(found.covers, "parameters (64 draws) and the model's error on 40 programs");
+    assert_eq!(found.covers, "parameters (64 draws) and the model's error on 999 programs");
     // Two messages one after the other, 10 ms each at 100 MB/s: the ends are those of the bandwidth.
     let at = |rate: &str| {
         let other = network.with_overrides(&[("nic.bandwidth".to_owned(), rate.to_owned())]).unwrap();
@@ -104,7 +104,7 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     assert!(wider.low < found.low && wider.high > found.high);
     assert_eq!(
         interval_of(&network, &shared, &asked).unwrap().covers,
-        "parameters (16 draws) and the model's error on 40 programs"
+        "parameters (16 draws) and the model's error on 999 programs"
     );
 }
 
