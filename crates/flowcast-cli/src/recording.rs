@@ -144,8 +144,8 @@ fn preload(recorder: &Path) -> OsString {
 pub(crate) fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
     let command = command.join(" ".as_ref());
     EnvironmentLacks(format!(
-        "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, or could not start \
-         (`flowcast doctor -- COMMAND` shows more)",
+        "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, could not start, or \
+         could not write its files (`flowcast doctor -- COMMAND` shows more)",
         command.to_string_lossy()
     ))
     .into()

@@ -248,6 +248,22 @@ fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
     assert!(bench.predict_with("killed", &["--incomplete"]).0["messages"].as_u64() < replay["messages"].as_u64());
 }
 
+fn a_recorder_that_cannot_write_ends_the_recording_and_not_the_program(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    for (mix, why) in [("limited", "File too large"), ("closes", "the program has closed its file")] {
+        let output = bench.record(mix, &["--buffer", "4KiB"], &[&program, mix]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{mix}: {told}");
+        assert!(told.contains("4 ranks were not recorded to their end") && told.contains(why), "{mix}: {told}");
+        assert!(!told.contains("the program ended with"), "{mix}: {told}");
+        for rank in 0..4 {
+            let own = fs::read(bench.path(&format!("own-{rank}"))).unwrap_or_default();
+            assert!(own.is_empty(), "{mix}: the recording stands in the program's file");
+        }
+    }
+}
+
 fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
@@ -396,6 +412,7 @@ for_both!(
     immediate_collectives_are_waited_for_in_any_order,
     fortran_is_recorded_by_each_of_its_interfaces,
     a_killed_program_leaves_what_it_had_flushed,
+    a_recorder_that_cannot_write_ends_the_recording_and_not_the_program,
     a_panic_of_the_recorder_ends_the_recording_and_not_the_program,
     a_budget_is_kept_and_the_whole_loop_replayed,
     recording_costs_little,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::functions::{Function, Language};
 use crate::library;
+use crate::own_file::tell;
 
 /// An exported name.
 pub(crate) struct Entry {
@@ -34,7 +35,7 @@ impl Entry {
     fn find(&self) -> usize {
         let found = library::real(self.name);
         if found == 0 {
-            eprintln!("flowcast record: {} is not in this program's MPI library", self.name.to_string_lossy());
+            tell(&format!("{} is not in this program's MPI library", self.name.to_string_lossy()));
             std::process::abort();
         }
         self.real.store(found, Ordering::Relaxed);

@@ -24,6 +24,7 @@ mod idle;
 mod library;
 mod lock;
 mod note;
+mod own_file;
 mod requests;
 mod session;
 mod start;

@@ -1,8 +1,5 @@
 //! One recording: what is known of the program's handles, and the file that its calls go to.
 
-use std::fs::File;
-use std::io::Write;
-
 use flowcast_recording::format::{self, control};
 
 use crate::clock;
@@ -10,6 +7,7 @@ use crate::communicators::{Communicators, Group, Key};
 use crate::encoder::{Encoder, Times};
 use crate::handles::Handles;
 use crate::library::Library;
+use crate::own_file::{OwnFile, tell};
 use crate::requests::Requests;
 use crate::threads::Thread;
 
@@ -54,11 +52,11 @@ pub(crate) struct Session {
     pub words: Vec<i64>,
     types: Box<[(u64, u64)]>,
     polls: Polls,
-    file: Option<File>,
+    file: Option<OwnFile>,
     limit: usize,
     patience: u64,
     flushed: u64,
-    /// Set when the budget is used up or the disk is full.
+    /// Set when the budget is used up or the file cannot be written any more.
     pub over: bool,
     /// When recording was switched off, in ticks.
     pub off_since: Option<u64>,
@@ -68,7 +66,7 @@ const TYPES: usize = 64;
 
 impl Session {
     /// Begins with a file that has its header already.
-    pub(crate) fn new(library: &'static Library, encoder: Encoder, file: File, limit: usize) -> Session {
+    pub(crate) fn new(library: &'static Library, encoder: Encoder, file: OwnFile, limit: usize) -> Session {
         let patience = if encoder.folds() { FOLD_EVERY } else { FLUSH_EVERY };
         Session {
             library,
@@ -214,9 +212,9 @@ impl Session {
         let file = &mut self.file;
         self.encoder.drain(|bytes| {
             if let (false, Some(out)) = (bytes.is_empty(), file.as_mut())
-                && write_block(out, bytes).is_err()
+                && let Err(error) = write_block(out, bytes)
             {
-                eprintln!("flowcast record: cannot write any more; the recording ends here");
+                tell(&format!("cannot write any more ({error}); the recording ends here"));
                 *file = None;
             }
         });
@@ -235,7 +233,7 @@ impl Session {
     }
 }
 
-fn write_block(out: &mut File, bytes: &[u8]) -> std::io::Result<()> {
+fn write_block(out: &mut OwnFile, bytes: &[u8]) -> std::io::Result<()> {
     out.write_all(&format::head(bytes))?;
     out.write_all(bytes)
 }

@@ -2,8 +2,7 @@
 
 use std::env;
 use std::ffi::c_int;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,6 +20,7 @@ use crate::entry::{Entry, invoke};
 use crate::functions::{FUNCTIONS, Function, Kind};
 use crate::library::{Library, library};
 use crate::lock::Lock;
+use crate::own_file::{OwnFile, tell};
 use crate::session::Session;
 use crate::synchronise::{Reading, read_clock};
 use crate::threads::{CPU_THRESHOLD, Thread};
@@ -79,7 +79,7 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
             record_alone(entry.function, thread, Times { call: took, ..Times::default() });
             ON.store(true, Ordering::Relaxed);
         }
-        Err(error) => eprintln!("flowcast record: rank {} is not recorded: {error}", library.world_rank()),
+        Err(error) => tell(&format!("rank {} is not recorded: {error}", library.world_rank())),
     }
     result
 }
@@ -94,11 +94,11 @@ fn refuse_lonely_world(library: &Library) {
     };
     if size > 1 && library.world_size() == 1 {
         if rank == 0 {
-            eprintln!(
-                "flowcast record: the launcher started {size} processes, but each of them is alone: the program's \
-                 library ({}) is not the launcher's. Use the mpirun of that library.",
+            tell(&format!(
+                "the launcher started {size} processes, but each of them is alone: the program's library ({}) is not the \
+                 launcher's. Use the mpirun of that library.",
                 library.version
-            );
+            ));
         }
         std::process::exit(3);
     }
@@ -116,11 +116,9 @@ fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
 fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Session>> {
     let rank = library.world_rank();
     if rank == 0 {
-        let mut out = create(&folder.join(format::RECORDING))?;
-        out.write_all(recording_text(library).as_bytes())?;
+        begin_file(&folder.join(format::RECORDING), &recording_text(library))?;
     }
-    let mut file = create(&folder.join(rank_file(Rank(rank as u32))))?;
-    file.write_all(header(library).as_bytes())?;
+    let file = begin_file(&folder.join(rank_file(Rank(rank as u32))), &header(library))?;
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let buffer = number(BUFFER).map_or(USUAL_BUFFER, |bytes| bytes.clamp(64, 1 << 30) as usize);
     let encoder = Encoder::new(FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
@@ -132,10 +130,12 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
     Ok(session)
 }
 
-/// A file that is there already is another recording's.
-fn create(path: &Path) -> io::Result<File> {
-    let opened = OpenOptions::new().write(true).create_new(true).open(path);
-    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+/// A file with its first lines, or none.
+fn begin_file(path: &Path, lines: &str) -> io::Result<OwnFile> {
+    let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let mut file = OwnFile::create(path).map_err(told)?;
+    file.write_all(lines.as_bytes()).inspect_err(|_| drop(std::fs::remove_file(path))).map_err(told)?;
+    Ok(file)
 }
 
 fn recording_text(library: &Library) -> String {
@@ -223,7 +223,7 @@ extern "C" fn at_exit() {
 /// Something was wrong in the recorder itself: the program goes on, and is not recorded any more.
 pub(crate) fn give_up() {
     ON.store(false, Ordering::Relaxed);
-    eprintln!("flowcast record: the recorder has failed; the recording ends here");
+    tell("the recorder has failed; the recording ends here");
 }
 
 /// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do

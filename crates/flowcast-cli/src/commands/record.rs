@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::exit::Finding;
+use flowcast_terminal::exit::{EnvironmentLacks, Finding};
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
 use flowcast_terminal::provenance;
@@ -68,7 +68,7 @@ impl Record {
     /// Runs the program, or reads a recording, and sums up.
     pub(crate) fn run(self) -> Result<()> {
         if let Some(folder) = &self.show {
-            return self.print(folder).map(drop);
+            return self.print(folder, &open_recording(folder)?).map(drop);
         }
         let folder = self.output.as_deref().context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
@@ -87,13 +87,16 @@ impl Record {
             let _ = fs::remove_file(folder.join(PROVENANCE));
             return Err(not_recorded(&self.command, status));
         }
-        let cut = self.print(folder)?;
+        // A folder that was empty holds what the system let the ranks write.
+        let files = open_recording(folder).map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
+        let cut = self.print(folder, &files)?;
         if status.success() && cut == 0 {
             return Ok(());
         }
         if status.success() {
             let said = format!(
-                "{cut} ranks were not recorded to their end: their disk was full, or they did not call MPI_Finalize"
+                "{cut} ranks were not recorded to their end: their files could not be written any more, or they did not call \
+                 MPI_Finalize"
             );
             return Err(Finding(said).into());
         }
@@ -102,15 +105,14 @@ impl Record {
     }
 
     /// Gives how many ranks were cut off.
-    fn print(&self, folder: &Path) -> Result<usize> {
-        let files = open_recording(folder)?;
+    fn print(&self, folder: &Path, files: &[RankFile]) -> Result<usize> {
         if let Some(rank) = self.rank.filter(|rank| *rank as usize >= files.len()) {
             bail!("--rank: found {rank}, expected a rank below {}", files.len());
         }
         let mut sum = Summary::default();
         let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
-        let axis = TimeAxis::of(&files);
+        let axis = TimeAxis::of(files);
         let begins: Vec<RankBegin> = chosen.clone().map(|file| RankBegin::new(file, &axis)).collect();
         show(&Recorded::new(folder, begins, &sum, axis.clocks), self.format)?;
         Ok(files.iter().filter(|file| !file.ended && !file.stopped).count())

@@ -1,11 +1,13 @@
 /* The call mixes of well-known programs, and every other thing that a recorder has to understand; the first argument
    says which. Four ranks or more. What each rank calls is written down in record.rs. */
+#include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int rank, ranks;
@@ -339,6 +341,30 @@ static void killed(void)
     }
 }
 
+/* No file of this process may grow any more; the program writes none. */
+static void limited(void)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    for (int i = 0; i < 50; i++)
+        cg();
+}
+
+/* Closes what somebody else has opened, and has a file of its own under the same number. */
+static void closes(void)
+{
+    for (int number = 3; number < 4096; number++) {
+        char name[64], path[4096] = {0};
+        snprintf(name, sizeof name, "/proc/self/fd/%d", number);
+        if (readlink(name, path, sizeof path - 1) < 0 || !strstr(path, "/rank-"))
+            continue;
+        snprintf(name, sizeof name, "own-%d", rank);
+        dup2(open(name, O_RDWR | O_CREAT | O_TRUNC, 0644), number);
+    }
+    for (int i = 0; i < 50; i++)
+        cg();
+}
+
 /* Long and regular. */
 static void loop(void)
 {
@@ -355,7 +381,8 @@ int main(int argc, char **argv)
                {"lulesh", lulesh},   {"comd", comd},       {"minife", minife},   {"amg", amg},
                {"cart", cart},       {"persistent", persistent}, {"immediate", immediate}, {"matched", matched},
                {"groups", groups},   {"windows", windows}, {"regions", regions}, {"threads", threads},
-               {"neighbours", neighbours}, {"killed", killed},   {"loop", loop}};
+               {"neighbours", neighbours}, {"killed", killed},   {"loop", loop},
+               {"limited", limited}, {"closes", closes}};
     int provided;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

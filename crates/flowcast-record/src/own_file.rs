@@ -1,0 +1,138 @@
+//! What the recorder writes from inside of a process that is not its own: its files, and lines for the user.
+//!
+//! The program may have closed the descriptor of a file and opened one of its own, which has got the same number; a limit of
+//! the size of files, or a standard error that nobody reads, raises a signal whose usual effect is the end of the program.
+//! Neither may touch the program.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::ptr;
+
+/// Descriptors from here on are in nobody's way: programs, and what starts them, count from 0.
+const FIRST: i32 = 512;
+
+/// Raised in the thread that writes.
+const RAISED: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
+
+/// A file that the recorder has made.
+pub(crate) struct OwnFile {
+    file: ManuallyDrop<File>,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl OwnFile {
+    /// Makes a file; one that is there already is another recording's.
+    pub(crate) fn create(path: &Path) -> io::Result<OwnFile> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let file = ManuallyDrop::new(moved(file));
+        Ok(OwnFile { identity: identity(&file)?, file })
+    }
+
+    /// Writes all bytes, or gives the reason why the recording ends here.
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.is_there() {
+            return Err(io::Error::other("the program has closed its file"));
+        }
+        without_signals(|| self.file.write_all(bytes))
+    }
+
+    /// Whether the descriptor still leads to the file.
+    fn is_there(&self) -> bool {
+        identity(&self.file).is_ok_and(|found| found == self.identity)
+    }
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        if self.is_there() {
+            // SAFETY: it is dropped here and nowhere else.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
+}
+
+/// A line on the standard error of the program, if that can be written.
+pub(crate) fn tell(line: &str) {
+    let _ = without_signals(|| writeln!(io::stderr(), "flowcast record: {line}"));
+}
+
+fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The file under a high number, if the limit of descriptors allows it.
+fn moved(file: File) -> File {
+    // SAFETY: the descriptor is open; that which the call gives belongs to nobody yet.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST) } {
+        -1 => file,
+        // SAFETY: as above.
+        number => unsafe { File::from_raw_fd(number) },
+    }
+}
+
+/// Writes without the signals that writing raises: they are held back in this thread and taken from it.
+fn without_signals(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    // SAFETY: zeroes are valid sets of signals, and each set lives as long as the calls need it.
+    unsafe {
+        let [mut raised, mut before, mut waiting] = [MaybeUninit::<libc::sigset_t>::zeroed().assume_init(); 3];
+        libc::sigemptyset(&mut raised);
+        libc::sigpending(&mut waiting);
+        for signal in RAISED {
+            // What waits already is the program's.
+            if libc::sigismember(&waiting, signal) == 0 {
+                libc::sigaddset(&mut raised, signal);
+            }
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raised, &mut before);
+        let written = write();
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        while libc::sigtimedwait(&raised, ptr::null_mut(), &at_once) > 0 {}
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_descriptor_that_has_become_the_programs_is_neither_written_to_nor_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut own = OwnFile::create(&folder.path().join("own")).unwrap();
+        own.write_all(b"begun").unwrap();
+        let victim = File::create(folder.path().join("victim")).unwrap();
+        let number = own.file.as_raw_fd();
+        // SAFETY: both are open; the recorder's becomes another name of the program's file.
+        assert_eq!(unsafe { libc::dup2(victim.as_raw_fd(), number) }, number);
+        assert!(own.write_all(b"more").unwrap_err().to_string().contains("has closed its file"));
+        drop(own);
+        // SAFETY: asking changes nothing.
+        assert_ne!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1, "the program's descriptor was closed");
+        assert_eq!(fs::read(folder.path().join("victim")).unwrap(), b"");
+        assert_eq!(fs::read(folder.path().join("own")).unwrap(), b"begun");
+        // SAFETY: nothing else has this number.
+        drop(unsafe { File::from_raw_fd(number) });
+    }
+
+    #[test]
+    fn a_closed_pipe_is_an_error_and_no_signal() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        // The test harness ignores the signal; a program does not.
+        // SAFETY: the default disposition is put in place, and the old one back.
+        let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let written = without_signals(|| (&writer).write_all(b"lost"));
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGPIPE, before) };
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}
