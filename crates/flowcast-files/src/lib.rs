@@ -12,6 +12,7 @@ mod scenarios;
 mod store;
 mod traces;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::{fs, io};
 
@@ -41,6 +42,31 @@ pub struct Whole;
 
 impl Reader for Whole {
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
-        Ok(std::sync::Arc::new(fs::read(path)?))
+        Ok(std::sync::Arc::new(read_file(path)?))
+    }
+}
+
+/// A file's bytes. A device is none: it may have no end.
+///
+/// # Errors
+/// The file cannot be read, or is a device.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "found a device, expected a file"));
+    }
+    fs::read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_no_file() {
+        for device in ["/dev/zero", "/dev/null"] {
+            let refused = Whole.bytes(Path::new(device)).err().unwrap();
+            assert_eq!(refused.to_string(), "found a device, expected a file", "{device}");
+        }
     }
 }

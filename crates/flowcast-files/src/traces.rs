@@ -1,11 +1,14 @@
 //! Opens traces: one file, packed or not, a folder, or the files of all ranks by the name of one of them.
 
-use std::fs::File;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use flowcast::model::cluster::pattern::Pattern;
+use flowcast::trace::read::Unpacking;
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, TraceError, compiled};
 use flowcast::units::Bytes;
 use flowcast_otf2::Otf2Error;
@@ -23,7 +26,8 @@ pub enum Holding {
 }
 
 /// Reads a trace of any known format; `name` is what messages call it, and a folder is one by its first file
-/// ([`first_of_folder`](crate::first_of_folder)). FLOWCAST_MAX_UNPACKED limits what a packed file is unpacked to.
+/// ([`first_of_folder`](crate::first_of_folder)). FLOWCAST_MAX_UNPACKED limits what its packed
+/// files are unpacked to.
 ///
 /// # Errors
 /// It cannot be read or is damaged; [`EnvironmentLacks`] if the library is missing that reads it.
@@ -38,20 +42,26 @@ pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Tr
         let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         return Ok(Trace::Schedule(compiled::read_schedule(name, &mut file)?));
     }
-    let plain = unpacked(name, bytes)?;
+    let mut unpacking = unpacking()?;
+    let plain = unpacked(&mut unpacking, name, bytes)?;
     if trace::read::is_part((*plain).as_ref()) {
         let mut part = |file: PathBuf| -> Result<(String, SharedBytes)> {
             let bytes = reader.bytes(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let name = file.display().to_string();
-            let plain = unpacked(&name, bytes)?;
+            let plain = unpacked(&mut unpacking, &name, bytes)?;
             Ok((name, plain))
         };
         let parts = rank_files::of_all_ranks(path)?.into_iter().map(&mut part).collect::<Result<Vec<_>>>()?;
         return Ok(trace::read::read_parts(name, parts, options)?);
     }
+    let mut opened = HashSet::new();
     let mut open_part = |part: &str| {
-        let bytes = reader.bytes(&beside(path, part))?;
-        unpacked(part, bytes).map_err(io::Error::other)
+        let file = beside(path, part);
+        let known = fs::metadata(&file)?;
+        if !opened.insert((known.dev(), known.ino())) {
+            return Err(io::Error::other("found it once more, expected each file once"));
+        }
+        unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
     };
     Ok(trace::read(name, plain, &mut open_part, options)?)
 }
@@ -88,15 +98,19 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Raises, or lowers, what a packed file is unpacked to.
+/// Raises, or lowers, what the packed files of a trace are unpacked to.
 const MOST_UNPACKED: &str = "FLOWCAST_MAX_UNPACKED";
 
-/// The content of a packed file.
-fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
-    let usual = trace::read::usual_limit(Bytes((*bytes).as_ref().len() as u64));
+/// Within the limit that the environment says, if it says one.
+fn unpacking() -> Result<Unpacking> {
     let given = std::env::var(MOST_UNPACKED).ok();
     let most = given.map(|text| Bytes::parse(&text).with_context(|| format!("{MOST_UNPACKED}={text}"))).transpose()?;
-    trace::read::unpacked_within(name, bytes, most.unwrap_or(usual)).map_err(|error| match error {
+    Ok(Unpacking::within(most))
+}
+
+/// The content of a packed file.
+fn unpacked(unpacking: &mut Unpacking, name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
+    unpacking.unpack(name, bytes).map_err(|error| match error {
         TraceError::TooLarge { .. } => anyhow!("{error}; if it is meant, raise the limit: {MOST_UNPACKED}=8GB"),
         other => other.into(),
     })

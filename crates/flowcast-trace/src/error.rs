@@ -24,14 +24,16 @@ pub enum TraceError {
         /// What does not fit.
         problem: String,
     },
-    /// A packed file holds more than it may.
-    #[error("{name}: found more than {most} in a packed file of {packed}, expected no more")]
+    /// Packed files hold more than they may.
+    #[error("{name}: found more than {most} unpacked from {packed}, expected no more{}", if *.files > 1 { " of all files of a trace together" } else { "" })]
     TooLarge {
-        /// The file.
+        /// The file, of several the one that was too much.
         name: String,
-        /// Its size, packed.
+        /// How many there were up to it.
+        files: usize,
+        /// Their size, packed.
         packed: Bytes,
-        /// The most that it is unpacked to.
+        /// The most that they are unpacked to.
         most: Bytes,
     },
     /// A file that the trace names cannot be read.

@@ -403,6 +403,28 @@ fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
     assert_eq!(told(&broadcast(1, 0)), "");
 }
 
+#[test]
+fn no_line_is_dropped_in_silence() {
+    for text in [dim(2, DIM), GOAL.to_owned(), TI.to_owned()] {
+        assert!(predict(&text).is_ok(), "{text}");
+        assert!(predict(text.replace('\n', "\r\n")).is_ok(), "{text}");
+        let returns = text.replace('\n', "\r");
+        assert!(predict(&returns).is_err(), "{returns:?}");
+        // Two lines that are one, and a word too many, at each place.
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for at in 0..lines.len() {
+            let has_no_effect =
+                ["init", "waitall", "finalize"].iter().any(|action| lines[at].trim_end().ends_with(action));
+            for more in ["\r1:0:0:1", " 1 garbage", "\r0 compute 5", "\rl9: calc 5"] {
+                let changed = format!("{}{more}", lines[at].trim_end());
+                let text = [lines[..at].concat(), changed, "\n".to_owned(), lines[at + 1..].concat()].concat();
+                let is_empty = lines[at].trim().is_empty();
+                assert!(predict(&text).is_err() || is_empty || has_no_effect && more == " 1 garbage", "{text:?}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 

@@ -65,7 +65,7 @@ impl Header {
 /// More ranks than this are taken for a damaged header, and so are more than the file has bytes: each has a record.
 const MOST_RANKS: u64 = 1 << 24;
 
-const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
+const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators,...";
 
 fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORMAT);
@@ -103,7 +103,14 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
             return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORMAT));
         }
     }
-    cursor.skip_line();
+    while cursor.eat(b',') {
+        if cursor.integer().is_none() {
+            return Err(fault(0));
+        }
+    }
+    if !cursor.eat_line_end() {
+        return Err(fault(0));
+    }
     Ok((Header { name, threads: all }, cursor.at))
 }
 

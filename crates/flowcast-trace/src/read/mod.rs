@@ -22,7 +22,7 @@ use super::schedule::Schedule;
 use super::{ReadOptions, Trace, TraceError, compiled};
 use scan::bytes_of;
 
-pub use parts::{OpenPart, Part, listed, unpacked, unpacked_within, usual_limit};
+pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
 pub use recorded::{
     CUT, Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
 };
@@ -133,7 +133,8 @@ pub fn is_part(text: &[u8]) -> bool {
 /// # Errors
 /// [`TraceError`], as [`read`].
 pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<Trace, TraceError> {
-    let unpack = |(name, bytes): Part| unpacked(&name, bytes).map(|bytes| (name, bytes));
+    let mut unpacking = Unpacking::default();
+    let unpack = |(name, bytes): Part| unpacking.unpack(&name, bytes).map(|bytes| (name, bytes));
     let parts: Vec<Part> = parts.into_iter().map(unpack).collect::<Result<_, _>>()?;
     let first = parts.first().map_or(&[][..], |(_, bytes)| bytes_of(bytes));
     match format_of(first).map(|format| &format.read) {

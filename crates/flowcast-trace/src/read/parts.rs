@@ -69,11 +69,12 @@ fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
 /// # Errors
 /// A file cannot be read or unpacked.
 pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
+    let mut unpacking = Unpacking::default();
     let read = |range: Range<usize>| {
         let file = file_name(text, &range);
         let place = || Input { name, text }.place(range.start);
         let content = open(&file).map_err(|error| TraceError::Part { place: place(), file: file.clone(), error })?;
-        let content = unpacked(&file, content)?;
+        let content = unpacking.unpack(&file, content)?;
         Ok((file, content))
     };
     ranges_of_names(text).into_iter().map(read).collect()
@@ -100,47 +101,77 @@ const USUAL_LEAST: Bytes = Bytes(64 << 20);
 /// The window of a zstd frame is no larger than 2 to this power; that of its usual levels is at most 27.
 const MOST_ZSTD_WINDOW: u32 = 27;
 
-/// The most that a packed file of so many bytes is unpacked to unless the caller says more: 64 MiB, or 200 times its size
-/// if that is more. Memory then stays in proportion to what was given.
-pub fn usual_limit(packed: Bytes) -> Bytes {
-    USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO)))
-}
-
-/// The content behind gzip or zstd, or the bytes themselves, within [`usual_limit`].
+/// The content behind gzip or zstd, or the bytes themselves, within the limit of [`Unpacking`].
 ///
 /// # Errors
 /// [`TraceError::Damaged`] for damage, and for an archive of files; [`TraceError::TooLarge`].
 pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
-    let most = usual_limit(Bytes((*bytes).as_ref().len() as u64));
-    unpacked_within(name, bytes, most)
+    Unpacking::default().unpack(name, bytes)
 }
 
-/// The same, within a limit.
-///
-/// # Errors
-/// As [`unpacked`].
-pub fn unpacked_within(name: &str, bytes: SharedBytes, most: Bytes) -> Result<SharedBytes, TraceError> {
+/// Unpacks the files of a trace within one limit for all: 64 MiB, or 200 times their packed size if that is more, unless the
+/// caller says another. Memory then stays in proportion to what was given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unpacking {
+    given: Option<Bytes>,
+    files: usize,
+    packed: Bytes,
+    plain: Bytes,
+}
+
+impl Unpacking {
+    /// Within this limit instead of the usual one.
+    pub fn within(most: Option<Bytes>) -> Unpacking {
+        Unpacking { given: most, ..Unpacking::default() }
+    }
+
+    /// The content behind gzip or zstd, or the bytes themselves.
+    ///
+    /// # Errors
+    /// As [`unpacked`].
+    pub fn unpack(&mut self, name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
+        let packed = Bytes(self.packed.0.saturating_add((*bytes).as_ref().len() as u64));
+        let most = self.given.unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
+        let files = self.files + 1;
+        match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
+            Content::Plain(bytes) => Ok(bytes),
+            Content::TooLarge => Err(TraceError::TooLarge { name: name.to_owned(), files, packed, most }),
+            Content::Unpacked(plain) => {
+                (self.files, self.packed, self.plain.0) = (files, packed, self.plain.0 + plain.len() as u64);
+                Ok(Arc::new(plain))
+            }
+        }
+    }
+}
+
+enum Content {
+    Plain(SharedBytes),
+    Unpacked(Vec<u8>),
+    TooLarge,
+}
+
+fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<Content, TraceError> {
     let packed = (*bytes).as_ref();
     let damaged = |problem: String| TraceError::Damaged { name: name.to_owned(), problem };
     let unread = |error: io::Error| damaged(format!("cannot unpack: {error}"));
-    let (packing, content): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
+    let (packing, packed): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
         ("gzip", Box::new(flate2::read::MultiGzDecoder::new(packed)))
     } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
         let mut decoder = zstd::stream::read::Decoder::new(packed).map_err(unread)?;
         decoder.window_log_max(MOST_ZSTD_WINDOW).map_err(unread)?;
         ("zstd", Box::new(decoder))
     } else {
-        return Ok(bytes);
+        return Ok(Content::Plain(bytes));
     };
     let mut plain = Vec::new();
-    content.take(most.0.saturating_add(1)).read_to_end(&mut plain).map_err(unread)?;
+    packed.take(most.0.saturating_add(1)).read_to_end(&mut plain).map_err(unread)?;
     if plain.len() as u64 > most.0 {
-        return Err(TraceError::TooLarge { name: name.to_owned(), packed: Bytes(packed.len() as u64), most });
+        return Ok(Content::TooLarge);
     }
     if unknown::is_tar(&plain) {
         return Err(damaged(format!("found a tar archive, {packing}, expected one trace: unpack it first")));
     }
-    Ok(Arc::new(plain))
+    Ok(Content::Unpacked(plain))
 }
 
 /// The lines that are neither empty nor a comment.
@@ -188,12 +219,27 @@ mod tests {
         for packed in of_zeros(USUAL_LEAST.0 + 1) {
             let packed: SharedBytes = Arc::new(packed);
             let refused = unpacked("x", packed.clone()).err().unwrap().to_string();
-            assert!(refused.starts_with("x: found more than 64MiB in a packed file of "), "{refused}");
-            let plain = unpacked_within("x", packed, Bytes(USUAL_LEAST.0 + 1)).ok().unwrap();
+            assert!(refused.starts_with("x: found more than 64MiB unpacked from "), "{refused}");
+            let mut raised = Unpacking::within(Some(Bytes(USUAL_LEAST.0 + 1)));
+            let plain = raised.unpack("x", packed).ok().unwrap();
             assert_eq!((*plain).as_ref().len() as u64, USUAL_LEAST.0 + 1);
         }
         for packed in of_zeros(1 << 20) {
             assert_eq!((*unpacked("x", Arc::new(packed)).ok().unwrap()).as_ref().len(), 1 << 20);
         }
+    }
+
+    #[test]
+    fn the_files_of_a_list_share_one_limit() {
+        let [packed, _] = of_zeros(USUAL_LEAST.0 / 4);
+        let list: String = (0..6).map(|rank| format!("r{rank}.zst\n")).collect();
+        let mut opened = 0;
+        let mut open = |_: &str| {
+            opened += 1;
+            Ok::<SharedBytes, io::Error>(Arc::new(packed.clone()))
+        };
+        let refused = named("list", list.as_bytes(), &mut open).err().unwrap().to_string();
+        assert!(refused.starts_with("r4.zst: found more than 64MiB unpacked from "), "{refused}");
+        assert!(refused.ends_with("of all files of a trace together") && opened == 5, "{refused}");
     }
 }

@@ -5,6 +5,7 @@
 //! in all, the root's (or rank 0's) being the ones that the cost formula uses.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -53,6 +54,9 @@ const ACTIONS: [&str; 33] = [
     "sendrecv",
     "reduce_scatter",
 ];
+
+/// Actions whose arguments nothing here depends on.
+const NO_EFFECT: [&[u8]; 6] = [b"test", b"finalize", b"comm_size", b"comm_split", b"comm_dup", b"location"];
 
 /// Whether the text is such a trace: its first line with content is an action.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -158,10 +162,15 @@ fn read_part(
         if start.file != file {
             return Err(input.fault(range.start, format!("rank {rank} again"), "the actions of a rank in one part"));
         }
-        let mut words = words_of(&input.text[range.clone()]);
+        let line = &input.text[range.clone()];
+        if memchr::memchr(b'\r', line).is_some() {
+            return Err(input.fault(range.start, shown(line), "lines that end in a line feed"));
+        }
+        let mut words = words_of(line);
         words.next();
         let action = words.next().unwrap_or_default();
-        let done = reader.read(action, &Arguments(words.collect()));
+        let arguments = Arguments::of(words.collect());
+        let done = reader.read(action, &arguments).and_then(|()| arguments.are_all_read(action));
         done.map_err(|fault| input.refuse(range.start, fault))?;
     }
     Ok(())
@@ -172,13 +181,30 @@ fn is_record_of(line: &[u8], rank: Rank) -> bool {
     word.and_then(|word| word.parse().ok()) == Some(rank.0)
 }
 
-/// What stands behind the action.
-struct Arguments<'a>(Vec<&'a [u8]>);
+/// What stands behind the action, and up to which place it was asked for.
+struct Arguments<'a> {
+    words: Vec<&'a [u8]>,
+    read: Cell<usize>,
+}
 
-impl Arguments<'_> {
+impl<'a> Arguments<'a> {
+    fn of(words: Vec<&'a [u8]>) -> Arguments<'a> {
+        Arguments { words, read: Cell::new(0) }
+    }
+
+    /// Refuses words behind the last that the action has: they may be another line. What has no effect on time may have any.
+    fn are_all_read(&self, action: &[u8]) -> Result<(), Fault> {
+        let has_no_effect = NO_EFFECT.contains(&action) || action == b"init" || action == b"waitall";
+        match self.words.get(self.read.get()) {
+            Some(word) if !has_no_effect => Err(Fault::value(shown(word), "the end of the line")),
+            _ => Ok(()),
+        }
+    }
+
     /// A number; traces write counts as `5e4` too.
     fn number(&self, index: usize) -> Option<f64> {
-        let value: f64 = std::str::from_utf8(self.0.get(index)?).ok()?.parse().ok()?;
+        self.read.set(self.read.get().max(index + 1));
+        let value: f64 = std::str::from_utf8(self.words.get(index)?).ok()?.parse().ok()?;
         value.is_finite().then_some(value)
     }
 
@@ -234,10 +260,10 @@ impl RankReader {
             b"sendRecv" | b"sendrecv" => self.read_sendrecv(arguments)?,
             b"test" => self.builder.ignored(0),
             b"init" => {
-                self.unit = if arguments.0.is_empty() { 1 } else { 8 };
+                self.unit = if arguments.words.is_empty() { 1 } else { 8 };
                 self.builder.nothing();
             }
-            b"finalize" | b"comm_size" | b"comm_split" | b"comm_dup" | b"location" => self.builder.nothing(),
+            action if NO_EFFECT.contains(&action) => self.builder.nothing(),
             _ => self.read_collective(action, arguments)?,
         }
         Ok(())
@@ -245,7 +271,7 @@ impl RankReader {
 
     /// Bytes of one element of the datatype at `index`, or of the default.
     fn unit(&self, arguments: &Arguments<'_>, index: usize) -> Result<u64, Fault> {
-        if index >= arguments.0.len() {
+        if index >= arguments.words.len() {
             return Ok(self.unit);
         }
         let known = arguments.count(index).and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
@@ -334,6 +360,7 @@ impl RankReader {
         let count = arguments.count(0).ok_or(FORMAT)?;
         arguments.count(2).ok_or(FORMAT)?;
         let size = Bytes(count.saturating_mul(self.unit(arguments, 4)?));
+        self.unit(arguments, 5)?;
         let number = self.builder.sends();
         let mode = SendMode { non_blocking: true, ..EAGER };
         let class = MessageClass { size, tag: SENDRECV_TAG, communicator: WORLD, mode };
@@ -469,7 +496,7 @@ impl RankReader {
 
     /// The root at `index`, 0 if there is none.
     fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
-        if index < arguments.0.len() { self.peer(arguments, index) } else { Ok(Rank(0)) }
+        if index < arguments.words.len() { self.peer(arguments, index) } else { Ok(Rank(0)) }
     }
 }
 
