@@ -6,6 +6,7 @@ use flowcast::Collectives;
 use flowcast_files::read_collectives;
 
 use crate::trace_args::Maps;
+use flowcast_terminal::output::say;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
@@ -27,7 +28,7 @@ impl CollectivesArgs {
 /// Collectives that no algorithm carries out.
 pub(crate) fn note_formulas(kept: u64) {
     if kept > 0 {
-        eprintln!("flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice");
+        say!("flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice");
     }
 }
 

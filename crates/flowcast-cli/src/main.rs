@@ -1,6 +1,7 @@
 //! The `flowcast` command.
 
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod carrying;
 mod collectives;
@@ -27,12 +28,13 @@ mod trace_args;
 use std::process::ExitCode;
 
 use clap::Parser;
-use flowcast_terminal::{exit, input_maps};
+use flowcast_terminal::{exit, input_maps, interrupt};
 
 #[global_allocator]
 static ALLOCATOR: flowcast_memory::HugePages = flowcast_memory::HugePages;
 
 fn main() -> ExitCode {
+    interrupt::survive_file_limits();
     commands::completions::answer_shell();
     match commands::Cli::parse().run().and_then(|()| input_maps::verify()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,6 +16,7 @@ use flowcast_net::mpi::{MOST_FLOWS, Order, Reply};
 
 use crate::commands::lab::explained;
 use flowcast_terminal::exit::EnvironmentLacks;
+use flowcast_terminal::output::say;
 
 /// The subcommand that is a rank.
 pub(crate) const RANK: &str = "mpi-rank";
@@ -131,7 +132,7 @@ impl MpiSession {
             match self.replies.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => match Reply::parse(&line) {
                     Some(reply) => return Ok(reply),
-                    None => eprintln!("{line}"),
+                    None => say!("{line}"),
                 },
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {patience:?}")));

@@ -8,6 +8,7 @@ pub(crate) use flowcast_files::parse_overrides;
 use flowcast_files::{load_network, load_networks};
 
 use crate::trace_args::Maps;
+use flowcast_terminal::output::say;
 
 /// Which network.
 #[derive(Debug, Clone, Args)]
@@ -36,7 +37,7 @@ pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
     let set: Vec<&str> = asked.iter().filter(is_rate).map(String::as_str).collect();
     if !set.is_empty() {
         let kind = if model == Model::Packet.name() { "wire rate" } else { "goodput" };
-        eprintln!("flowcast: note: {} is taken as {kind}, as {model} counts", set.join(", "));
+        say!("flowcast: note: {} is taken as {kind}, as {model} counts", set.join(", "));
     }
 }
 
@@ -48,7 +49,7 @@ impl LoadedNetwork {
     /// Prints the warnings and gives the network.
     pub(crate) fn announced(self) -> Network {
         for warning in &self.0.warnings {
-            eprintln!("flowcast: note: {warning}");
+            say!("flowcast: note: {warning}");
         }
         self.0.network
     }

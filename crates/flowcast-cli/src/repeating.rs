@@ -8,7 +8,7 @@ use flowcast::model::stats::interval::StoppingRule;
 use flowcast_lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
-use flowcast_terminal::output::Format;
+use flowcast_terminal::output::{Format, say};
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -79,7 +79,7 @@ impl Carrying {
 }
 
 fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, (began, left): (Instant, f64)) {
-    eprintln!(
+    say!(
         "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s; {}",
         run.repetitions.first().map_or(0, Vec::len),
         run.repetitions.len(),

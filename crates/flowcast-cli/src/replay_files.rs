@@ -65,9 +65,8 @@ impl OutputArgs {
         self.paraver.iter().flat_map(beside).collect()
     }
 
-    /// Writes what was asked for: all of it, or nothing.
-    pub(crate) fn write(&self, replayed: Replayed<'_>) -> Result<()> {
-        let mut batch = Batch::new();
+    /// Writes what was asked for.
+    pub(crate) fn write(&self, replayed: Replayed<'_>, batch: &mut Batch) -> Result<()> {
         if let (Some(path), [pcf, row]) = (&self.paraver, &self.beside_paraver()[..]) {
             batch.write(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;
             batch.write(row, |out| Ok(paraver::row(replayed, out)?))?;
@@ -78,8 +77,7 @@ impl OutputArgs {
             let write = if is_json(path) { chrome::json } else { perfetto::pftrace };
             batch.write(path, |out| Ok(write(replayed, out)?))?;
         }
-        self.write_tables(replayed, &mut batch)?;
-        batch.commit()
+        self.write_tables(replayed, batch)
     }
 
     fn write_tables(&self, replayed: Replayed<'_>, batch: &mut Batch) -> Result<()> {

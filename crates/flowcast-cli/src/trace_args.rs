@@ -20,6 +20,7 @@ use memmap2::Mmap;
 
 use flowcast_terminal::files::read_bytes;
 use flowcast_terminal::input_maps::{self, release};
+use flowcast_terminal::output::say;
 use flowcast_terminal::progress::Progress;
 
 /// Reads a trace of any known format, without its loops; `-` is the standard input.
@@ -70,7 +71,7 @@ const EVERY: Duration = Duration::from_millis(50);
 
 impl Reader for Maps {
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
-        let Some(map) = input_maps::map(path)? else { return Ok(Arc::new(std::fs::read(path)?)) };
+        let Some(map) = input_maps::map(path)? else { return Ok(Arc::new(flowcast_files::read_file(path)?)) };
         lock(&self.maps).push(map.clone());
         if self.releasing.is_none() {
             let (stop, stopped) = channel();
@@ -161,6 +162,6 @@ pub(crate) fn print_notes(ignored: &[IgnoredRecords]) {
     for ignored in ignored {
         // A kind that says what becomes of it needs no more words.
         let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };
-        eprintln!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);
+        say!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);
     }
 }

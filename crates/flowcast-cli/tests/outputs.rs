@@ -100,22 +100,101 @@ fn manual_pages_are_written_with_the_names_of_their_commands() {
 }
 
 #[test]
-fn a_killed_command_leaves_no_temporary_file() {
-    for (format, signal) in [("dim", "INT"), ("dim", "TERM"), ("ti", "INT"), ("ti", "TERM")] {
-        let folder = tempfile::tempdir().unwrap();
-        let arguments = format!("generate alltoall --ranks 256 --iterations 300 --format {format} -o x.out");
+fn the_standard_input_is_an_input() {
+    let folder = with_inputs();
+    let before = fs::read(folder.path().join("q.dim")).unwrap();
+    for arguments in ["predict - -n gige-tcp --ranks in.csv", "compile - -o in.csv", "convert - --to goal -o link"] {
+        fs::write(folder.path().join("in.csv"), &before).unwrap();
+        let _ = std::os::unix::fs::symlink("in.csv", folder.path().join("link"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        let mut child = command.args(arguments.split(' ')).current_dir(folder.path()).spawn().unwrap();
-        let began = Instant::now();
-        while fs::read_dir(folder.path()).unwrap().count() == 0 {
-            assert!(began.elapsed() < Duration::from_secs(60));
-            std::thread::yield_now();
+        command.args(arguments.split(' ')).current_dir(folder.path());
+        let refused = command.stdin(fs::File::open(folder.path().join("in.csv")).unwrap()).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{arguments}: {}", said(&refused));
+        assert!(said(&refused).contains("which is an input (/dev/stdin)"), "{arguments}: {}", said(&refused));
+        assert!(fs::read(folder.path().join("in.csv")).unwrap() == before, "{arguments}");
+    }
+}
+
+#[test]
+fn a_killed_command_leaves_no_temporary_file() {
+    for signal in ["INT", "TERM", "HUP", "QUIT", "XCPU", "USR1", "USR2", "ALRM", "VTALRM", "PROF"] {
+        for format in ["dim", "ti"] {
+            let folder = tempfile::tempdir().unwrap();
+            let arguments = format!("generate alltoall --ranks 256 --iterations 300 --format {format} -o x.out");
+            let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+            let mut child = command.args(arguments.split(' ')).current_dir(folder.path()).spawn().unwrap();
+            let began = Instant::now();
+            while fs::read_dir(folder.path()).unwrap().count() == 0 {
+                assert!(began.elapsed() < Duration::from_secs(60));
+                std::thread::yield_now();
+            }
+            Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+            let status = child.wait().unwrap();
+            assert!(status.signal().is_some(), "{format} {signal}: {status}");
+            let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert!(left.is_empty(), "{format} {signal}: {left:?}");
         }
-        Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
-        let status = child.wait().unwrap();
-        assert!(status.signal().is_some(), "{format} {signal}: {status}");
+    }
+}
+
+#[test]
+fn limits_of_the_system_are_told_as_a_full_disk_is() {
+    let folder = with_inputs();
+    let made = flowcast(folder.path(), "generate shift --ranks 16 --iterations 300 -o big.dim");
+    assert!(made.status.success(), "{}", said(&made));
+    let before = fs::read_dir(folder.path()).unwrap().count();
+    for (limit, arguments) in [
+        ("-f 1", "convert big.dim --to goal -o x"),
+        ("-f 1", "convert big.dim --to ti -o x.list"),
+        ("-f 1", "compile big.dim -o x"),
+        ("-f 1", "predict big.dim -n gige-tcp --messages x.csv --ranks r.csv"),
+        ("-f 0", "mapping fill --ranks 4 --nodes 2 -o x.map"),
+        ("-f 0", "networks show gige-tcp"),
+    ] {
+        let mut shell = Command::new("sh");
+        // The shell keeps what it has opened; its own standard output is a file.
+        let script = format!("ulimit {limit}; exec \"$0\" {arguments} > out 2> /dev/null");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_flowcast")]).current_dir(folder.path());
+        let status = shell.status().unwrap();
+        assert_eq!(status.code(), Some(3), "ulimit {limit}: {arguments}: {status}");
+        fs::remove_file(folder.path().join("out")).unwrap();
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(left.is_empty(), "{format} {signal}: {left:?}");
+        assert_eq!(left.len(), before, "ulimit {limit}: {arguments}: {left:?}");
+    }
+    // With so few descriptors there is none for the file, or one; or the program cannot even be loaded.
+    let code = |most: u32| {
+        let script = format!("exec > /dev/null 2> /dev/null; ulimit -n {most}; exec \"$0\" compile big.dim -o x");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_flowcast")]).current_dir(folder.path()).status().unwrap().code()
+    };
+    let codes: Vec<Option<i32>> = (3..10).map(code).collect();
+    assert!(codes.contains(&Some(3)) && codes.iter().all(|code| [0, 3, 127].map(Some).contains(code)), "{codes:?}");
+}
+
+#[test]
+fn a_standard_error_that_cannot_be_written_ends_nothing() {
+    let folder = with_inputs();
+    for (arguments, code) in [
+        ("predict q.dim -n gige-tcp --set nic.latency=5us --explain", 0),
+        ("predict missing -n gige-tcp", 2),
+        ("sweep q.dim -n gige-tcp --grid latency=1us,5us -o grid.csv", 0),
+        ("fit s.csv -o f.toml", 2),
+        ("record -o x.rec -- true", 3),
+        ("lab run -- true", 2),
+        ("no-such-command", 2),
+    ] {
+        let with_error = |redirection: &str| {
+            let mut shell = Command::new("sh");
+            let script = format!("\"$0\" {arguments} > /dev/null {redirection}");
+            shell.args(["-c", &script, env!("CARGO_BIN_EXE_flowcast")]).current_dir(folder.path());
+            let status = shell.status().unwrap();
+            let _ = fs::remove_file(folder.path().join("grid.csv"));
+            let _ = fs::remove_dir_all(folder.path().join("x.rec"));
+            status
+        };
+        for redirection in ["2> /dev/full", "2>&-", "2> /dev/null"] {
+            assert_eq!(with_error(redirection).code(), Some(code), "{arguments} {redirection}");
+        }
     }
 }
 
@@ -131,6 +210,9 @@ fn a_full_disk_is_the_environments_fault_and_leaves_nothing() {
     for arguments in [
         "predict big.dim -n gige-tcp --paraver small/x.prv",
         "convert big.dim --to ti -o small/x.list",
+        "convert big.dim --to goal -o small/x.goal",
+        "convert big.dim --to goal-bin -o small/x.bin",
+        "convert big.dim --to dim -o small/x.dim",
         "compile big.dim -o small/x.fct",
     ] {
         let script = format!(

@@ -30,6 +30,7 @@ pub mod ledger;
 pub mod link_rate;
 pub mod loggp;
 pub mod machine;
+pub mod name;
 pub mod near;
 pub mod network;
 pub mod network_file;

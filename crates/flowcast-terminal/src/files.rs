@@ -17,6 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use flowcast_files::read_file;
 use tempfile::{NamedTempFile, TempPath};
 
 pub use self::declare::{Output, declare};
@@ -29,7 +30,7 @@ use crate::interrupt;
 /// Reads a whole file.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    read_file(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Reads a text file.
@@ -57,7 +58,9 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()
 
 /// Writes one text file.
 pub fn write_text(path: &Path, text: &str) -> Result<()> {
-    write_whole(path, |out| Ok(out.write_all(text.as_bytes())?))
+    let mut batch = Batch::new();
+    batch.write_text(path, text)?;
+    batch.commit()
 }
 
 /// Writes a text file over what this run has read of it: a file that the user wants rewritten.
@@ -72,12 +75,34 @@ pub fn rewrite_text(path: &Path, text: &str) -> Result<()> {
 pub fn write_private_text(path: &Path, text: &str) -> Result<()> {
     let mut batch = Batch::new();
     batch.mode = Some(0o600);
-    batch.write(path, |out| Ok(out.write_all(text.as_bytes())?))?;
+    batch.write_text(path, text)?;
     batch.commit()
 }
 
 /// Where a file's content goes.
-pub type Writer<'a> = BufWriter<&'a File>;
+pub type Writer<'a> = BufWriter<Content<'a>>;
+
+/// The content of a file on its way to the system, and why that did not take it: what writes the content may say so in
+/// other words.
+#[derive(Debug)]
+pub struct Content<'a> {
+    file: &'a File,
+    refused: Option<io::Error>,
+}
+
+impl Write for Content<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        if let Some(code) = written.as_ref().err().and_then(io::Error::raw_os_error) {
+            self.refused = Some(io::Error::from_raw_os_error(code));
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
 
 /// Files that appear together. Without [`Batch::commit`] nothing stays of them, nor after a signal.
 #[derive(Debug, Default)]
@@ -128,6 +153,11 @@ impl Batch {
         file.sync_all().with_context(cannot)
     }
 
+    /// Writes a text file, which gets its name with the others.
+    pub fn write_text(&mut self, path: &Path, text: &str) -> Result<()> {
+        self.write(path, |out| Ok(out.write_all(text.as_bytes())?))
+    }
+
     /// Gives all files their names.
     pub fn commit(mut self) -> Result<()> {
         input_maps::verify()?;
@@ -171,13 +201,11 @@ impl Drop for Batch {
 }
 
 fn fill(file: &File, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 18, file);
-    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    if written.is_err() {
-        // What is left in the buffer is not tried once more.
-        let _ = out.into_parts();
-    }
-    written
+    let mut out = BufWriter::with_capacity(1 << 18, Content { file, refused: None });
+    let Err(error) = write(&mut out).and_then(|()| Ok(out.flush()?)) else { return Ok(()) };
+    // What is left in the buffer is not tried once more.
+    let (content, _) = out.into_parts();
+    Err(content.refused.map_or(error, Into::into))
 }
 
 /// A file beside the place, with this mode, or else that of what is there, or that of any new file.
@@ -223,6 +251,18 @@ mod tests {
         assert!(format!("{failed:#}").ends_with("list: no more"));
         drop(batch);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn that_the_system_refused_is_told_whatever_words_a_writer_has_for_it() {
+        for words in [io::Error::other("no more"), io::Error::new(io::ErrorKind::InvalidInput, "is not written")] {
+            let refused = write_whole(Path::new("/dev/full"), |out| {
+                out.write_all(b"x")?;
+                out.flush().map_err(|_| words.into())
+            });
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::StorageFull, "{refused:#}");
+        }
     }
 
     #[test]

@@ -12,10 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use flowcast_files::read_file;
 
 use self::blocks::{Blocks, sealed};
 use crate::files::{Writer, write_whole};
 use crate::interrupt;
+use crate::output::say;
 
 /// A file that a run appends to.
 #[derive(Debug)]
@@ -123,7 +125,7 @@ impl Drop for GrowingFile {
 
 /// The texts of a file that grew, for those who only read it; one without checksums is taken as it stands.
 pub fn read(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = read_file(path).with_context(|| format!("cannot read {}", path.display()))?;
     if blocks::are_in(&bytes) {
         return Ok(blocks_of(path, &bytes)?.whole.concat());
     }
@@ -142,7 +144,7 @@ fn blocks_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Blocks<'a>> {
     }
     if blocks.spoilt > 0 {
         let (path, spoilt) = (path.display(), blocks.spoilt);
-        eprintln!("flowcast: note: {path}: left out {spoilt} bytes that are incomplete or were changed");
+        say!("flowcast: note: {path}: left out {spoilt} bytes that are incomplete or were changed");
     }
     Ok(blocks)
 }

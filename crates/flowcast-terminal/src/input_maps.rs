@@ -17,9 +17,11 @@ use std::{panic, ptr};
 
 use anyhow::{Result, bail};
 use flowcast::trace::SharedBytes;
+use flowcast_files::read_file;
 use memmap2::Mmap;
 
 use crate::files::inputs::note_read;
+use crate::output::say;
 
 /// Files below this size are read: that costs less than a tenth of what is done with them.
 const MAPPED_FROM: u64 = 64 << 20;
@@ -41,7 +43,7 @@ static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 pub fn bytes(path: &Path) -> io::Result<SharedBytes> {
     match map(path)? {
         Some(map) => Ok(map),
-        None => Ok(Arc::new(std::fs::read(path)?)),
+        None => Ok(Arc::new(read_file(path)?)),
     }
 }
 
@@ -97,7 +99,7 @@ fn watch() {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if let Err(error) = verify() {
-                eprintln!("flowcast: {error}");
+                say!("flowcast: {error}");
                 exit(2);
             }
             usual(panic);

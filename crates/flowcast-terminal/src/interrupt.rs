@@ -14,7 +14,22 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
 use std::{ptr, thread};
 
-const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+use crate::output::say;
+
+/// Those that end a process unless it says otherwise, but for `SIGKILL`, which nobody can wait for, and those by which the
+/// processor tells a fault of the program.
+const SIGNALS: [i32; 10] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGXCPU,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+];
 
 /// Files, and folders before the files in them.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -30,6 +45,15 @@ pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     WATCHED.call_once(watch);
     TEMPORARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+/// A write beyond the limit of the size of files fails from now on as on a full disk, and raises no signal that ends the
+/// process. Programs that it starts have the usual disposition.
+pub fn survive_file_limits() {
+    // SAFETY: the handler does nothing.
+    unsafe { replace_default(libc::SIGXFSZ, go_on) };
+}
+
+extern "C" fn go_on(_signal: i32) {}
 
 /// From now on a signal names this file.
 pub fn keeps(path: &Path) {
@@ -54,7 +78,8 @@ fn watch() {
     if thread.spawn(move || end_by(signals)).is_ok() {
         // The process keeps it open.
         TOLD.store(told.into_raw_fd(), Ordering::SeqCst);
-        SIGNALS.into_iter().for_each(replace_default);
+        // SAFETY: `tell` is async-signal-safe.
+        SIGNALS.into_iter().for_each(|signal| unsafe { replace_default(signal, tell) });
     }
 }
 
@@ -70,7 +95,7 @@ fn end_by(mut signals: PipeReader) {
         let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
     }
     for path in kept().iter() {
-        eprintln!(
+        say!(
             "\nflowcast: interrupted; {} holds what is finished: the same command with --resume goes on with it",
             path.display()
         );
@@ -89,13 +114,16 @@ extern "C" fn tell(signal: i32) {
     unsafe { libc::write(TOLD.load(Ordering::SeqCst), ptr::from_ref(&signal).cast(), 1) };
 }
 
-/// Puts `tell` in the place of the default disposition. A signal that is ignored, as under `nohup`, stays ignored.
-fn replace_default(signal: i32) {
-    // SAFETY: zeroes are a valid sigaction; the first call only asks, the second has a handler that is async-signal-safe.
+/// Puts a handler in the place of the default disposition. A signal that is ignored, as under `nohup`, stays ignored.
+///
+/// # Safety
+/// The handler is async-signal-safe.
+unsafe fn replace_default(signal: i32, handler: extern "C" fn(i32)) {
+    // SAFETY: zeroes are a valid sigaction; the first call only asks, the second has the handler.
     unsafe {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
         if libc::sigaction(signal, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
-            action.sa_sigaction = tell as *const () as usize;
+            action.sa_sigaction = handler as *const () as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(signal, &action, ptr::null_mut());
         }

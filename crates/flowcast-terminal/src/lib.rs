@@ -8,6 +8,7 @@
 //! - [`provenance`]: where a result comes from.
 
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod answers;
 pub mod exit;

@@ -2,14 +2,17 @@
 //!
 //! The standard output may be a pipe that nobody reads to its end.
 
+use std::borrow::Cow;
 use std::fmt::{Arguments, Display, Formatter};
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Write, sink, stderr, stdout};
 use std::process::exit;
 
 use anyhow::Result;
 use clap::Args;
+use flowcast::model::name::is_hidden;
 use flowcast::trace::{Program, Trace};
 use flowcast::units::{Rounded, Time};
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -29,7 +32,13 @@ macro_rules! println_out {
     ($($argument:tt)*) => { $crate::output::print_lines(&format!($($argument)*)) };
 }
 
-pub use crate::{print_out, println_out};
+/// `eprintln!`, but a standard error that cannot be written ends nothing.
+#[macro_export]
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::output::say_line(format_args!($($argument)*)) };
+}
+
+pub use crate::{print_out, println_out, say};
 
 /// How a command prints its result; flattened into the arguments of a command.
 #[derive(Debug, Clone, Copy, Args)]
@@ -49,10 +58,14 @@ pub trait Shown: Serialize {
 }
 
 /// Prints a result in the format that the user asked for.
+///
+/// # Errors
+/// A time in it is no finite number, in whatever format.
 pub fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
     if format.json {
         println_out!("{}", document(result)?);
     } else {
+        serde_json::to_writer(sink(), result)?;
         result.print();
     }
     Ok(())
@@ -110,13 +123,23 @@ pub struct Seconds(pub Time);
 
 impl Serialize for Micros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0.as_micros())
+        serialize(self.0.as_micros(), serializer)
     }
 }
 
 impl Serialize for Seconds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0.as_seconds())
+        serialize(self.0.as_seconds(), serializer)
+    }
+}
+
+/// JSON has no other numbers, and no table shows them: they come of parameters that are too large or too small.
+fn serialize<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::Error> {
+    match number.is_finite() {
+        true => serializer.serialize_f64(number),
+        false => Err(S::Error::custom(
+            "found a time that is no finite number, expected one: look for a parameter that is too large or too small",
+        )),
     }
 }
 
@@ -146,13 +169,35 @@ pub fn print_lines(text: &str) {
     }
 }
 
+/// Writes a line to the standard error, whether anybody reads it or not.
+pub fn say_line(text: Arguments<'_>) {
+    let _ = writeln!(stderr(), "{}", escaped(&text.to_string()));
+}
+
+/// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
+/// be anybody's. That is what JSON has for them, too.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_obeyed(character) {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => escaped.push(character),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 /// Writes to the standard output.
 pub fn print(text: Arguments<'_>) {
-    match stdout().lock().write_fmt(text) {
+    match stdout().lock().write_all(escaped(&text.to_string()).as_bytes()) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),
         Err(error) => {
-            eprintln!("flowcast: cannot write to the standard output: {error}");
+            say!("flowcast: cannot write to the standard output: {error}");
             exit(3)
         }
     }
@@ -161,6 +206,22 @@ pub fn print(text: Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_result_has_a_time_that_is_no_number() {
+        for nanos in [f64::INFINITY, f64::NAN] {
+            assert!(serde_json::to_value(Micros(Time::from_nanos(nanos))).is_err());
+            assert!(serde_json::to_value([Seconds(Time::from_nanos(nanos))]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_name_reaches_the_terminal_as_text_alone() {
+        assert_eq!(escaped("name\twith ü\n"), "name\twith ü\n");
+        assert_eq!(escaped("\x1b]0;x\x07\r\u{9b}\u{202e}"), "\\u001b]0;x\\u0007\\u000d\\u009b\\u202e");
+        let name = serde_json::json!({ "name": "a\u{202e}b" });
+        assert_eq!(serde_json::from_str::<Value>(&escaped(&name.to_string())).unwrap(), name);
+    }
 
     #[test]
     fn counts_have_their_digits_in_groups() {

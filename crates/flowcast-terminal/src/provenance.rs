@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::output::escaped;
+
 /// The version of the command; in an optimised build of a checkout with its commit.
 pub const VERSION: &str = env!("FLOWCAST_VERSION");
 
 /// Host, kernel, version, command line and date (UTC) of this run.
 pub fn of_this_run() -> BTreeMap<String, String> {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     BTreeMap::from([
         ("flowcast".into(), VERSION.into()),
         ("host".into(), host()),
         ("kernel".into(), read("/proc/sys/kernel/osrelease")),
-        ("command".into(), without_secrets(std::env::args())),
+        ("command".into(), escaped(&without_secrets(words)).into_owned()),
         ("date".into(), utc_now()),
     ])
 }

@@ -8,9 +8,13 @@ use flowcast::model::dimemas_cfg::{DimemasConfig, DimemasConfigError, is_dimemas
 use flowcast::model::machine::scheduler::Policy;
 use flowcast::model::machine::wide_area::{Site, Traffic};
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
+use flowcast::model::name::is_hidden;
 use flowcast::model::network::{Network, Rule};
 use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
 use proptest::prelude::*;
+
+/// What a terminal obeys, or what changes how a text is read.
+const HIDDEN: [char; 7] = ['\u{1b}', '\u{7}', '\r', '\0', '\u{9b}', '\u{202e}', '\u{2066}'];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/dimemas-cfg")
@@ -394,6 +398,12 @@ proptest! {
     }
 
     #[test]
+    fn no_name_is_more_than_its_text(hidden in prop::sample::select(HIDDEN.to_vec())) {
+        let text = golden("every-record.cfg").replacen("\"alpha\"", &format!("\"al{hidden}pha\""), 1);
+        prop_assert!(read(&text).is_err());
+    }
+
+    #[test]
     fn any_machine_survives_its_own_file(
         seconds in 0.0..1e3f64,
         rate in prop::num::f64::POSITIVE.prop_map(|rate| rate % 1e200),
@@ -402,7 +412,7 @@ proptest! {
     ) {
         let nodes: u32 = counts.iter().map(|(count, ..)| count).sum();
         let mut text = format!("#DIMEMAS_CONFIGURATION\n\"environment information\" {{\"{}\", 0, \"\", {nodes}, {:e}, 0, 2}};;\n",
-            name.replace(['/', '\n'], ""), rate);
+            name.replace(|it: char| it == '/' || is_hidden(it), ""), rate);
         for (count, cpus, links) in counts {
             let speed = 1.0 / f64::from(cpus);
             text += &format!("\"multi node information\" {{0, {count}, \"\", {cpus}, {speed}, {seconds}, {}, 0, {links}, 0, {}, 1, {links}, 0}};;\n",

@@ -18,8 +18,8 @@ use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
 use crate::trace_args::{open_trace, print_notes, threads, trace_help};
-use flowcast_terminal::files::{Output, declare, write_whole};
-use flowcast_terminal::output::{Counts, println_out};
+use flowcast_terminal::files::{Batch, Output, declare, write_whole};
+use flowcast_terminal::output::{Counts, println_out, say};
 use flowcast_terminal::progress::Progress;
 
 /// Write a trace in the form of another tool
@@ -153,7 +153,9 @@ impl Convert {
         let prepared = Prepared::Program(PreparedProgram::new(program, network, &Options::default())?);
         let files = self.as_paraver();
         let outputs = Outputs { journal: Some(files.keeps()), ..Outputs::default() };
-        prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed))?;
+        let mut batch = Batch::new();
+        prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed, &mut batch))?;
+        batch.commit()?;
         Ok(Losses::default())
     }
 
@@ -161,7 +163,7 @@ impl Convert {
     fn report(&self, counts: Counts, ignored: &[IgnoredRecords], losses: &Losses) -> Result<()> {
         for (kind, count) in losses.kinds() {
             let left_out = if kind.contains(';') { "" } else { " left out" };
-            eprintln!("flowcast: note: {count} {kind}{left_out}");
+            say!("flowcast: note: {count} {kind}{left_out}");
         }
         if self.json {
             let ignored = ignored.iter().map(|records| (records.kind.clone(), json!(records.count)));

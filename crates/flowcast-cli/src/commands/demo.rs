@@ -17,7 +17,7 @@ use crate::replay_view::print_comparison;
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::EnvironmentLacks;
 use flowcast_terminal::files::{Output, declare, write_text};
-use flowcast_terminal::output::println_out;
+use flowcast_terminal::output::{println_out, say};
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::provenance;
 
@@ -88,7 +88,7 @@ fn measure_network() -> Result<Network> {
     .context("the demonstration needs TCP over loopback")?;
     drop(progress);
     for warning in &fit.warnings {
-        eprintln!("flowcast: note: {warning}");
+        say!("flowcast: note: {warning}");
     }
     let mut network = fit.to_network("loopback", provenance::of_this_run());
     network.title = format!("TCP over loopback, {} samples taken just now", measured.samples.len());

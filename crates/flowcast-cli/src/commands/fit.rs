@@ -22,8 +22,8 @@ use super::fit_calls::{CallArgs, FitCalls};
 use super::fit_conflicts;
 use super::fit_models::{self, Models};
 use crate::network_args;
-use flowcast_terminal::files::{Output, declare, read_text, write_text};
-use flowcast_terminal::output::{Format, println_out};
+use flowcast_terminal::files::{Batch, Output, declare, read_text, write_text};
+use flowcast_terminal::output::{Format, println_out, say};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::table;
 use regions::FitRegions;
@@ -145,10 +145,15 @@ impl Fit {
         }
         let samples = PrttSamples::from_csv(&text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
+        let mut batch = Batch::new();
         if let Some(report) = &self.report {
-            write_text(report, &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?)?;
+            batch.write_text(report, &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?)?;
         }
-        write(self.output(), &fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
+        if let Some(output) = self.output() {
+            let network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
+            batch.write_text(output, &network.to_toml())?;
+        }
+        batch.commit()?;
         if self.json {
             println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
         } else {
@@ -330,5 +335,5 @@ fn print_table(fit: &LogGpFit) {
         error.worst_point.delay,
         error.worst_point.size.0,
     );
-    fit.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    fit.warnings.iter().for_each(|warning| say!("warning: {warning}"));
 }

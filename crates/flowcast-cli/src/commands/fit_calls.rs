@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::fit_conflicts::percent;
 use flowcast_terminal::files::{Batch, Output, declare, read_text};
-use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::output::{Format, Shown, println_out, say, show};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::{cells, table};
 
@@ -104,17 +104,14 @@ fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<Str
     let cases = CallCases::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?;
     let predict = |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
         let Some(fit) = fits.get(name) else {
-            eprintln!(
-                "flowcast: note: {}: line {line}: {name} was not fitted, so nothing is predicted",
-                path.display()
-            );
+            say!("flowcast: note: {}: line {line}: {name} was not fitted, so nothing is predicted", path.display());
             return Ok(None);
         };
         Ok(Some(fit.predict(*size, LEVEL)?))
     };
     let predicted = cases.rows.iter().map(predict).collect::<Result<Vec<_>>>()?;
     if let Some(short) = predicted.iter().flatten().find(|time| time.level < LEVEL) {
-        eprintln!("flowcast: note: with so few sizes some intervals hold {} of the medians", percent(short.level));
+        say!("flowcast: note: with so few sizes some intervals hold {} of the medians", percent(short.level));
     }
     Ok(cases.with_predictions(&predicted))
 }

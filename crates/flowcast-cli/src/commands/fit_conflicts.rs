@@ -20,7 +20,7 @@ use flowcast::units::{Bytes, Rate, Rounded, Time};
 use flowcast_lab::{LabSpec, network_of};
 use serde_json::{Value, json};
 
-use flowcast_terminal::output::println_out;
+use flowcast_terminal::output::{println_out, say};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::table;
 
@@ -132,7 +132,7 @@ fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
 
 /// For people: what each flow got, the parameters, and the models side by side.
 pub(super) fn print(fit: &ConflictFit) {
-    fit.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    fit.warnings().iter().for_each(|warning| say!("warning: {warning}"));
     print_slowdowns(fit);
     println_out!();
     print_parameters(fit);

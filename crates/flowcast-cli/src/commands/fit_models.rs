@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::fit_conflicts::percent;
 use flowcast_terminal::answers::write_page;
 use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::output::{Format, Shown, println_out, say, show};
 use flowcast_terminal::tables::{cells, table};
 
 /// Models of which the residuals are printed by size.
@@ -47,7 +47,7 @@ pub(super) fn patterns(files: &[PathBuf]) -> Result<Vec<PatternSamples>> {
         let patterns = conflicts.patterns();
         let left = conflicts.measured.len() - patterns.len();
         if left > 0 {
-            eprintln!(
+            say!(
                 "flowcast: note: {}: {left} conflicts have messages of several sizes or starts and are not used",
                 place()
             );
@@ -65,6 +65,10 @@ pub(super) fn run(
     format: Format,
 ) -> Result<()> {
     let compared = compare(samples, patterns, options)?;
+    for refused in compared.iter().filter(|model| model.negative > 0) {
+        let count = refused.negative;
+        say!("flowcast: note: {} is refused: it predicts less than no time for {count} of the points", refused.model);
+    }
     let report = Report::new(&compared, options);
     if let Some(path) = page {
         write_page(path, &models_page(&compared, &serde_json::to_string(&report)?), &serde_json::to_value(&report)?)?;
@@ -89,6 +93,7 @@ struct ModelReport {
     error_fitted: f64,
     error_left_out: f64,
     error_left_out_by_procedure: Option<f64>,
+    negative_predictions: usize,
     error_lengths_left_out: Option<f64>,
     error_patterns_left_out: Option<f64>,
     by_pattern: Vec<PatternReport>,
@@ -181,6 +186,7 @@ impl ModelReport {
             error_fitted: compared.fitted,
             error_left_out: compared.left_out,
             error_left_out_by_procedure: compared.left_out_by_procedure,
+            negative_predictions: compared.negative,
             error_lengths_left_out: compared.lengths_left_out,
             error_patterns_left_out: compared.patterns_left_out,
             by_pattern: compared.by_pattern.iter().map(PatternReport::of).collect(),

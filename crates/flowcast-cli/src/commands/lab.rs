@@ -20,7 +20,7 @@ use crate::network_args::parse_overrides;
 use cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
 use flowcast_terminal::exit::EnvironmentLacks;
 use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::{Format, Shown, print_out, println_out, show};
+use flowcast_terminal::output::{Format, Shown, print_out, println_out, say, show};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::{cells, table};
 use network::LabNetwork;
@@ -284,7 +284,7 @@ pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
     for Check { what, found, expected, lateness } in &checks {
         let late = lateness.map_or(String::new(), |late| format!(", {} late", Rounded(late.median)));
-        eprintln!("flowcast: self-test: {what}: {} of {}{late}", megabits(*found), megabits(*expected));
+        say!("flowcast: self-test: {what}: {} of {}{late}", megabits(*found), megabits(*expected));
     }
     Ok(checks)
 }

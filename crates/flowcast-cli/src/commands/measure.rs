@@ -37,7 +37,7 @@ use check::MeasureCheck;
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::EnvironmentLacks;
 use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
+use flowcast_terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, say, show};
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::tables::table;
 
@@ -223,11 +223,11 @@ impl P2p {
         if let Some(address) = &self.listen {
             let door = TcpDoor::open(address).map_err(|error| explained(error.into()))?;
             let address = door.address()?;
-            eprintln!("listening at {address}");
+            say!("listening at {address}");
             let token = match self.token.given()? {
                 None if needs_token(address) => {
                     let token = token::new()?;
-                    eprintln!("token {token}");
+                    say!("token {token}");
                     token
                 }
                 given => given.unwrap_or(NOBODYS),
@@ -331,13 +331,14 @@ impl P2p {
         if measured.sizes_left_out > 0 {
             let all = self.plan().sizes.len();
             provenance.insert("sizes_left_out".into(), measured.sizes_left_out.to_string());
-            eprintln!(
+            say!(
                 "flowcast: note: {} of {all} sizes were left out, so that rounds fit into --max-time {}",
-                measured.sizes_left_out, self.max_time
+                measured.sizes_left_out,
+                self.max_time
             );
         }
         if measured.rounds == 1 {
-            eprintln!("flowcast: note: one round was taken, which gives no intervals; a longer --max-time does");
+            say!("flowcast: note: one round was taken, which gives no intervals; a longer --max-time does");
         }
         measured.samples.provenance = provenance;
         let Some(partial) = partial else {

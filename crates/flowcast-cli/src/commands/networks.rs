@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::network_args::{load, parse_overrides};
 use flowcast_terminal::files::{Output, declare, read_own_text, write_text};
-use flowcast_terminal::output::print_out;
 use flowcast_terminal::output::println_out;
+use flowcast_terminal::output::{print_out, say};
 use flowcast_terminal::tables::table;
 
 /// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
@@ -103,7 +103,7 @@ fn save(file: &Path, name: Option<String>) -> Result<()> {
         bail!("--name: found `{name}`, which is a built-in network, expected another name");
     }
     let (place, replaces) = store()?.save(&name, &text)?;
-    eprintln!("flowcast: note: {} {}", if replaces { "replaced" } else { "wrote" }, place.display());
+    say!("flowcast: note: {} {}", if replaces { "replaced" } else { "wrote" }, place.display());
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
     let current = upgraded.as_deref().unwrap_or(&text);
     Network::from_toml(current, &[]).with_context(place)?;
     if upgraded.is_none() && output == file {
-        eprintln!("flowcast: note: {} has the present schema", file.display());
+        say!("flowcast: note: {} has the present schema", file.display());
         return Ok(());
     }
     write_text(output, current)

@@ -2,6 +2,7 @@
 
 use super::error::{DimemasConfigError, Place, shortened};
 use super::records::Record;
+use crate::name::is_hidden;
 use flowcast_units::{Rate, Time};
 
 /// A record with the names of its fields.
@@ -51,6 +52,12 @@ impl<'a> Fields<'a> {
     /// A text, with or without quotes.
     pub(super) fn text(&mut self) -> &'a str {
         unquoted(self.raw())
+    }
+
+    /// A name: a text of one line.
+    pub(super) fn name(&mut self) -> Result<String, DimemasConfigError> {
+        let name = self.text();
+        if name.contains(is_hidden) { Err(self.wrong("one line of text")) } else { Ok(name.to_owned()) }
     }
 
     /// One of a few words.

@@ -35,7 +35,7 @@ const ENVIRONMENT: [&str; 7] = [
 impl Environment {
     pub(super) fn read(record: &Record) -> Result<Environment, DimemasConfigError> {
         let mut fields = record.fields(&ENVIRONMENT)?;
-        let name = fields.text().to_owned();
+        let name = fields.name()?;
         let machine = fields.count()?;
         let machine_place = fields.place();
         fields.text();

@@ -33,7 +33,7 @@ const WIDE_AREA: [&str; 7] = [
 impl WideAreaRecord {
     pub(super) fn read(record: &Record) -> Result<WideAreaRecord, DimemasConfigError> {
         let mut fields = record.fields(&WIDE_AREA)?;
-        let name = fields.text().to_owned();
+        let name = fields.name()?;
         let machines = fields.whole(1, u32::MAX)?;
         let machines_place = fields.place();
         fields.count()?;

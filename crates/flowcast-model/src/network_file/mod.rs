@@ -44,6 +44,7 @@ use crate::ledger;
 use crate::ledger::Accuracy;
 use crate::link_rate::{LinkRate, LoneFlow};
 use crate::machine::Machine;
+use crate::name::check_name;
 use crate::network::{Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint};
 use crate::origin::Origin;
 use crate::parameter_interval::Interval;
@@ -220,6 +221,9 @@ impl TryFrom<NetworkFile> for Network {
         if file.schema != SCHEMA {
             return Err(NetworkError::Schema { found: file.schema, newest: SCHEMA });
         }
+        check_name("name", &file.name)?;
+        check_name("title", &file.title)?;
+        check_name("source", &file.source)?;
         let table = table_of(&file);
         refuse_impossible_numbers("", &table)?;
         if let Some(problem) = file.collectives.algorithms.as_ref().and_then(|table| table.check().err()) {
@@ -228,7 +232,7 @@ impl TryFrom<NetworkFile> for Network {
         check_overheads("overheads.send", &file.overheads.send)?;
         check_overheads("overheads.receive", &file.overheads.receive)?;
         intervals::check(&table, &file.intervals)?;
-        file.origins.keys().try_for_each(|field| check_name("origins", field))?;
+        file.origins.keys().try_for_each(|field| check_field("origins", field))?;
         file.accuracy.iter().enumerate().try_for_each(|(place, entry)| ledger::check_entry(place, entry))?;
         let topology = file.topology.map(Topology::try_from).transpose();
         Ok(Network {
@@ -394,6 +398,6 @@ fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkE
     }
 }
 
-fn check_name(section: &str, field: &str) -> Result<(), NetworkError> {
+fn check_field(section: &str, field: &str) -> Result<(), NetworkError> {
     field_names::check(field).map_err(|problem| field_error(&format!("{section}.{field}"), problem))
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use rustix::fs::{Access, access};
 
+use super::inputs::STANDARD_INPUT;
 use super::place::{Identity, folder_of, followed, is_descriptor};
 use crate::exit::EnvironmentLacks;
 
@@ -27,8 +28,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Checks the files that a command reads and those that it is going to write. Inputs that are no files, such as names of
-/// built-in networks, do not matter.
+/// Checks the files that a command reads, the standard input among them, and those that it is going to write. Inputs that
+/// are no files, such as names of built-in networks, do not matter.
 ///
 /// # Errors
 /// An output is an input, lies in a folder that is one, or is another output; its ending says another format; its folder is
@@ -39,7 +40,7 @@ pub fn declare<'i, 'o>(
 ) -> Result<()> {
     let outputs: Vec<Output> = outputs.into_iter().collect();
     outputs.iter().try_for_each(check_alone)?;
-    for input in inputs.into_iter().filter(|input| input.exists()) {
+    for input in inputs.into_iter().chain([Path::new(STANDARD_INPUT)]).filter(|input| input.exists()) {
         outputs.iter().try_for_each(|output| check_against(input, output))?;
     }
     for (at, one) in outputs.iter().enumerate() {

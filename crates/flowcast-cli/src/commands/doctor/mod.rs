@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::token::TokenArgs;
 use flowcast_terminal::exit::Finding;
-use flowcast_terminal::output::{Format, Shown, println_out, show};
+use flowcast_terminal::output::{Format, Shown, println_out, say, show};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::table;
 use machine::Machine;
@@ -140,7 +140,7 @@ fn processor_time() -> Option<ProcessorTime> {
 fn disturbances() -> Option<String> {
     let problems = machine::disturbances(&Machine::this());
     for problem in &problems {
-        eprintln!("flowcast: note: {}: {} (flowcast doctor)", problem.name, problem.found);
+        say!("flowcast: note: {}: {} (flowcast doctor)", problem.name, problem.found);
     }
     let texts: Vec<String> = problems.iter().map(|problem| format!("{}: {}", problem.name, problem.found)).collect();
     (!texts.is_empty()).then(|| texts.join("; "))

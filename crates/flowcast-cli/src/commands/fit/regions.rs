@@ -16,7 +16,7 @@ use serde_json::json;
 use super::write;
 use crate::commands::fit_packets::{self, PacketFit};
 use crate::recording::open_recording;
-use flowcast_terminal::output::println_out;
+use flowcast_terminal::output::{println_out, say};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::{Table, table};
 
@@ -70,7 +70,7 @@ impl FitRegions<'_> {
                 );
             }
             if !others.is_empty() {
-                eprintln!("flowcast: note: {} regions are left out: {}", others.len(), others.join(", "));
+                say!("flowcast: note: {} regions are left out: {}", others.len(), others.join(", "));
             }
             for region in understood {
                 all.entry((region.ranks, region.name.clone())).or_default().push(region);

@@ -26,8 +26,8 @@ use crate::replay_files::OutputArgs;
 use crate::trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads};
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::answers::give_answer;
-use flowcast_terminal::files::write_text;
-use flowcast_terminal::output::{Counts, Format, println_out};
+use flowcast_terminal::files::Batch;
+use flowcast_terminal::output::{Counts, Format, println_out, say};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::{Most, USUAL_ROWS, table};
 
@@ -158,7 +158,9 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
     note_formulas(prepared.collectives_by_formula());
     let journal = args.outputs.is_given().then(|| args.outputs.keeps());
     let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal };
-    let predicted = prepared.predict_and_export(outputs, &asked.fields, |replayed| args.outputs.write(replayed));
+    let mut files = Batch::new();
+    let predicted =
+        prepared.predict_and_export(outputs, &asked.fields, |replayed| args.outputs.write(replayed, &mut files));
     let prediction = match predicted {
         Ok(prediction) => prediction,
         Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
@@ -173,8 +175,9 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
         let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
         let page = Page { title: name, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
-        write_text(path, &page.to_html())?;
+        files.write_text(path, &page.to_html())?;
     }
+    files.commit()?;
     let interval = prepared.interval(&outcome, &asked.interval())?;
     let noisy = args.noisy(&prepared, asked)?;
     let program = prepared.program();
@@ -221,7 +224,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
 
 /// What was assumed, on standard error.
 pub(in crate::commands) fn print_assumptions(notes: &[String]) {
-    notes.iter().for_each(|note| eprintln!("flowcast: note: {note}"));
+    notes.iter().for_each(|note| say!("flowcast: note: {note}"));
 }
 
 /// The model of a prediction, why, and what it leaves out.

@@ -26,7 +26,7 @@ use super::plot;
 use super::serve::unexpected;
 use crate::token::TokenArgs;
 use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{Format, Micros, Seconds, Shown, println_out, show};
+use flowcast_terminal::output::{Format, Micros, Seconds, Shown, println_out, say, show};
 use flowcast_terminal::provenance;
 use flowcast_terminal::tables::table;
 use point::PointRun;
@@ -114,7 +114,7 @@ impl Bench {
         self.measure(&mut link, &subjects, results)?;
         end(&mut link).map_err(unexpected)?;
         for (rail, fault) in link.faults() {
-            eprintln!("flowcast: rail {}: {fault}", self.rails[rail.index()].name);
+            say!("flowcast: rail {}: {fault}", self.rails[rail.index()].name);
         }
         self.deliver(&subjects, results)
     }
@@ -165,7 +165,7 @@ impl Bench {
             let (round, index) = (visit / points.len(), visit % points.len());
             results.append(points[index].visit(link, round)?)?;
             if index + 1 == points.len() {
-                eprintln!("flowcast: round {} of {} measured", round + 1, self.rounds);
+                say!("flowcast: round {} of {} measured", round + 1, self.rounds);
             }
         }
         Ok(())

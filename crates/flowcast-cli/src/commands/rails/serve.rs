@@ -12,7 +12,7 @@ use flowcast_rails::link::{Door, Link};
 use super::live::{WaitingKind, address, lacking, session_rule};
 use crate::token::TokenArgs;
 use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::output::println_out;
+use flowcast_terminal::output::{println_out, say};
 
 /// Answer `flowcast rails bench` over several networks
 ///
@@ -52,15 +52,15 @@ impl Serve {
         let idle = Duration::from_secs_f64(self.idle.as_seconds().min(MOST_IDLE));
         loop {
             let mut link = Link::accept(door, session_rule(token), self.waiting.waiting(), None).map_err(lacking)?;
-            eprintln!("flowcast: a conversation begins");
+            say!("flowcast: a conversation begins");
             let result = answer(&mut link, idle);
             for (rail, fault) in link.faults() {
-                eprintln!("flowcast: rail {rail}: {fault}");
+                say!("flowcast: rail {rail}: {fault}");
             }
             match result {
-                Ok(()) => eprintln!("flowcast: it ends in good order"),
+                Ok(()) => say!("flowcast: it ends in good order"),
                 Err(error) if self.once => return Err(unexpected(error)),
-                Err(error) => eprintln!("flowcast: it ends: {error}"),
+                Err(error) => say!("flowcast: it ends: {error}"),
             }
             if self.once {
                 return Ok(());

@@ -9,6 +9,7 @@ use flowcast::report::sweep_page;
 use flowcast::study::rows::{Part, Rows};
 
 use flowcast_terminal::growing::{GrowingFile, partial};
+use flowcast_terminal::output::print_out;
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]
@@ -62,7 +63,9 @@ impl Output {
     /// Writes all rows in the order of the sets, and removes the partial file.
     pub(super) fn finish(&self) -> Result<()> {
         let Some(file) = &self.kept else {
-            return write(&mut std::io::stdout().lock(), &self.header, &self.rows);
+            print_out!("{}", self.header);
+            self.rows.lines().for_each(|line| print_out!("{line}"));
+            return Ok(());
         };
         file.finish(|out| write_as(&file.target(), out, &self.header, &self.rows))
     }

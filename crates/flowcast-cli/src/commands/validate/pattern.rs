@@ -21,7 +21,7 @@ use crate::commands::lab::{explained, load, self_tested};
 use crate::network_args;
 use crate::repeating::{Carrying, Going, Over, Repeating};
 use flowcast_terminal::answers::write_page;
-use flowcast_terminal::output::show;
+use flowcast_terminal::output::{say, show};
 use flowcast_terminal::provenance;
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
@@ -174,7 +174,7 @@ impl ValidatePattern {
         let mut finished = Vec::new();
         for named in missing {
             if self.going.max_time.is_some_and(|most| carrying.seconds() > most) {
-                eprintln!("flowcast: {} patterns are left; --resume runs them", missing.len() - finished.len());
+                say!("flowcast: {} patterns are left; --resume runs them", missing.len() - finished.len());
                 break;
             }
             let start = Instant::now();

@@ -15,6 +15,7 @@ use flowcast_lab::LabSpec;
 use crate::commands::mapping::on_equal_nodes;
 use crate::commands::predict::trace::parse_mapping;
 use flowcast_terminal::files::read_bytes;
+use flowcast_terminal::output::say;
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +186,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
     let bytes = read_bytes(Path::new(name))?;
     let Steps { steps, racks } = Steps::read(name, &bytes)?;
     if !racks.is_empty() {
-        eprintln!("flowcast: note: {name}: nodes stand in the racks of the lab, whatever its `node .. rack` lines say");
+        say!("flowcast: note: {name}: nodes stand in the racks of the lab, whatever its `node .. rack` lines say");
     }
     let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let node_of = nodes_of_ranks(&steps, ends, spec)?;

@@ -34,7 +34,7 @@ use crate::network_args::{self, parse_overrides};
 use crate::predictors::{self, Predictor, Setting};
 use crate::recording::open_recording;
 use flowcast_terminal::answers::write_page;
-use flowcast_terminal::output::{Format, show};
+use flowcast_terminal::output::{Format, say, show};
 use flowcast_terminal::provenance;
 
 pub(super) use chart::ValidateChart;
@@ -159,7 +159,7 @@ impl ValidateApp {
         let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let disturbed = if self.no_run { None } else { doctor::other_programs() };
         if let Some(found) = &disturbed {
-            eprintln!(
+            say!(
                 "flowcast: warning: {found} (flowcast doctor): what is measured now is marked and kept in no accuracy record"
             );
         }

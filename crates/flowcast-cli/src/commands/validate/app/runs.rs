@@ -24,6 +24,7 @@ use crate::commands::lab::{explained, self_tested};
 use crate::commands::record::prepare;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use flowcast_terminal::exit::Finding;
+use flowcast_terminal::output::say;
 
 /// What is run, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,7 +121,7 @@ impl Plan<'_> {
         let (began, mut done) = (Instant::now(), 0u32);
         while !self.is_complete(&measured) {
             if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
-                eprintln!("flowcast: runs are left; --resume runs them");
+                say!("flowcast: runs are left; --resume runs them");
                 break;
             }
             let recorded = measured.recordings.len();
@@ -135,7 +136,7 @@ impl Plan<'_> {
             let left = self.left(&measured);
             let seconds = began.elapsed().as_secs_f64() / f64::from(done) * left as f64;
             if left > 0 {
-                eprintln!("flowcast: {left} runs left, about {}", HumanDuration(Duration::from_secs_f64(seconds)));
+                say!("flowcast: {left} runs left, about {}", HumanDuration(Duration::from_secs_f64(seconds)));
             }
         }
         Ok(measured)
@@ -165,14 +166,14 @@ impl Plan<'_> {
         // What it was made for has its name now.
         let _ = folder.keep();
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))?;
-        eprintln!("flowcast: recorded run {number} of {}: {}", self.record_runs, Rounded(times.total));
+        say!("flowcast: recorded run {number} of {}: {}", self.record_runs, Rounded(times.total));
         Ok(Line::Recorded(name.to_string_lossy().into_owned()))
     }
 
     fn time(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
         let folder = self.folder_beside()?;
         let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
-        eprintln!("flowcast: timed run {number} of {}: {}", self.runs, Rounded(times.total));
+        say!("flowcast: timed run {number} of {}: {}", self.runs, Rounded(times.total));
         Ok(Line::Timed(RecordedTimes::from(&times)))
     }
 
