@@ -15,7 +15,7 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::scheduler::clock::Ticks;
 use flowcast::scheduler::discipline::{BoxedScheduler, SchedulerName};
 use flowcast::scheduler::turns::Shares;
-use flowcast::scheduler::{Rail, RailSet};
+use flowcast::scheduler::{MAX_RAILS, Rail, RailSet};
 use flowcast::study::grid::full_name;
 use flowcast::trace::Trace;
 use flowcast::units::Bytes;
@@ -232,6 +232,7 @@ pub unsafe extern "C" fn flowcast_rails_new(
 ) -> *mut Rails {
     given(|| {
         anyhow::ensure!(!rails.is_null(), "rails: found NULL, expected texts");
+        anyhow::ensure!((1..=MAX_RAILS).contains(&count), "rails: found {count}, expected 1 to {MAX_RAILS}");
         // SAFETY: as the caller promises.
         let (rails, name) = unsafe { (&*slice_from_raw_parts(rails, count), text(scheduler, "scheduler")?) };
         // SAFETY: as the caller promises.

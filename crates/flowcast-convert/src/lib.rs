@@ -148,4 +148,5 @@ const RMA_AND_IO: &str = "one-sided operations and requests to files";
 const EVENTS: &str = "events";
 const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
 const SYNCHRONOUS: &str = "synchronous sends; the format decides by size which sends are";
+const BARRIER_BYTES: &str = "barriers that carry bytes; they are written without";
 const ROOT_SYNCHRONOUS: &str = "root-synchronous collectives; they are written as ordinary ones";

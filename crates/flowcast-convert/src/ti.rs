@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use super::steps::{Message, Step, Steps};
-use super::{Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
+use super::{BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
 
@@ -103,7 +103,12 @@ impl Writer<'_> {
         let same_sent = calls.iter().all(|call| call.send == own.send);
         let same_received = calls.iter().all(|call| call.recv == own.recv);
         let text = match own.op {
-            Barrier => "barrier".to_owned(),
+            Barrier => {
+                if own.send.0 + own.recv.0 > 0 {
+                    self.losses.count(BARRIER_BYTES);
+                }
+                "barrier".to_owned()
+            }
             Bcast => format!("bcast {} {root}", send.max(recv)),
             Reduce => format!("reduce {send} 0 {root}"),
             Allreduce => format!("allreduce {send} 0"),

@@ -137,6 +137,7 @@ mod tests {
             }],
             fitted: 0.0,
             left_out,
+            negative: 0,
             left_out_by_procedure: None,
             lengths_left_out: Some(0.5),
             patterns_left_out: Some(0.25),

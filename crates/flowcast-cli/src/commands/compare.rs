@@ -77,6 +77,29 @@ struct SavedRank {
     overhead_s: f64,
 }
 
+impl Saved {
+    /// Whether the times can be those of one prediction: parts no larger than their whole.
+    fn check(&self) -> Result<()> {
+        // What sums have rounded.
+        let within = |part: f64, whole: f64| part >= 0.0 && part <= whole * (1.0 + 1e-9) + 1e-12;
+        if !(self.makespan_s >= 0.0 && self.makespan_s.is_finite()) {
+            bail!("makespan_s: found {}, expected seconds from 0 on", self.makespan_s);
+        }
+        for (number, rank) in self.ranks.iter().enumerate() {
+            let SavedRank { end_s, compute_s, blocked_s, overhead_s } = *rank;
+            if !within(end_s, self.makespan_s) {
+                bail!("rank {number}: found end_s {end_s}, expected 0 to the makespan, {}", self.makespan_s);
+            }
+            for (field, part) in [("compute_s", compute_s), ("blocked_s", blocked_s), ("overhead_s", overhead_s)] {
+                if !within(part, end_s) {
+                    bail!("rank {number}: found {field} {part}, expected 0 to its end, {end_s}");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Compare {
     /// Compares, prints, and fails beyond the threshold.
     pub(crate) fn run(self) -> Result<()> {
@@ -167,10 +190,11 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
         let expected = "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
         let saved: Saved = serde_json::from_str(&read_text(file)?)
             .with_context(|| format!("{}: found something else, {expected}", file.display()))?;
-        match saved.schema.as_str() {
-            "flowcast/replay/1" => Ok(saved),
-            other => bail!("{}: found the schema `{other}`, {expected}", file.display()),
+        if saved.schema != "flowcast/replay/1" {
+            bail!("{}: found the schema `{}`, {expected}", file.display(), saved.schema);
         }
+        saved.check().with_context(|| file.display().to_string())?;
+        Ok(saved)
     };
     let all: Vec<Saved> = files.iter().map(one).collect::<Result<_>>()?;
     match all.iter().find(|saved| saved.ranks.len() != all[0].ranks.len()) {

@@ -50,7 +50,7 @@ impl CallTimes {
     /// Reads the columns cluster, experiment, call, bytes and `median_ns`.
     ///
     /// # Errors
-    /// A missing or doubled column, no row, a size that is no whole number, or a time that is not above 0, with its line.
+    /// A missing or doubled column, no row, a size that is no whole number, or a time outside 1e-9 to 1e24 ns, with its line.
     pub fn from_csv(text: &str) -> Result<CallTimes, CsvError> {
         let columns = ["cluster", "experiment", "call", "bytes", "median_ns"];
         let table = Table::parse(text)?;
@@ -77,8 +77,9 @@ impl CallTimes {
 }
 
 fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
-    let number = field.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or_else(|| CsvError::at(line, format!("median_ns = `{field}`"), "nanoseconds, a number above 0"))
+    // Beyond these, quotients and sums are no numbers any more.
+    let number = field.parse().ok().filter(|number: &f64| (1e-9..=1e24).contains(number));
+    number.ok_or_else(|| CsvError::at(line, format!("median_ns = `{field}`"), "nanoseconds from 1e-9 to 1e24"))
 }
 
 /// A table whose rows are to be predicted: columns as those of measured calls, of which times are not read.
@@ -132,7 +133,9 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         let header = "cluster,experiment,call,bytes,median_ns\n";
         for (row, told) in [
-            ("a,b,c,1,0", "line 2: found median_ns = `0`, expected nanoseconds, a number above 0"),
+            ("a,b,c,1,0", "line 2: found median_ns = `0`, expected nanoseconds from 1e-9 to 1e24"),
+            ("a,b,c,1,1e-320", "line 2: found median_ns = `1e-320`"),
+            ("a,b,c,1,1e300", "line 2: found median_ns = `1e300`"),
             ("a,b,c,1,inf", "line 2: found median_ns = `inf`"),
             ("a,b,c,-1,4", "line 2: found bytes = `-1`, expected a whole number"),
             ("", "found no row"),

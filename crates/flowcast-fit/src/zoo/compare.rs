@@ -61,6 +61,9 @@ pub struct Compared {
     pub patterns_left_out: Option<f64>,
     /// Each pattern with its median and what is predicted where its name was left out; empty where nothing is left out.
     pub by_pattern: Vec<PredictedPattern>,
+    /// How many of the points and patterns it predicts to take less than no time, fitted to all or without them: a model that
+    /// does so is refused, and stands behind all others.
+    pub negative: usize,
     /// Each point with its median and what is predicted where its size was left out.
     pub predicted: Vec<Predicted>,
     /// By size, ascending: the mean of the signed relative errors of its round trips where the size was left out.
@@ -92,8 +95,12 @@ pub struct PredictedPattern {
 }
 
 impl Compared {
-    /// What models are ordered by: the error on sizes left out, and where patterns were left out the mean of both.
+    /// What models are ordered by: the error on sizes left out, and where patterns were left out the mean of both; infinite
+    /// for a model that is refused.
     pub fn rank(&self) -> f64 {
+        if self.negative > 0 {
+            return f64::INFINITY;
+        }
         self.patterns_left_out.map_or(self.left_out, |patterns| 0.5 * (self.left_out + patterns))
     }
 }
@@ -172,10 +179,14 @@ impl Comparison<'_> {
         let lengths = self.apart(&self.length_folds(), ours);
         let by_pattern = self.pattern_folds();
         let patterns = self.apart(&by_pattern, ours);
+        let own = self.errors(&fitted, &all);
+        let errors = [Some(&own), Some(&left_out), lengths.as_ref(), patterns.as_ref()].into_iter().flatten();
+        let negative = errors.map(|errors| errors.iter().filter(|error| **error < -1.0).count());
         Ok(Compared {
+            negative: negative.max().unwrap_or(0),
             model: model.name,
             source: model.source,
-            fitted: mean_absolute(&self.errors(&fitted, &all))?,
+            fitted: mean_absolute(&own)?,
             left_out: mean_absolute(&left_out[..self.medians.points.len()])?,
             left_out_by_procedure: by_procedure
                 .map(|errors| mean_absolute(&errors[..self.medians.points.len()]))

@@ -30,14 +30,17 @@ pub fn weighted_line_at_least_zero(x: &[f64], y: &[f64], weights: &[f64]) -> Res
     Ok(Points { x, y, weights }.line_at_least_zero())
 }
 
+/// What is not above this has no inverse to weigh it by.
+const LEAST: f64 = 1e-300;
+
 pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
     check_pairs(("x", x), ("y", y))?;
     check("line", x, 1)?;
     check("line", y, 1)?;
     let refused = |name, found, expected| Err(StatsError::OutOfRange { name, found, expected });
-    match (x.iter().find(|x| **x < 0.0), y.iter().find(|y| **y <= 0.0)) {
+    match (x.iter().find(|x| **x < 0.0), y.iter().find(|y| **y <= LEAST)) {
         (Some(x), _) => refused("x", *x, "a number of at least 0"),
-        (_, Some(y)) => refused("y", *y, "a number above 0"),
+        (_, Some(y)) => refused("y", *y, "a number above 0, by more than 1e-300"),
         _ => Ok(()),
     }
 }
@@ -167,7 +170,8 @@ mod tests {
     #[test]
     fn values_of_zero_are_refused() {
         let message = relative_line_at_least_zero(&[1.0], &[0.0]).unwrap_err().to_string();
-        assert_eq!(message, "y: found 0, expected a number above 0");
+        assert_eq!(message, "y: found 0, expected a number above 0, by more than 1e-300");
+        assert!(relative_line_at_least_zero(&[1.0, 2.0], &[1e-320, 1.0]).is_err());
         assert!(
             relative_line_at_least_zero(&[-1.0], &[1.0]).is_err() && relative_line_at_least_zero(&[], &[]).is_err()
         );
