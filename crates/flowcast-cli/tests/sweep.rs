@@ -101,6 +101,37 @@ fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
 }
 
 #[test]
+fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = flowcast(folder.path(), &["generate", "alltoall", "--ranks", "24", "--iterations", "20", "-o", "a.dim"]);
+    assert!(made.status.success());
+    let arguments = ["sweep", "a.dim", "-n", "gige-tcp", "--grid", "latency=1us..100us:12", "--threads", "2"];
+    let whole = flowcast(folder.path(), &arguments).stdout;
+    let partial = folder.path().join("a.csv.partial");
+    let kept = || fs::read_to_string(&partial).map_or(0, |text| text.matches("# block ").count().saturating_sub(1));
+    let mut before = 0;
+    for signal in ["INT", "TERM", "QUIT", "KILL"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        command.current_dir(folder.path()).args(arguments).args(["-o", "a.csv", "--resume"]).stderr(Stdio::piped());
+        let running = command.spawn().unwrap();
+        while kept() <= before && !folder.path().join("a.csv").exists() {
+            std::thread::yield_now();
+        }
+        assert!(Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap().success());
+        let output = running.wait_with_output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.signal().is_some(), "{signal}: {told}");
+        assert!(told.contains(&format!("sets: {before} resumed, {} to replay", 12 - before)), "{signal}: {told}");
+        assert_eq!(told.contains("a.csv.partial holds what is finished"), signal != "KILL", "{signal}: {told}");
+        before = kept();
+        assert!((1..12).contains(&before), "{signal}: {before}");
+    }
+    let output = flowcast(folder.path(), &[&arguments[..], &["-o", "a.csv", "--resume"]].concat());
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("sets: {before} resumed, ")));
+    assert_eq!(fs::read(folder.path().join("a.csv")).unwrap(), whole);
+}
+
+#[test]
 fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

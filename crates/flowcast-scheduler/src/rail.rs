@@ -18,7 +18,7 @@ pub enum RailsError {
     Count(usize),
     /// A text that does not describe a rail.
     #[error(
-        "rail: found `{0}`, expected NAME=g,G,o,Lus or NAME=g,G,o,L,Ous in microseconds, such as ib=1.4,0.00103,1.4,2.82us"
+        "rail: found `{0}`, expected NAME=g,G,o,Lus or NAME=g,G,o,L,Ous in microseconds from 0 to 1e24, such as ib=1.4,0.00103,1.4,2.82us"
     )]
     Malformed(String),
     /// A share for each rail is needed.
@@ -76,7 +76,7 @@ impl Rail {
     /// Reads `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds, and perhaps O per byte.
     ///
     /// # Errors
-    /// Another form, or a number that is negative or not finite.
+    /// Another form, or a number that is negative or above 1e24.
     pub fn parse(text: &str) -> Result<Rail, RailsError> {
         let parsed = text.split_once('=').and_then(|(name, numbers)| {
             let numbers = numbers.trim().strip_suffix("us")?;
@@ -99,8 +99,12 @@ impl Rail {
     }
 }
 
+/// A longer time is none, and sums of such times might not be finite.
+const MOST_MICROS: f64 = 1e24;
+
 fn parse_micros(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && !number.is_sign_negative())
+    let number = text.trim().parse().ok();
+    number.filter(|number: &f64| (0.0..=MOST_MICROS).contains(number) && !number.is_sign_negative())
 }
 
 /// Refuses none and too many.
@@ -222,9 +226,16 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_rails_are_refused_and_shown() {
-        for text in
-            ["ib", "ib=1,2,3,4", "=1,2,3,4us", "ib=1,2,3us", "ib=1,2,3,4,5,6us", "ib=1,-2,3,4us", "ib=1,nan,3,4us"]
-        {
+        for text in [
+            "ib",
+            "ib=1,2,3,4",
+            "=1,2,3,4us",
+            "ib=1,2,3us",
+            "ib=1,2,3,4,5,6us",
+            "ib=1,-2,3,4us",
+            "ib=1,nan,3,4us",
+            "ib=1,2,3,1e308us",
+        ] {
             assert!(Rail::parse(text).unwrap_err().to_string().contains(&format!("`{text}`")));
         }
     }

@@ -9,6 +9,7 @@ use flowcast_model::stats::StatsError;
 use flowcast_replay::SimulateError;
 use flowcast_replay::outcome::Outcome;
 use flowcast_trace::TraceError;
+use flowcast_units::Time;
 use thiserror::Error;
 
 /// Why there is no prediction.
@@ -62,11 +63,18 @@ pub enum Error {
     Stopped,
 }
 
+/// Refuses times that are no numbers; `of` says what they are the result of.
+pub(crate) fn finite_times(times: impl IntoIterator<Item = Time>, of: impl FnOnce() -> String) -> Result<(), Error> {
+    // So that a mean of them is a number, too.
+    let sum: Time = times.into_iter().sum();
+    if sum.as_nanos().is_finite() { Ok(()) } else { Err(Error::NotFinite(of())) }
+}
+
 /// An outcome that can be used; `asked` are the fields that the caller set.
 pub(crate) fn finite(outcome: Outcome, network: Option<&Network>, asked: &[String]) -> Result<Outcome, Error> {
-    if outcome.ranks.iter().all(|rank| rank.end.as_nanos().is_finite()) {
-        return Ok(outcome);
-    }
-    let network = network.map_or("the parameters".to_owned(), |network| format!("the network {}", network.name));
-    Err(Error::NotFinite(if asked.is_empty() { network } else { format!("{network}, {}", asked.join(", ")) }))
+    finite_times(outcome.ranks.iter().map(|rank| rank.end), || {
+        let network = network.map_or("the parameters".to_owned(), |network| format!("the network {}", network.name));
+        if asked.is_empty() { network } else { format!("{network}, {}", asked.join(", ")) }
+    })?;
+    Ok(outcome)
 }

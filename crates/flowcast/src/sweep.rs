@@ -5,6 +5,7 @@ use flowcast_model::sharing::model::Model;
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 use flowcast_trace::Program;
 
+use crate::error::{finite, finite_times};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 
 /// Replays a program on each of the networks; results in the order of the networks.
@@ -23,7 +24,7 @@ pub fn sweep(program: &Program, networks: &[Network], options: &Options) -> Resu
     }
     let one = |network| {
         let prepared = PreparedProgram::new(program, network, options)?;
-        Ok(SetOutcome::from(&prepared.engine()?.run()?))
+        finite(prepared.engine()?.run()?, Some(network), &[]).map(|outcome| SetOutcome::from(&outcome))
     };
     networks.iter().map(one).collect()
 }
@@ -39,7 +40,10 @@ impl PreparedProgram<'_> {
         let choices: Vec<Contention> = networks.iter().map(choice).collect();
         let walks = |choice: &Contention| matches!(choice, Contention::Limits | Contention::Shared(Model::Independent));
         if !choices.iter().all(walks) {
-            let one = |network| Ok(SetOutcome::from(&self.moved(network, options)?.engine()?.run()?));
+            let one = |network| {
+                let outcome = finite(self.moved(network, options)?.engine()?.run()?, Some(network), &[])?;
+                Ok(SetOutcome::from(&outcome))
+            };
             return networks.iter().map(one).collect();
         }
         let what_if = |(network, choice): (&Network, &Contention)| {
@@ -48,6 +52,11 @@ impl PreparedProgram<'_> {
             Ok(if *choice == Contention::Limits { what_if } else { what_if.unlimited() })
         };
         let what_ifs: Vec<WhatIf> = networks.iter().zip(&choices).map(what_if).collect::<Result<_, Error>>()?;
-        Ok(run(self.program(), &what_ifs)?)
+        let outcomes = run(self.program(), &what_ifs)?.into_iter().zip(networks);
+        let used = |(outcome, network): (SetOutcome, &Network)| {
+            finite_times(outcome.ends.iter().copied(), || format!("the network {}", network.name))?;
+            Ok(outcome)
+        };
+        outcomes.map(used).collect()
     }
 }

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_replay::Engine;
 use flowcast_replay::sweep::{SetOutcome, WIDEST};
 
 use super::rows::{Form, Found, row};
 use super::{Study, StudyError};
-use crate::{Error, IntervalOptions, Options};
+use crate::error::{finite, finite_times};
+use crate::{Contention, Error, IntervalOptions, Options};
 
 /// Lanes of a walk fill up in steps of this many sets.
 const STEP: usize = 8;
@@ -18,7 +21,7 @@ const STEP: usize = 8;
 pub type Lines = Vec<(usize, String)>;
 
 impl Study {
-    /// Replays these sets; `done` gets the lines of several at a time, in the order in which they are finished.
+    /// Replays these sets; `done` gets the lines of sets that are finished, of several at once where these end together.
     ///
     /// # Errors
     /// A set without a prediction; those of `done`.
@@ -28,7 +31,10 @@ impl Study {
         threads: usize,
         mut done: impl FnMut(Lines) -> Result<(), E>,
     ) -> Result<(), E> {
-        let share = sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, 2 * WIDEST);
+        let share = match self.shares_walks()? {
+            true => sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, WIDEST),
+            false => 1,
+        };
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
@@ -47,6 +53,21 @@ impl Study {
             // An error drops the receiver, at which the threads stop.
             receiver.into_iter().try_for_each(|lines| done(lines?))
         })
+    }
+
+    /// Whether several sets come to their end together, in one walk. Those that do not are told each as it ends.
+    fn shares_walks(&self) -> Result<bool, StudyError> {
+        let mut walks = self.level.is_none();
+        for (network, choice) in self.networks.iter().zip(&self.choices) {
+            walks &= match choice.contention {
+                Contention::Shared(Model::Independent) => true,
+                Contention::Limits => {
+                    matches!(self.prepared(network, &self.options[0])?.engine()?, Engine::Free(_))
+                }
+                _ => false,
+            };
+        }
+        Ok(walks)
     }
 
     fn send(&self, portion: (&[usize], Form), sender: &mpsc::Sender<Result<Lines, StudyError>>) -> ControlFlow<()> {
@@ -78,9 +99,12 @@ impl Study {
         let asked = IntervalOptions { level, ..IntervalOptions::default() };
         let one = |network| {
             let prepared = self.prepared(network, options)?;
-            let outcome = prepared.engine()?.run()?;
-            let interval = Some(prepared.interval(&outcome, &asked)?);
-            Ok(Found { outcome: SetOutcome::from(&outcome), interval })
+            let outcome = finite(prepared.engine()?.run()?, Some(network), &[])?;
+            let interval = prepared.interval(&outcome, &asked)?;
+            finite_times(interval.iter().flat_map(|one| [one.low, one.high]), || {
+                format!("the network {}", network.name)
+            })?;
+            Ok(Found { outcome: SetOutcome::from(&outcome), interval: Some(interval) })
         };
         networks.iter().map(one).collect()
     }

@@ -11,7 +11,7 @@ use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
 use serde_json::{Value, json};
 
 use super::{NoiseOptions, Noisy, percent, program_of, ratio};
-use crate::error::finite;
+use crate::error::{finite, finite_times};
 use crate::{Error, Options, PreparedProgram};
 
 /// A network and what is different on it.
@@ -124,6 +124,7 @@ impl Scenario {
         let noisy = self.noise.as_ref().map(|noise| Noisy::of(&graph, noise));
         let ends: Time = graph.ends().sum();
         let makespan = noisy.as_ref().map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
+        finite_times([makespan, ends], || format!("the scenario {}", self.name))?;
         let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
         Ok(Found { makespan, communication, model, noisy, keeps_order: !graph.is_exact() })
     }

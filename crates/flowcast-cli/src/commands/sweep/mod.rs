@@ -27,6 +27,7 @@ use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
 use crate::trace_args::{open_trace, print_notes, program_help, threads};
 use flowcast_terminal::files::{self, declare, read_own_text, read_text, write_whole};
+use flowcast_terminal::output::say;
 use flowcast_terminal::progress::Progress;
 
 /// Replay a trace on many networks in one go: all combinations of networks, mappings and values of fields
@@ -187,7 +188,7 @@ impl Sweep {
             let lacks = lacks.then(|| format!("note: {}: {}", network.name, no_margin(network)));
             for line in std::iter::once(choice.to_string()).chain(lacks) {
                 if !said.contains(&line) {
-                    eprintln!("flowcast: {line}");
+                    say!("flowcast: {line}");
                     said.push(line);
                 }
             }
@@ -198,7 +199,7 @@ impl Sweep {
         let (all, header) = (study.grid().len(), study.header(form));
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
         if self.resume && self.output.as_deref().is_some_and(|path| is_done(path, &header, shard.clone())) {
-            eprintln!("flowcast: nothing to do, all {} sets are there", shard.len());
+            say!("flowcast: nothing to do, all {} sets are there", shard.len());
             return Ok(());
         }
         let mut output = match &self.output {
@@ -207,6 +208,9 @@ impl Sweep {
             None => Output::to_standard_output(header),
         };
         let sets: Vec<usize> = shard.clone().filter(|set| !output.rows().contains(*set)).collect();
+        if self.resume {
+            say!("flowcast: sets: {} resumed, {} to replay", shard.len() - sets.len(), sets.len());
+        }
         let progress = Progress::of("replaying", "sets", shard.len() as u64);
         progress.begin_at((shard.len() - sets.len()) as u64);
         let done = |lines: Lines| {
@@ -223,10 +227,10 @@ impl Sweep {
         drop(progress);
         output.finish()?;
         for field in output.rows().without_influence(form, study.grid()) {
-            eprintln!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
+            say!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
         }
         let (done, of) = (sets.len(), shard.len());
-        eprintln!("flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep", of - done);
+        say!("flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep", of - done);
         Ok(())
     }
 }
@@ -269,7 +273,7 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
         bail!("found {} of {sets} sets, expected all; the first that is missing is set {missing}", rows.len());
     }
     write_whole(output, |out| output::write_as(output, out, &header, &rows))?;
-    eprintln!("flowcast: {}: {sets} sets", output.display());
+    say!("flowcast: {}: {sets} sets", output.display());
     Ok(())
 }
 
