@@ -3,6 +3,7 @@
 //! Every call that sends or receives also polls all connections: it writes pending frames, reads what arrived and accepts
 //! new rails. A link that is not called makes no progress.
 
+mod absent;
 mod door;
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -22,6 +23,7 @@ use crate::lane::AT_ONCE;
 use crate::path::Path;
 use crate::policy::Steering;
 use crate::session::{Counts, Delivery, Refused, Session, SessionRule};
+use absent::Absent;
 pub use door::Door;
 use door::Hello;
 
@@ -84,6 +86,9 @@ pub struct Link {
     waiting: Waiting,
     start: Instant,
     alone_since: Option<Instant>,
+    /// How each rail is reached, at the end that connects.
+    paths: Vec<Option<RailPath>>,
+    absent: Vec<Absent>,
     /// Messages sent since anything was read.
     unattended: u32,
     faults: Vec<(RailId, Fault)>,
@@ -96,7 +101,7 @@ struct Wire {
 }
 
 impl Link {
-    /// Connects over all rails.
+    /// Connects over all rails. A rail that is lost later comes back by itself, once its path does.
     ///
     /// # Errors
     /// No rail, too many, or one that does not come about.
@@ -111,7 +116,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Waits for the other end's first rail, for `patience` or for ever.
+    /// Waits for the first of the other end's rails, for `patience` or for ever.
     ///
     /// # Errors
     /// Nobody came.
@@ -124,12 +129,11 @@ impl Link {
         let start = Instant::now();
         loop {
             let mut entered = door.entered(rule.token).into_iter();
-            // Rails are let in from the lowest on, so that each follows on those before it.
-            if let Some((stream, reader, hello)) = entered.next() {
-                if hello.rail != RailId(0) {
-                    continue;
-                }
-                let mut link = Link::new(Session::new(rule, vec![hello.cost])?, hello.session, Some(door), waiting);
+            // What comes back belongs to a conversation that is over.
+            if let Some((stream, reader, hello)) = entered.find(|(_, _, hello)| !hello.returns) {
+                // Those below it may be on their way; what they cost is not known yet.
+                let costs = vec![hello.cost; hello.rail.index() + 1];
+                let mut link = Link::new(Session::new(rule, costs)?, hello.session, Some(door), waiting);
                 link.enter(stream, reader, hello);
                 entered.for_each(|(stream, reader, hello)| link.enter(stream, reader, hello));
                 return Ok(link);
@@ -146,17 +150,32 @@ impl Link {
     /// # Errors
     /// A rail that does not come about, or a number that leaves a gap.
     pub fn add_rail(&mut self, rail: RailId, to: &RailPath) -> Result<(), LinkError> {
-        let doing = || format!("connect to {}", to.path.to);
-        let mut stream = to.path.connect().map_err(|error| failed(doing(), error))?;
+        let stream = to.path.connect().map_err(|error| failed(format!("connect to {}", to.path.to), error))?;
+        self.absent.retain(|absent| absent.rail != rail);
+        self.paths.resize_with(self.paths.len().max(rail.index() + 1), || None);
+        self.paths[rail.index()] = Some(to.clone());
+        self.introduce((rail, to.cost), stream, false)
+    }
+
+    /// A connection that is cut before it has introduced itself is a rail that is lost.
+    fn introduce(
+        &mut self,
+        (rail, cost): (RailId, LogGp),
+        mut stream: TcpStream,
+        returns: bool,
+    ) -> Result<(), LinkError> {
         let token = self.session.rule().token;
-        let hello = Hello { session: self.number, rail, cost: to.cost, token };
+        let hello = Hello { session: self.number, rail, returns, cost, token };
         let mut frame = Vec::new();
         let (kind, piece) = (Kind::Hello, Piece::WHOLE);
         let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
         encode(&mut frame, &header, &hello.write());
         // The socket buffer of a new connection holds at least a hundred bytes.
-        stream.write_all(&frame).map_err(|error| failed(doing(), error))?;
-        self.attach(rail, stream, to.cost)?;
+        let written = stream.write_all(&frame);
+        self.attach(rail, stream, cost)?;
+        if written.is_err() {
+            self.lose(rail, Fault::Closed);
+        }
         Ok(())
     }
 
@@ -234,6 +253,10 @@ impl Link {
 
     /// Takes a rail out of service; what it has not delivered for sure takes the others.
     pub fn withdraw(&mut self, rail: RailId) {
+        if let Some(path) = self.paths.get_mut(rail.index()) {
+            *path = None;
+        }
+        self.absent.retain(|absent| absent.rail != rail);
         self.lose(rail, Fault::Withdrawn);
     }
 
@@ -266,6 +289,8 @@ impl Link {
             waiting,
             start: Instant::now(),
             alone_since: None,
+            paths: Vec::new(),
+            absent: Vec::new(),
             unattended: 0,
             faults: Vec::new(),
         }
@@ -280,7 +305,6 @@ impl Link {
         self.session.connected(rail, cost, now)?;
         self.wires.resize_with(self.wires.len().max(rail.index() + 1), || None);
         self.wires[rail.index()] = Some(Wire { stream, full: false });
-        self.alone_since = None;
         Ok(())
     }
 
@@ -288,6 +312,7 @@ impl Link {
     fn enter(&mut self, stream: TcpStream, reader: FrameReader, hello: Hello) {
         if hello.session == self.number && self.attach(hello.rail, stream, hello.cost).is_ok() {
             self.session.began_with(hello.rail, reader);
+            self.alone_since = None;
             self.digest(hello.rail, 0);
         }
     }
@@ -334,17 +359,32 @@ impl Link {
             }
             self.door = Some(door);
         }
+        self.bring_back()?;
         self.check_alone()?;
         Ok(any)
     }
 
+    fn bring_back(&mut self) -> Result<(), LinkError> {
+        let mut back = Vec::new();
+        for absent in &mut self.absent {
+            back.extend(absent.connection().map(|stream| (absent.rail, absent.path.cost, stream)));
+        }
+        for (rail, cost, stream) in back {
+            self.absent.retain(|absent| absent.rail != rail);
+            self.introduce((rail, cost), stream, true)?;
+        }
+        Ok(())
+    }
+
     fn check_alone(&mut self) -> Result<(), LinkError> {
         if !self.session.alive().is_empty() || self.session.has_messages() {
+            // A connection that is closed again at once is no rail that has come back.
+            self.alone_since.take_if(|since| since.elapsed() >= 2 * LINGER);
             return Ok(());
         }
         let since = *self.alone_since.get_or_insert_with(Instant::now);
-        // The connecting end adds rails itself and would wait in vain.
-        if self.door.is_none() || since.elapsed() >= LINGER { Err(LinkError::Closed) } else { Ok(()) }
+        let may_come = self.door.is_some() || !self.absent.is_empty();
+        if !may_come || since.elapsed() >= LINGER { Err(LinkError::Closed) } else { Ok(()) }
     }
 
     fn write_all(&mut self) {
@@ -373,7 +413,10 @@ impl Link {
         let buffer = self.session.receive_buffer(rail);
         match wire.stream.read(buffer) {
             Ok(0) => self.lose(rail, Fault::Closed),
-            Ok(bytes) => return self.digest(rail, bytes),
+            Ok(bytes) => {
+                self.alone_since = None;
+                return self.digest(rail, bytes);
+            }
             Err(error) if is_not_ready(&error) || error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.lose(rail, Fault::Closed),
         }
@@ -393,6 +436,8 @@ impl Link {
             self.faults.push((rail, fault));
             let now = self.now();
             self.session.lost(rail, now);
+            let path = self.paths.get(rail.index()).cloned().flatten();
+            self.absent.extend(path.map(|path| Absent::new(rail, path)));
         }
     }
 

@@ -152,8 +152,14 @@ impl Session {
             self.costs.push(cost);
             self.lanes.push(Lane::default());
             self.follow(self.rule.steering, now)?;
-        } else if self.alive.contains(rail) {
-            self.lost(rail, now);
+        } else {
+            if self.alive.contains(rail) {
+                self.lost(rail, now);
+            }
+            if self.costs[rail.index()] != cost {
+                self.costs[rail.index()] = cost;
+                self.follow(self.rule.steering, now)?;
+            }
         }
         self.alive = self.alive.with(rail);
         self.assign_stranded(now);

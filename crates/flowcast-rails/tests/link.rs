@@ -82,6 +82,23 @@ fn cable(to: SocketAddr, mishap: Mishap) -> SocketAddr {
     near
 }
 
+/// A path to `to` that cuts each of its first connections after so many bytes towards the answering end, and carries the
+/// others whole; gives its near end.
+fn cut_again_and_again(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
+    let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
+    let near = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mishap in cuts.into_iter().map(Mishap::Cut).chain(std::iter::repeat(Mishap::Cut(usize::MAX))) {
+            let Ok((near, _)) = listener.accept() else { return };
+            let Ok(far) = TcpStream::connect(to) else { continue };
+            let (back_from, back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+            thread::spawn(move || carry(back_from, back_to, Mishap::Cut(usize::MAX)));
+            thread::spawn(move || carry(near, far, mishap));
+        }
+    });
+    near
+}
+
 fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
     let mut buffer = [0; 4096];
     let mut carried = 0;
@@ -141,6 +158,69 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
         end(&mut link).unwrap();
         other.join().unwrap();
     }
+}
+
+#[test]
+fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
+    for (cut, whole_one) in [(0, 1), (1, 0)] {
+        for at in [0, 1, 40, 80] {
+            let (door, addresses) = door(2);
+            let other = answering(door);
+            let mut rails = [rail(addresses[0]), rail(addresses[1])];
+            rails[cut] = rail(cut_again_and_again(addresses[cut], vec![at, at]));
+            let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+            let audit =
+                count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
+            whole(audit, 3000);
+            while link.session().alive() != RailSet::first(2) {
+                link.poll().unwrap();
+            }
+            assert_eq!(link.faults(), [(RailId(cut as u8), Fault::Closed); 2], "cut at {at}, not {whole_one}");
+            end(&mut link).unwrap();
+            other.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
+    let (door, addresses) = door(1);
+    let other = answering(door);
+    let cut = cut_again_and_again(addresses[0], vec![20_000, 300_000, 100]);
+    let mut link = Link::connect(&[rail(cut)], rule(), Waiting::Sleep).unwrap();
+    let audit = count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
+    whole(audit, 3000);
+    end(&mut link).unwrap();
+    other.join().unwrap();
+}
+
+/// Cuts of two rails after 0 to 400 kB each, in whole messages and in pieces.
+#[test]
+#[ignore = "takes long: cargo xtask test kills"]
+fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
+    const CUTS: usize = 500;
+    let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
+    let (door, addresses) = door(2);
+    let other = answering(door);
+    let mut number = 88_172_645_463_325_252u64;
+    let mut path = |to: SocketAddr| {
+        let cuts = (0..CUTS).map(|_| {
+            number ^= number << 13;
+            number ^= number >> 7;
+            number ^= number << 17;
+            (number % 400_000) as usize
+        });
+        rail(cut_again_and_again(to, cuts.collect()))
+    };
+    let rails = [path(addresses[0]), path(addresses[1])];
+    let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+    while link.faults().len() < 2 * CUTS {
+        let course = Course { split, ..course(Discipline::EarliestDelivery, link.faults().len().is_multiple_of(2)) };
+        whole(count(&mut link, course, 200, Bytes(20_000), &mut |_, _| {}).unwrap(), 200);
+    }
+    end(&mut link).unwrap();
+    other.join().unwrap();
+    println!("{} cuts, {:?}", link.faults().len(), link.counts());
 }
 
 #[test]

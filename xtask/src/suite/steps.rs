@@ -73,6 +73,10 @@ pub(super) const STEPS: &[Step] = &[
     step("fuzz", "every reader and every wire format, ten minutes in all", fuzz::fuzz).long(),
     step("address", "recorder, Open MPI component and rails under the address sanitizer", fuzz::address_sanitizer)
         .long(),
+    step("kills", "a thousand cuts of two rails lose, repeat and disorder no message", || {
+        cargo::run(&["test", "--package", "flowcast-rails", "--test", "link", "--", "--ignored", "--nocapture"])
+    })
+    .long(),
     step("miri", "unsafe blocks of the pure crates in Miri", fuzz::miri).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("counts", "no message costs more instructions or accesses to memory than is kept", bench::check).on_release(),

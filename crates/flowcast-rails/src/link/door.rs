@@ -15,6 +15,8 @@ use crate::path::{listen, prepare};
 use crate::token::{TOKEN, Token};
 
 const MAGIC: &[u8; 8] = b"FLOWRAIL";
+/// Beside the number of a rail that comes back.
+const RETURNS: u8 = 0x80;
 const HELLO: usize = 8 + 8 + 1 + 32 + TOKEN;
 /// A connection that has not introduced itself within this time is closed.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
@@ -42,6 +44,8 @@ struct Arriving {
 pub(super) struct Hello {
     pub session: u64,
     pub rail: RailId,
+    /// Whether the rail was there before and was lost: it belongs to a conversation that has begun.
+    pub returns: bool,
     pub cost: LogGp,
     pub token: Token,
 }
@@ -111,7 +115,7 @@ impl Hello {
     pub(super) fn write(&self) -> Vec<u8> {
         let mut text = MAGIC.to_vec();
         text.extend_from_slice(&self.session.to_le_bytes());
-        text.push(self.rail.0);
+        text.push(self.rail.0 | if self.returns { RETURNS } else { 0 });
         let LogGp { latency, overhead, gap, gap_per_byte } = self.cost;
         for number in [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()] {
             text.extend_from_slice(&number.to_le_bytes());
@@ -130,8 +134,9 @@ impl Hello {
             gap: Time::from_nanos(nanos(33)?),
             gap_per_byte: TimePerByte::from_nanos(nanos(41)?),
         };
-        let known = &text[..8] == MAGIC && usize::from(text[16]) < MAX_RAILS;
+        let (rail, returns) = (RailId(text[16] & !RETURNS), text[16] & RETURNS != 0);
+        let known = &text[..8] == MAGIC && rail.index() < MAX_RAILS;
         let token = Token::new(std::array::from_fn(|index| text[HELLO - TOKEN + index]));
-        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail: RailId(text[16]), cost, token })
+        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail, returns, cost, token })
     }
 }
