@@ -20,7 +20,8 @@ const OPEN_MPI_PASSES: &str = "OMPI_MCA_mca_base_env_list";
 /// The secret of a conversation.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TokenArgs {
-    /// What a connection has to show: 32 hexadecimal digits, or a file that holds them [default: $FLOWCAST_TOKEN]
+    /// What a connection has to show: a file that holds 32 hexadecimal digits, or these, which all users of this machine can
+    /// read then while the command runs [default: $FLOWCAST_TOKEN]
     #[arg(long, value_name = "TOKEN|FILE")]
     token: Option<String>,
 }

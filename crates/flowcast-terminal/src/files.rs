@@ -213,7 +213,8 @@ fn temporary_for(place: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let file = builder.permissions(Permissions::from_mode(mode.unwrap_or(0o666))).tempfile_in(folder_of(place))?;
     if let (None, Ok(metadata)) = (mode, fs::metadata(place)) {
-        file.as_file().set_permissions(metadata.permissions())?;
+        // Whose rights a program takes on is not a file's content to keep.
+        file.as_file().set_permissions(Permissions::from_mode(metadata.permissions().mode() & 0o777))?;
     }
     Ok(file)
 }
@@ -239,6 +240,24 @@ mod tests {
         fs::write(&plain, "").unwrap();
         write_text(&new, "").unwrap();
         assert_eq!(mode(&new), mode(&plain));
+    }
+
+    #[test]
+    fn descriptors_special_modes_and_loops_of_links_are_not_kept_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, one, other] = ["file", "one", "other"].map(|name| folder.path().join(name));
+        fs::write(&file, "longer than what comes").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+        let open = File::open(&file).unwrap();
+        write_text(Path::new(&format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open))), "new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+        write_text(&file, "newer").unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o755);
+        std::os::unix::fs::symlink("other", &one).unwrap();
+        std::os::unix::fs::symlink("one", &other).unwrap();
+        assert!(write_text(&one, "x").is_err());
+        assert!(fs::symlink_metadata(&one).unwrap().is_symlink());
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl Place {
             Ok(metadata) if metadata.is_dir() => {
                 bail!("cannot write {}: found a folder, expected the name of a file", path.display())
             }
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(error).with_context(cannot),
             Ok(metadata) if !metadata.is_file() => {
                 Ok(Place::Stream(OpenOptions::new().append(true).open(&place).with_context(cannot)?))
             }
@@ -84,11 +85,12 @@ pub(super) fn is_descriptor(path: &Path) -> bool {
     fs::canonicalize(folder_of(path)).is_ok_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
 }
 
-/// The standard streams go on where they are; others are opened anew.
+/// The standard streams go on where they are; others are opened anew, files empty.
 fn descriptor(path: &Path) -> io::Result<File> {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("1") => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
         Some("2") => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        _ if fs::metadata(path)?.is_file() => OpenOptions::new().write(true).truncate(true).open(path),
         _ => OpenOptions::new().append(true).open(path),
     }
 }
