@@ -264,3 +264,20 @@ pub unsafe extern "C" fn flowcast_rails_free(rails: *mut Rails) {
     // SAFETY: as the caller promises.
     unsafe { free(rails) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_rails_that_no_list_has_is_refused_before_the_list_is_looked_at() {
+        let rails = [c"ib=1.4,0.00103,1.4,2.82us".as_ptr()];
+        for count in [0, MAX_RAILS + 1, usize::MAX] {
+            // SAFETY: the list is not read.
+            let made = unsafe { flowcast_rails_new(rails.as_ptr(), count, c"gap".as_ptr()) };
+            assert!(made.is_null(), "{count}");
+        }
+        // SAFETY: a list of one text, and what was made of it.
+        unsafe { flowcast_rails_free(flowcast_rails_new(rails.as_ptr(), 1, c"gap".as_ptr())) };
+    }
+}

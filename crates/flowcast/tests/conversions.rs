@@ -98,6 +98,22 @@ fn goal_schedules_come_back() {
 
 const BINARY: &[u8] = include_bytes!("../../../tests/data/tracers/goal/every-word.bin");
 
+#[test]
+fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
+    let barriers = |bytes: u64| {
+        let records = format!("10:0:0:0:1:1:0:{bytes}:{bytes}:1\n10:1:0:0:1:0:0:{bytes}:{bytes}:1\n");
+        let text = format!("#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n{records}");
+        let program = as_program(read_text(text).unwrap());
+        let (tables, mut losses) = (Tables::new(&program), convert::Losses::default());
+        for rank in [Rank(0), Rank(1)] {
+            convert::ti_rank(&tables, rank, &mut losses, &mut Vec::new()).unwrap();
+        }
+        losses.kinds().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>()
+    };
+    assert_eq!(barriers(0), [""; 0]);
+    assert_eq!(barriers(1000), ["2 barriers that carry bytes; they are written without"]);
+}
+
 /// The schedule, as if no line of its text were known.
 fn without_lines(trace: Trace) -> flowcast::trace::schedule::Schedule {
     let Trace::Schedule(mut schedule) = trace else { panic!("expected a schedule") };

@@ -325,7 +325,7 @@ fn more_packets_than_a_run_is_to_take_are_refused_at_once() {
     let large = [flow(1, 0, 1, 2_000_000)];
     let network = network(1.25e8, &[]);
     let refused = predict_flows(&large, &Racks::default(), &network, method).unwrap_err().to_string();
-    assert!(refused.contains("expected at most 500000000: raise sharing.packet.most_packets"), "{refused}");
+    assert!(refused.contains("expected at most 100000000: raise sharing.packet.most_packets"), "{refused}");
     let few = network.with_overrides(&[("sharing.packet.most_packets".into(), "690".into())]).unwrap();
     let carry = |bytes: u64| {
         let goal = format!(

@@ -321,4 +321,23 @@ mod tests {
         let single = compared(&[1.0], &[1.5]);
         assert!(single.is_certain && single.ranks[0].blocked_s.0.as_seconds() == 0.5);
     }
+
+    #[test]
+    fn parts_of_a_prediction_are_no_larger_than_the_whole() {
+        let saved = |end_s, compute_s, blocked_s| Saved {
+            schema: String::new(),
+            makespan_s: 2.0,
+            ranks: vec![SavedRank { end_s, compute_s, blocked_s, overhead_s: 0.0 }],
+        };
+        assert!(saved(2.0, 1.5, 0.5).check().is_ok());
+        for (wrong, field) in [
+            (saved(2.1, 1.0, 1.0), "end_s"),
+            (saved(-1.0, 0.0, 0.0), "end_s"),
+            (saved(2.0, 2.5, 0.0), "compute_s"),
+            (saved(2.0, 1.0, -0.1), "blocked_s"),
+            (saved(2.0, f64::NAN, 0.0), "compute_s"),
+        ] {
+            assert!(wrong.check().unwrap_err().to_string().contains(field));
+        }
+    }
 }

@@ -153,3 +153,36 @@ fn interpolation(x: &[f64], y: &[f64]) -> impl Fn(f64) -> f64 + use<> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whatever_a_table_holds_its_calls_are_fitted_or_refused(
+            medians in prop::collection::btree_map(any::<u64>(), -320.0..308.0f64, 1..12),
+            pieces in 1..4usize,
+        ) {
+            let rows: String = medians.iter().map(|(size, power)| format!("k,e,c,{size},{:e}\n", 10f64.powf(*power))).collect();
+            let Ok(times) = CallTimes::from_csv(&format!("cluster,experiment,call,bytes,median_ns\n{rows}")) else {
+                return Ok(());
+            };
+            let Ok(fits) = fit_calls(&times, pieces) else { return Ok(()) };
+            for fit in fits.values() {
+                prop_assert!(medians.keys().all(|size| fit.at(Bytes(*size)).as_nanos() >= 0.0));
+            }
+        }
+
+        #[test]
+        fn medians_within_the_bounds_are_fitted(
+            medians in prop::collection::btree_map(any::<u64>(), -9.0..24.0f64, 2..12),
+        ) {
+            let sizes = medians.iter().map(|(size, power)| (Bytes(*size), Time::from_nanos(10f64.powf(*power))));
+            let times = CallTimes { calls: BTreeMap::from([(CallName::new("k", "e", "c"), sizes.collect())]) };
+            let fits = fit_calls(&times, 3).unwrap();
+            prop_assert!(medians.keys().all(|size| fits.values().all(|fit| fit.at(Bytes(*size)).as_nanos() >= 0.0)));
+        }
+    }
+}

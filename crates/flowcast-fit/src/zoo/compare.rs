@@ -155,6 +155,11 @@ pub fn compare(
     Ok(compared)
 }
 
+/// How many of these errors, `predicted / measured - 1`, are of predictions below 0.
+fn less_than_no_time(errors: &[f64]) -> usize {
+    errors.iter().filter(|error| **error < -1.0).count()
+}
+
 struct Comparison<'a> {
     medians: Medians<'a>,
     sizes: Vec<Bytes>,
@@ -181,7 +186,7 @@ impl Comparison<'_> {
         let patterns = self.apart(&by_pattern, ours);
         let own = self.errors(&fitted, &all);
         let errors = [Some(&own), Some(&left_out), lengths.as_ref(), patterns.as_ref()].into_iter().flatten();
-        let negative = errors.map(|errors| errors.iter().filter(|error| **error < -1.0).count());
+        let negative = errors.map(|errors| less_than_no_time(errors));
         Ok(Compared {
             negative: negative.max().unwrap_or(0),
             model: model.name,
@@ -359,6 +364,15 @@ mod tests {
             samples.push(point, prtt(&network, point) * (1.0 + noise));
         }
         samples
+    }
+
+    #[test]
+    fn a_model_that_predicts_less_than_no_time_stands_behind_all_others() {
+        assert_eq!(less_than_no_time(&[0.5, -0.5, -1.0, -1.2, -9.0]), 2);
+        let compared = compare(&samples(), &[], OPTIONS).unwrap();
+        assert!(compared.iter().all(|one| one.negative == 0 && one.rank().is_finite()));
+        let refused = Compared { negative: 1, ..compared[0].clone() };
+        assert!(compared.iter().all(|one| one.rank() < refused.rank()));
     }
 
     #[test]

@@ -15,8 +15,8 @@ pub const FRAME_OVERHEAD: u64 = 90;
 
 const MOST_WARM_UPS: u32 = 1000;
 
-/// A run of so many packets takes minutes.
-const MOST_PACKETS: u64 = 500_000_000;
+/// A run of so many packets takes 5 to 10 s.
+const MOST_PACKETS: u64 = 100_000_000;
 
 /// How the transport sends: congestion control, packet size, windows and buffers.
 #[derive(Debug, Clone, Copy, PartialEq)]
