@@ -57,7 +57,7 @@ def test_noise_is_the_commands(command: str, json_of: Any) -> None:
     words = ["predict", LU, *ALONE, "--noise", "exponential:5us", "--noise-runs", "50", "--seed", "7", "--level", "0.8"]
     theirs: Any = json_of(command, *words)["noise"]
     prediction = flowcast.predict(
-        LU, model="independent", noise="exponential:5us", noise_runs=50, seed=7, level=80
+        LU, model="independent", noise="exponential:5us", noise_runs=50, seed=7, level=0.8
     )
     ours = prediction.noise
     assert ours is not None
@@ -92,7 +92,7 @@ def test_scenarios_are_described_in_python_as_in_a_file() -> None:
         {"name": "slow node", "slow_nodes": {"1": 2.0}},
         {"name": "noisy", "noise": "exponential:5us"},
     ]
-    answer = flowcast.predict_scenarios(LU, described, "gige-tcp", "independent", level=80)
+    answer = flowcast.predict_scenarios(LU, described, "gige-tcp", "independent", level=0.8)
     table = answer["scenarios"]
     assert table["name"].to_list() == ["as it is", "slow node", "noisy"]
     assert table["makespan_s"][0] == flowcast.predict(LU, model="independent").makespan_s
