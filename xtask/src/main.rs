@@ -34,7 +34,7 @@ enum Task {
         /// Folder with *.json files of cases and tables of results
         folder: PathBuf,
     },
-    /// Count the lines of each crate, product code and tests apart
+    /// Count tokens and lines of each crate: code, documentation and tests apart
     Lines,
     /// Pack the command, its manual and its completions as a tarball and as a Debian package
     Dist(dist::Options),

@@ -36,6 +36,9 @@ pub(super) const STEPS: &[Step] = &[
     step("layers", "the pure crates touch no file, socket, clock or environment; what is loaded is small", || {
         layers::check(Path::new(".")).into()
     }),
+    step("sizes", "no crate has more tokens of product code than is kept", || {
+        crate::lines::check(Path::new(".")).into()
+    }),
     step("links", "relative links in *.md lead somewhere", || links::check(Path::new(".")).into()),
     step("lint", "clippy has nothing to say", || {
         cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
