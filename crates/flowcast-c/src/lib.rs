@@ -3,6 +3,8 @@
 //! The header is kept by hand beside this file; `tests/example.rs` compiles a program with it and compares what that prints
 //! with the library's results. A panic of the library becomes an error.
 
+#![expect(unsafe_code, reason = "pointers that C hands over")]
+
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,6 +1,5 @@
 //! The `flowcast` command.
 
-#![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod carrying;

@@ -4,8 +4,6 @@
 //! Each format can express less than a program contains. What is left out or written differently is counted
 //! ([`Losses`]).
 
-#![deny(unsafe_code)]
-
 mod dim;
 pub mod generate;
 mod goal;

@@ -17,9 +17,6 @@
 //! # Ok::<(), flowcast_lab::LabError>(())
 //! ```
 
-#![deny(unsafe_code)]
-#![deny(unreachable_pub)]
-
 mod as_network;
 mod cable;
 mod clocks;
@@ -35,7 +32,7 @@ mod registry;
 mod requirements;
 mod script;
 mod self_test;
-#[allow(unsafe_code, reason = "enters namespaces between fork and exec")]
+#[expect(unsafe_code, reason = "enters namespaces between fork and exec")]
 mod sockets;
 mod spec;
 mod timed;

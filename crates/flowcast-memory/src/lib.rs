@@ -13,6 +13,8 @@
 //!
 //! Where the kernel has no huge pages, or none to give, everything is as without.
 
+#![expect(unsafe_code, reason = "an allocator")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
 

@@ -21,6 +21,8 @@
 //!
 //! Every function that C calls is `extern "C"`: a panic ends the process there instead of unwinding into C.
 
+#![expect(unsafe_code, reason = "called by Open MPI, and calls it")]
+
 pub mod bindings;
 mod component;
 mod costs;

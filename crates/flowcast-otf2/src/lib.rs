@@ -4,6 +4,8 @@
 //! and without the library; nothing of it is needed to build. What the archive says goes to [`flowcast_trace::otf2`],
 //! where it is understood; unsafe code lives here.
 
+#![expect(unsafe_code, reason = "calls the C functions of the OTF2 library")]
+
 mod anchor;
 mod archive;
 mod callbacks;

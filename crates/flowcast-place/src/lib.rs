@@ -21,9 +21,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![deny(unsafe_code)]
-#![deny(unreachable_pub)]
-
 pub mod exhaustive;
 pub mod mapping_file;
 pub mod step_cost;

@@ -1,5 +1,6 @@
 //! Tables whose columns Python reads without copying: by Arrow's stream, or one column by NumPy's array interface.
 
+#[expect(unsafe_code, reason = "the C structures of Arrow's data interface")]
 mod arrow;
 
 use std::collections::{BTreeMap, BTreeSet};

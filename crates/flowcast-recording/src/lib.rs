@@ -9,8 +9,6 @@
 //! MPI and the meaning of their arguments, [`decode::read`] reads a rank's file into a [`decode::RankFile`], and
 //! [`mod@summary`] counts what a recording contains, and [`mod@time_axis`] puts the times of all ranks on one axis.
 
-#![deny(unsafe_code)]
-
 pub mod decode;
 mod error;
 pub mod fold;

@@ -26,7 +26,7 @@ pub(crate) fn prefetch_at<T>(values: &[T], index: u32) {
 pub(crate) fn prefetch_behind<T>(values: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // Sound: a prefetch reads nothing that anybody sees, whatever the address.
-    #[allow(unsafe_code)]
+    #[expect(unsafe_code, reason = "an instruction of the processor")]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().wrapping_add(index).cast());

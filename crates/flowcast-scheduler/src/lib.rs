@@ -23,9 +23,6 @@
 //! [`RailScheduler::pick`] runs inside a message path: it does no I/O, allocates nothing and divides nothing, and the
 //! clock is an argument. [`schedule`], [`optimum`], [`compare`] and [`advise`] evaluate schedulers.
 
-#![deny(unsafe_code)]
-#![deny(unreachable_pub)]
-
 pub mod adaptive;
 pub mod advise;
 pub mod bound;

@@ -4,7 +4,7 @@
 //! was checked of it. Both become an error that names the file: the handler of the signal and the panic hook look whether
 //! a map is at fault, and before anything is written and at the end every map's file is compared with what it was.
 
-#![allow(unsafe_code, reason = "memory maps, and the signal that they raise")]
+#![expect(unsafe_code, reason = "memory maps, and the signal that they raise")]
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -3,7 +3,7 @@
 //!
 //! The handler passes the signal on to a thread, which removes what is registered and lets the signal have its usual effect.
 
-#![allow(unsafe_code, reason = "the standard library has no signals")]
+#![expect(unsafe_code, reason = "the standard library has no signals")]
 
 use std::fs;
 use std::io::{PipeReader, Read, pipe};

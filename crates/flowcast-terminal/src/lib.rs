@@ -7,7 +7,6 @@
 //! - [`progress`], [`interrupt`] and [`exit`]: what a long run says, how it ends, and its exit code.
 //! - [`provenance`]: where a result comes from.
 
-#![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod answers;

@@ -19,8 +19,6 @@
 //! # Ok::<(), flowcast_trace::TraceError>(())
 //! ```
 
-#![deny(unsafe_code)]
-
 pub mod access;
 pub mod aggregate;
 pub mod blocking;

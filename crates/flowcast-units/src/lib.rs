@@ -14,8 +14,6 @@
 //! # Ok::<(), flowcast_units::UnitError>(())
 //! ```
 
-#![deny(unsafe_code)]
-
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::Sum;

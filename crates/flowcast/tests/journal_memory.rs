@@ -1,7 +1,7 @@
 //! What a journal takes of memory for each message. Counted by a global allocator, for which this test is a binary of its
 //! own.
 
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "an allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;

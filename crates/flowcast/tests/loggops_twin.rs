@@ -28,7 +28,7 @@ thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "an allocator that counts")]
 // Sound because all is handed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -2,7 +2,7 @@
 //! and then no more: a program of twice the length makes as many allocations. Counted by a global allocator, for which this
 //! test is a binary of its own.
 
-#![allow(unsafe_code)]
+#![expect(unsafe_code, reason = "an allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;

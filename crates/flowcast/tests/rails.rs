@@ -24,6 +24,7 @@ thread_local! {
 struct Counting;
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
+#[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

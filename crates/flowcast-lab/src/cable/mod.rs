@@ -16,7 +16,7 @@
 mod check;
 mod queue;
 mod serve;
-#[allow(unsafe_code, reason = "packet sockets and recvmmsg")]
+#[expect(unsafe_code, reason = "packet sockets and recvmmsg")]
 mod socket;
 mod spec;
 

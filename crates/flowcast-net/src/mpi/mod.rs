@@ -14,7 +14,7 @@
 //! messages before the common start.
 
 mod carry;
-#[allow(unsafe_code, reason = "calls the C functions of the MPI library")]
+#[expect(unsafe_code, reason = "calls the C functions of the MPI library")]
 mod library;
 mod orders;
 

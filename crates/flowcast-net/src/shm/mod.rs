@@ -6,7 +6,7 @@
 //! others run.
 
 pub mod one_way;
-#[allow(unsafe_code, reason = "bytes that another process writes")]
+#[expect(unsafe_code, reason = "bytes that another process writes")]
 mod ring;
 
 use std::fs::{File, OpenOptions};
@@ -88,7 +88,7 @@ impl ShmTransport {
 
     fn over(file: &File, [outgoing, incoming]: [usize; 2]) -> Result<ShmTransport, TransportError> {
         let memory = MmapOptions::new().len(2 * LENGTH).map_raw(file).map_err(|error| failed("map memory", error))?;
-        #[allow(unsafe_code, reason = "the rings are made of the mapping")]
+        #[expect(unsafe_code, reason = "the rings are made of the mapping")]
         // SAFETY: a mapping begins at a page and the rings are whole pages long; it lives as long as the rings; each ring has one
         // writer, who claims it below before it writes, and with it one reader, the end whose own ring is the other one.
         let [outgoing, incoming] = unsafe { [outgoing, incoming].map(|at| Ring::new(memory.as_mut_ptr().add(at))) };
