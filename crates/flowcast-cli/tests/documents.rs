@@ -1,0 +1,96 @@
+//! What programs read: the fields of each document that `--json` prints, and their types.
+//!
+//! `tests/documents.txt` keeps them for each command. Those who read a document rely on what it has: fields may be added,
+//! and are added to the file by `TRYCMD=overwrite cargo test -p flowcast-cli --test documents`; none may go or change.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Commands that read what `examples` has, each with one JSON document on its standard output.
+const COMMANDS: &[&str] = &[
+    "bench packet figure5.pattern -n gige-tcp --set sharing.window=64KiB --runs 1",
+    "bench replay ring.dim -n gige-tcp --runs 1",
+    "bench sweep ring.dim -n gige-tcp --runs 1 --sets 2",
+    "compile ring.dim -o {out}/ring.fct",
+    "convert ring.dim --to goal -o {out}/ring.goal",
+    "explain collectives lu.S.4.dim.gz",
+    "explain gradient ring.dim -n gige-tcp --model independent",
+    "explain path ring.dim -n gige-tcp --model independent",
+    "explain slack ring.dim -n gige-tcp --model independent",
+    "fit --calls taurus-calls.csv --cluster taurus",
+    "fit --import osu-latency.txt",
+    "fit --models all pair-round-trips.csv",
+    "fit gige-samples.csv",
+    "fit --prtt gige-samples.csv",
+    "lab list",
+    "lab profiles",
+    "networks",
+    "networks show gige-tcp",
+    "place broadcast.steps -n gige-lam --nodes 4 --slots 2",
+    "predict figure5.pattern -n gige-lam",
+    "predict heat.rec -n gige-tcp",
+    "predict heat.rec -n gige-tcp -n infiniband-edr",
+    "predict is.S.4.dim.gz -n gige-tcp",
+    "predict lu.S.4.dim.gz ring.dim -n gige-tcp",
+    "predict ring.dim -n gige-tcp --explain",
+    "predict ring.dim -n gige-tcp --noise exponential:5us --noise-runs 5",
+    "predict ring.dim -n gige-tcp --scenarios scenarios.toml",
+    "predict ring.goal -n gige-tcp --goal-params 1000,10,10,1,0",
+    "rails advise -n gige-tcp -n infiniband-2006",
+    "rails compare --sets 1 --messages 2 --schedulers vft",
+    "rails optimum --messages burst.csv --rail a=1,0.001,1,1us --rail b=2,0.002,1,1us",
+    "rails simulate --messages burst.csv --rail a=1,0.001,1,1us --rail b=2,0.002,1,1us --scheduler vft",
+    "sensitivity ring.dim -n gige-tcp --model independent --parameter nic.latency --range 0us..1ms",
+];
+
+#[test]
+fn documents_keep_their_fields() {
+    let out = tempfile::tempdir().unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut shapes = String::new();
+    for command in COMMANDS {
+        let words = command.replace("{out}", out.path().to_str().unwrap());
+        let mut run = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        run.args(words.split(' ')).arg("--json").current_dir(&examples).env("XDG_DATA_HOME", "/nonexistent");
+        let printed = run.output().unwrap();
+        let document: Value = serde_json::from_slice(&printed.stdout)
+            .unwrap_or_else(|error| panic!("{command}: {error}: {}", String::from_utf8_lossy(&printed.stderr)));
+        let mut fields = BTreeSet::new();
+        collect_fields(&document, "", &mut fields);
+        shapes += &format!("{command}\n");
+        fields.iter().for_each(|field| shapes += &format!("    {field}\n"));
+    }
+    let kept: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents.txt");
+    if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
+        fs::write(&kept, &shapes).unwrap();
+    }
+    let expected = fs::read_to_string(&kept).unwrap();
+    let changed: Vec<&str> = expected.lines().filter(|line| !shapes.lines().any(|own| own == *line)).collect();
+    assert!(shapes == expected, "fields that went or changed: {changed:#?}\nall fields:\n{shapes}");
+}
+
+/// The path of each value with its type, elements of arrays under `[]`; the value of `schema` stands beside it.
+fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                collect_fields(member, &format!("{path}.{name}"), fields);
+            }
+        }
+        Value::Array(elements) if !elements.is_empty() => {
+            for element in elements {
+                collect_fields(element, &format!("{path}[]"), fields);
+            }
+        }
+        Value::Array(_) => drop(fields.insert(format!("{path} array"))),
+        Value::String(text) if path.ends_with(".schema") => drop(fields.insert(format!("{path} = {text}"))),
+        Value::String(_) => drop(fields.insert(format!("{path} string"))),
+        Value::Number(_) => drop(fields.insert(format!("{path} number"))),
+        Value::Bool(_) => drop(fields.insert(format!("{path} boolean"))),
+        Value::Null => drop(fields.insert(format!("{path} null"))),
+    }
+}
