@@ -1,6 +1,8 @@
 //! The parameters that leave the smallest sum of squared residuals: Levenberg and Marquardt's method inside bounds, with
 //! derivatives by differences. Made for at most a handful of parameters.
 
+use flowcast_model::stats::linear_system;
+
 /// Bounds of a parameter.
 pub(crate) type Range = (f64, f64);
 
@@ -119,29 +121,11 @@ fn damped_step(at: &[f64], values: &[f64], slopes: &[Vec<f64>], ranges: &[Range]
         rows.push(line);
     }
     let mut step = vec![0.0; at.len()];
-    for (place, value) in free.iter().zip(solve(rows)) {
-        step[*place] = value;
+    // Damped and of columns that are felt, the system is positive definite.
+    for (place, solution) in free.iter().zip(linear_system::solve(rows, 0.0).into_iter().flatten()) {
+        step[*place] = solution[0];
     }
     step
-}
-
-/// Gauss's elimination of a positive definite system; each row ends with its right side.
-fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
-    let count = rows.len();
-    for pivot in 0..count {
-        let (above, below) = rows.split_at_mut(pivot + 1);
-        let upper = &above[pivot];
-        for row in below {
-            let factor = row[pivot] / upper[pivot];
-            row[pivot..].iter_mut().zip(&upper[pivot..]).for_each(|(value, other)| *value -= factor * other);
-        }
-    }
-    let mut solution = vec![0.0; count];
-    for row in (0..count).rev() {
-        let known: f64 = (row + 1..count).map(|column| rows[row][column] * solution[column]).sum();
-        solution[row] = (rows[row][count] - known) / rows[row][row];
-    }
-    solution
 }
 
 fn is_felt(slopes: &[f64]) -> bool {

@@ -8,9 +8,10 @@
 
 use std::iter;
 
+use flowcast_model::stats::linear_system::inverse_of_symmetric;
 use flowcast_units::{Bytes, Time};
 
-use super::linear::{add_outer, inverse};
+use super::linear::add_outer;
 use super::{BurstFit, VISIBLE, clean, columns};
 use crate::prtt::{PrttPoint, prtt};
 use crate::samples::PrttSamples;
@@ -132,7 +133,7 @@ impl Information {
 
     /// What is open about L, o, g and G; none where one of them is open altogether.
     fn spread(&self, fit: &BurstFit, room: &Room) -> Option<f64> {
-        let inverse = inverse(&self.matrix)?;
+        let inverse = inverse_of_symmetric(&self.matrix)?;
         let of_overhead = 1.0 / self.of_overhead;
         let variances = [inverse[0][0] + 4.0 * of_overhead, of_overhead, inverse[2][2], inverse[1][1]];
         // Half an interval is about two standard errors.

@@ -1,5 +1,7 @@
 //! Weighted least squares whose solution says how each row weighs in it.
 
+use flowcast_model::stats::linear_system::inverse_of_symmetric;
+
 /// A measured mean: `value = columns · parameters`.
 pub(super) struct Row {
     pub columns: Vec<f64>,
@@ -38,7 +40,7 @@ pub(super) fn weighted_least_squares(rows: &[Row]) -> Option<Solved> {
     for row in rows {
         add_outer(&mut products, &row.columns, 1.0 / row.variance);
     }
-    let inverse = inverse(&products)?;
+    let inverse = inverse_of_symmetric(&products)?;
     let weight = |of: &Vec<f64>, row: &Row| {
         of.iter().zip(&row.columns).map(|(own, column)| own * column).sum::<f64>() / row.variance
     };
@@ -52,36 +54,4 @@ pub(super) fn add_outer(matrix: &mut [Vec<f64>], column: &[f64], times: f64) {
     for (own, one) in matrix.iter_mut().zip(column) {
         own.iter_mut().zip(column).for_each(|(sum, other)| *sum += one * other * times);
     }
-}
-
-/// The inverse of a symmetric matrix without negative eigenvalues, by elimination on its scaled form; none if it has none.
-pub(super) fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
-    let count = matrix.len();
-    let scale: Vec<f64> = (0..count).map(|at| matrix[at][at].sqrt()).collect();
-    if scale.iter().any(|scale| !(*scale > 0.0 && scale.is_finite())) {
-        return None;
-    }
-    let unit = |one: usize, other: usize| f64::from(u8::from(one == other));
-    let mut rows: Vec<Vec<f64>> = (0..count)
-        .map(|one| {
-            let scaled = (0..count).map(|other| matrix[one][other] / scale[one] / scale[other]);
-            scaled.chain((0..count).map(|other| unit(one, other))).collect()
-        })
-        .collect();
-    for column in 0..count {
-        let pivot =
-            (column..count).max_by(|one, other| rows[*one][column].abs().total_cmp(&rows[*other][column].abs()))?;
-        rows.swap(column, pivot);
-        if rows[column][column].abs() < 1e-13 {
-            return None;
-        }
-        let pivot: Vec<f64> = rows[column].iter().map(|value| value / rows[column][column]).collect();
-        for (_, row) in rows.iter_mut().enumerate().filter(|(at, _)| *at != column) {
-            let times = row[column];
-            row.iter_mut().zip(&pivot).for_each(|(own, other)| *own -= times * other);
-        }
-        rows[column] = pivot;
-    }
-    let of = |one: usize| (0..count).map(|other| rows[one][count + other] / scale[one] / scale[other]).collect();
-    Some((0..count).map(of).collect())
 }

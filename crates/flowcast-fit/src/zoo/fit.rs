@@ -5,6 +5,7 @@
 //! 23), each point takes the term that is the longer with these parameters, queues in patterns become those of these parameters,
 //! and again, until nothing changes. The best parameters on the way are kept.
 
+use flowcast_model::stats::linear_system;
 use flowcast_units::Time;
 
 use super::pattern::Pattern;
@@ -152,31 +153,16 @@ fn not_negative(products: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The equations of the free values alone, the others 0; by Gauss' elimination with pivots. None where they have no solution.
+/// The equations of the free values alone, the others 0. None where they have no solution.
 fn solve_free(products: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec<f64>> {
     let places: Vec<usize> = (0..right.len()).filter(|at| free[*at]).collect();
-    let mut rows: Vec<Vec<f64>> = places
-        .iter()
-        .map(|row| places.iter().map(|column| products[*row][*column]).chain([right[*row]]).collect())
-        .collect();
-    let count = places.len();
-    for column in 0..count {
-        let pivot =
-            (column..count).max_by(|one, other| rows[*one][column].abs().total_cmp(&rows[*other][column].abs()))?;
-        rows.swap(column, pivot);
-        if rows[column][column] == 0.0 {
-            return None;
-        }
-        for row in column + 1..count {
-            let times = rows[row][column] / rows[column][column];
-            let (above, below) = rows.split_at_mut(row);
-            below[0].iter_mut().zip(&above[column]).skip(column).for_each(|(own, other)| *own -= times * other);
-        }
+    let mut rows = Vec::with_capacity(places.len());
+    for row in &places {
+        rows.push(places.iter().map(|column| products[*row][*column]).chain([right[*row]]).collect());
     }
     let mut values = vec![0.0; right.len()];
-    for row in (0..count).rev() {
-        let known: f64 = (row + 1..count).map(|column| rows[row][column] * values[places[column]]).sum();
-        values[places[row]] = (rows[row][count] - known) / rows[row][row];
+    for (place, solution) in places.iter().zip(linear_system::solve(rows, 0.0)?) {
+        values[*place] = solution[0];
     }
     Some(values)
 }

@@ -15,6 +15,7 @@ use crate::machine::NodeGroup;
 use crate::network::Network;
 use crate::parameter_interval::Interval;
 use crate::quantity::Quantity;
+use crate::stats::linear_system::cholesky;
 use crate::stats::resampling::{Resampler, normal_score};
 
 /// What follows a field that is drawn, because it says the same thing for another model.
@@ -131,23 +132,6 @@ fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
         (0..fields.len()).map(of).collect()
     };
     (0..fields.len()).map(row).collect()
-}
-
-/// The lower triangle `L` with `L·Lᵀ` = the matrix; none where it is not positive definite.
-fn cholesky(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
-    let mut factor = vec![vec![0.0; matrix.len()]; matrix.len()];
-    for row in 0..matrix.len() {
-        for column in 0..=row {
-            let known: f64 = (0..column).map(|at| factor[row][at] * factor[column][at]).sum();
-            let rest: f64 = matrix[row][column] - known;
-            factor[row][column] = match row == column {
-                true if rest > 0.0 => rest.sqrt(),
-                true => return None,
-                false => rest / factor[column][column],
-            };
-        }
-    }
-    Some(factor)
 }
 
 /// Checks that each interval is one of its field's value, and that correlations are some of fields with intervals.

@@ -7,6 +7,7 @@ pub mod conformal;
 pub mod error_measures;
 pub mod grouping;
 pub mod interval;
+pub mod linear_system;
 pub mod piecewise;
 pub mod propagation;
 pub mod regression;
