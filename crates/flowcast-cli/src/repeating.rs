@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::stats::interval::StoppingRule;
+use flowcast::units::Time;
 use flowcast_lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
@@ -42,9 +43,9 @@ pub(crate) struct Repeating {
 /// How far a command goes, and what it says.
 #[derive(Debug, Args)]
 pub(crate) struct Going {
-    /// Begin nothing new after this many seconds; what is finished is kept, and --resume goes on
-    #[arg(long, value_name = "SECONDS", help_heading = "Run")]
-    pub max_time: Option<f64>,
+    /// Begin nothing new after this time, such as 150s; what is finished is kept, and --resume goes on
+    #[arg(long, value_name = "TIME", help_heading = "Run")]
+    pub max_time: Option<Time>,
     /// Do not check that the lab delivers its rates
     #[arg(long, help_heading = "Run")]
     pub no_self_test: bool,

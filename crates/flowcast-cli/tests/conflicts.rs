@@ -40,7 +40,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     let folder = tempfile::tempdir().unwrap();
     let what =
         format!("measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag,short");
-    let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 0.1"));
+    let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 100ms"));
     assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
     assert!(said(&halted).contains("conflicts are left; --resume goes on"), "{}", said(&halted));
     let blocked = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv"));

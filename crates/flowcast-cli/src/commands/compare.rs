@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::PreparedProgram;
-use flowcast::model::stats::interval::{MeanInterval, mean_interval};
 use flowcast::model::stats::sample::median;
+use flowcast::model::stats::two_sample::{DifferenceTest, RunNoise, TwoSamples};
 use flowcast::recording::format::RECORDING;
 use flowcast::trace::Trace;
 use flowcast::trace::recorded_times::measured;
@@ -15,6 +15,8 @@ use flowcast::units::Time;
 use flowcast::why::compare_runs;
 use serde::{Deserialize, Serialize};
 
+use crate::commands::measure::share;
+use crate::commands::predict::probability;
 use crate::network_args::{load, parse_overrides};
 use crate::recording::open_recording;
 use crate::replay_args::ReplayArgs;
@@ -30,13 +32,14 @@ use flowcast_terminal::tables::{Most, USUAL_ROWS, cells, table};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict lu.dim --network gige-tcp --json > before.json
-  flowcast compare before.json after.json --threshold 5
+  flowcast compare before.json after.json --assume-repeatable --threshold 5
   flowcast compare before/ after/ --threshold 5 --tables markdown > comparison.md
   flowcast compare recorded-before/ recorded-after/ --threshold 5
   flowcast compare before.dim after.dim --network gige-tcp --threshold 5")]
 pub(crate) struct Compare {
     /// What `flowcast predict --json` printed, or a folder with several of these, as of different seeds; a recording, or a
-    /// folder with recordings of several runs; with --network any trace
+    /// folder with recordings of several runs; with --network any trace. A saved prediction beside a recording is compared by
+    /// the times of ranks
     before: PathBuf,
     /// The same of the program, network or mapping that is to be judged
     after: PathBuf,
@@ -48,18 +51,24 @@ pub(crate) struct Compare {
     overrides: Vec<String>,
     #[command(flatten)]
     replay: ReplayArgs,
-    /// Per cent by which it may take longer; beyond, the exit code is 1
+    /// Per cent by which it may take longer; beyond, and certainly so, the exit code is 1
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<f64>,
+    /// Probability that no difference is taken for certain that is none, in all rows together
+    #[arg(long, default_value = "0.95", value_name = "PROBABILITY", value_parser = probability)]
+    level: f64,
+    /// By how much equal runs differ (standard deviation), such as 3%, where there are no repetitions to tell
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "assume_repeatable")]
+    run_noise: Option<f64>,
+    /// Take equal runs to repeat exactly, as predictions of one trace do: every difference is certain
+    #[arg(long)]
+    assume_repeatable: bool,
     /// Ranks, or calls, regions and ranks, of which the table has a row, those that lose most first; or all
     #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
     show_ranks: Most,
     #[command(flatten)]
     format: Format,
 }
-
-/// The confidence at which repeated predictions have to differ.
-const LEVEL: f64 = 0.95;
 
 /// The part of `flowcast/replay/1` that is compared.
 #[derive(Debug, Deserialize)]
@@ -78,6 +87,16 @@ struct SavedRank {
 }
 
 impl Saved {
+    fn run_times(&self) -> RunTimes {
+        let seconds = Time::from_seconds;
+        RunTimes {
+            total: seconds(self.makespan_s),
+            communication: self.ranks.iter().map(|rank| seconds(rank.blocked_s + rank.overhead_s)).collect(),
+            computation: self.ranks.iter().map(|rank| seconds(rank.compute_s)).collect(),
+            ..RunTimes::default()
+        }
+    }
+
     /// Whether the times can be those of one prediction: parts no larger than their whole.
     fn check(&self) -> Result<()> {
         // What sums have rounded.
@@ -107,7 +126,7 @@ impl Compare {
         if self.threshold.is_some_and(|percent| !(percent >= 0.0 && percent.is_finite())) {
             bail!("--threshold: found a number that is not at least 0, expected a number of per cent");
         }
-        if self.network.is_some() || !holds_predictions(&self.before)? {
+        if self.network.is_some() || !holds_predictions(&self.before)? || !holds_predictions(&self.after)? {
             return self.compare_runs();
         }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
@@ -115,12 +134,21 @@ impl Compare {
             let counts = (before[0].ranks.len(), after[0].ranks.len());
             bail!("{}: found {} ranks, expected {} as before", self.after.display(), counts.1, counts.0);
         }
-        let compared = Compared::of(&before, &after, self.show_ranks)?;
+        let compared = Compared::new(&before, &after, self.test(), self.show_ranks)?;
         show(&compared, self.format)?;
         self.judge(compared.is_certain.then_some(compared.change))
     }
 
-    /// Fails beyond the threshold, by a part that is certain.
+    fn test(&self) -> DifferenceTest {
+        let noise = match self.run_noise {
+            Some(noise) => RunNoise::Stated(noise),
+            None if self.assume_repeatable => RunNoise::Repeatable,
+            None => RunNoise::Repetitions,
+        };
+        DifferenceTest { level: self.level, noise }
+    }
+
+    /// Fails beyond the threshold, by a fraction that is certain.
     fn judge(&self, change: Option<f64>) -> Result<()> {
         match (self.threshold, change) {
             (Some(percent), Some(change)) if change > percent / 100.0 => {
@@ -132,14 +160,21 @@ impl Compare {
     }
 
     fn compare_runs(&self) -> Result<()> {
-        let (before, after) = (self.runs(&self.before)?, self.runs(&self.after)?);
+        let (mut before, mut after) = (self.runs(&self.before)?, self.runs(&self.after)?);
+        if self.network.is_none() && holds_predictions(&self.before)? != holds_predictions(&self.after)? {
+            // A saved prediction has times of ranks, none of calls and regions.
+            for run in before.iter_mut().chain(&mut after) {
+                run.calls.clear();
+                run.regions.clear();
+            }
+        }
         let title = format!("{} to {}", self.before.display(), self.after.display());
-        let (answer, change) = compare_runs(&title, &before, &after)?;
+        let (answer, change) = compare_runs(&title, &before, &after, self.test())?;
         print_answer(&answer, self.format, (self.show_ranks, "--show-ranks"))?;
         self.judge(change)
     }
 
-    /// What the runs of a recording took, or what is predicted of a trace.
+    /// What the runs of a recording took, what is predicted of a trace, or what was predicted and saved.
     fn runs(&self, path: &Path) -> Result<Vec<RunTimes>> {
         if let Some(name) = &self.network {
             let network = load(name, &parse_overrides(&self.overrides)?)?.announced();
@@ -148,6 +183,9 @@ impl Compare {
                 bail!("{}: found a GOAL schedule, expected a trace", path.display());
             };
             return Ok(PreparedProgram::new(program, &network, &self.replay.options()?)?.run_times(&[], 0)?);
+        }
+        if holds_predictions(path)? {
+            return Ok(read(path)?.iter().map(Saved::run_times).collect());
         }
         let mut folders = vec![path.to_owned()];
         if path.is_dir() && !path.join(RECORDING).exists() {
@@ -212,9 +250,11 @@ struct Compared {
     /// Of the time before; positive if it takes longer.
     change: f64,
     repetitions: [usize; 2],
-    /// Whether the means of repeated predictions differ at 95 %, or there is one of each.
+    /// Whether the times certainly differ.
     is_certain: bool,
     ranks: Vec<RankRow>,
+    #[serde(skip)]
+    certainty: String,
     #[serde(skip)]
     shown: Most,
 }
@@ -230,7 +270,7 @@ struct RankRow {
 }
 
 impl Compared {
-    fn of(before: &[Saved], after: &[Saved], shown: Most) -> Result<Compared> {
+    fn new(before: &[Saved], after: &[Saved], test: DifferenceTest, shown: Most) -> Result<Compared> {
         let makespans = |all: &[Saved]| all.iter().map(|saved| saved.makespan_s).collect::<Vec<f64>>();
         let (old, new) = (makespans(before), makespans(after));
         let (before_s, after_s) = (median(&old)?, median(&new)?);
@@ -258,7 +298,8 @@ impl Compared {
             after_s: seconds(after_s),
             change: if before_s > 0.0 { after_s / before_s - 1.0 } else { 0.0 },
             repetitions: [old.len(), new.len()],
-            is_certain: differ(&old, &new)?,
+            certainty: test.describe(old.len(), new.len()),
+            is_certain: test.certain_differences(&[TwoSamples { before: old, after: new }])?[0],
             ranks,
             shown,
         })
@@ -267,16 +308,6 @@ impl Compared {
 
 fn seconds(value: f64) -> Seconds {
     Seconds(Time::from_nanos(value * 1e9))
-}
-
-/// Whether the confidence intervals of the means lie apart; a single prediction has no spread.
-fn differ(old: &[f64], new: &[f64]) -> Result<bool> {
-    if old.len() < 2 || new.len() < 2 {
-        return Ok(true);
-    }
-    let ends = |interval: MeanInterval| (interval.mean - interval.half_width, interval.mean + interval.half_width);
-    let (old, new) = (ends(mean_interval(old, LEVEL)?), ends(mean_interval(new, LEVEL)?));
-    Ok(old.1 < new.0 || new.1 < old.0)
 }
 
 impl Shown for Compared {
@@ -289,8 +320,9 @@ impl Shown for Compared {
             change if *change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
             _ => "as long as before".to_owned(),
         };
-        let doubt = if self.is_certain { "" } else { ", which repeated predictions do not make certain" };
+        let doubt = if self.is_certain || *change == 0.0 { "" } else { ", which is not certain" };
         println_out!("{words}: {before_s} before, {after_s} after{doubt}");
+        println_out!("{}", self.certainty);
         let mut rows =
             table(&[">rank", ">end before", ">end after", ">more compute", ">more blocked", ">more overhead"]);
         for row in self.shown.of(&self.ranks) {
@@ -313,13 +345,13 @@ mod tests {
     fn repeated_predictions_have_to_lie_apart() {
         let compared = |old: &[f64], new: &[f64]| {
             let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
-            Compared::of(&all(old), &all(new), Most::default()).unwrap()
+            Compared::new(&all(old), &all(new), DifferenceTest::default(), Most::default()).unwrap()
         };
         let apart = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
         assert!(apart.is_certain && (apart.change - 0.2).abs() < 1e-9);
         assert!(!compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).is_certain);
         let single = compared(&[1.0], &[1.5]);
-        assert!(single.is_certain && single.ranks[0].blocked_s.0.as_seconds() == 0.5);
+        assert!(!single.is_certain && single.ranks[0].blocked_s.0.as_seconds() == 0.5);
     }
 
     #[test]

@@ -163,7 +163,7 @@ enum Role {
 }
 
 /// `2%` or `0.02`.
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (number, of) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
     let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     share.map(|number| number / of).ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))

@@ -11,6 +11,7 @@ use flowcast::recording::decode::RankFile;
 use flowcast::recording::format;
 use flowcast::recording::summary::{self, Calls, Summary};
 use flowcast::recording::time_axis::{Clocks, TimeAxis};
+use flowcast::trace::recorded_times::measured;
 use flowcast::units::{Bytes, Time};
 use serde::Serialize;
 use serde_json::json;
@@ -114,7 +115,7 @@ impl Record {
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
         let axis = TimeAxis::of(files);
         let begins: Vec<RankBegin> = chosen.clone().map(|file| RankBegin::new(file, &axis)).collect();
-        show(&Recorded::new(folder, begins, &sum, axis.clocks), self.format)?;
+        show(&Recorded::new(folder, begins, &sum, axis.clocks, measured(files).total), self.format)?;
         Ok(files.iter().filter(|file| !file.ended && !file.stopped).count())
     }
 }
@@ -146,6 +147,8 @@ struct Recorded {
     stopped: u32,
     calls: u64,
     not_modelled: u64,
+    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
+    run_s: Seconds,
     compute_s: Seconds,
     thread_cpu_s: Seconds,
     file_bytes: u64,
@@ -199,7 +202,7 @@ struct Function {
 }
 
 impl Recorded {
-    fn new(folder: &Path, begins: Vec<RankBegin>, sum: &Summary, clocks: Clocks) -> Recorded {
+    fn new(folder: &Path, begins: Vec<RankBegin>, sum: &Summary, clocks: Clocks, run: Time) -> Recorded {
         let function = |(name, calls): (&String, &Calls)| Function {
             name: name.clone(),
             calls: calls.calls,
@@ -216,6 +219,7 @@ impl Recorded {
             stopped: sum.stopped,
             calls: sum.calls(),
             not_modelled: sum.not_modelled,
+            run_s: Seconds(run),
             compute_s: nanos(sum.burst),
             thread_cpu_s: nanos(sum.cpu),
             file_bytes: sum.file_bytes,
@@ -240,7 +244,9 @@ impl Shown for Recorded {
         let Recorded { trace, ranks, calls, file_bytes, .. } = self;
         let each = *file_bytes as f64 / (*calls).max(1) as f64;
         println_out!(
-            "{trace}: {ranks} ranks, {} calls, {} bytes ({each:.1} a call); computation {} wall, {} thread CPU",
+            "{trace}: {ranks} ranks, a run of {} from MPI_Init to MPI_Finalize, {} calls, {} bytes ({each:.1} a call); computation of all ranks {} \
+             wall, {} thread CPU",
+            self.run_s,
             Grouped(*calls),
             Grouped(*file_bytes),
             self.compute_s,

@@ -15,6 +15,7 @@ pub mod relative_line;
 pub mod resampling;
 pub mod sample;
 pub mod still;
+pub mod two_sample;
 pub mod two_way;
 
 use thiserror::Error;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use flowcast_model::stats::interval::{MeanInterval, mean_interval};
 use flowcast_model::stats::sample::median;
+use flowcast_model::stats::two_sample::{DifferenceTest, TwoSamples};
 use flowcast_report::answer::{Answer, AnswerTable};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::{Rounded, Time};
@@ -12,15 +12,13 @@ use serde_json::{Value, json};
 use super::percent;
 use crate::Error;
 
-/// The probability of taking any difference for certain that is none.
-const MISTAKE: f64 = 0.05;
-
 /// What is compared at one place.
 struct Row {
     what: &'static str,
     of: String,
     before: Time,
     after: Time,
+    times: TwoSamples,
     is_certain: bool,
 }
 
@@ -30,19 +28,23 @@ impl Row {
     }
 }
 
-/// What takes longer in the runs after than in those before, the most first; with several runs times are medians, and a
-/// difference is certain if the confidence intervals of the two means lie apart, at a level that leaves 5 % for a mistake in
-/// any of the rows (Bonferroni). The second value is by which part the whole takes longer; none if that is not certain.
+/// What takes longer in the runs after than in those before, the most first; with several runs times are medians. The second
+/// value is by which fraction the whole takes longer; none if that is not certain by the test.
 ///
 /// # Errors
 /// No runs, or runs of different numbers of ranks.
-pub fn compare_runs(title: &str, before: &[RunTimes], after: &[RunTimes]) -> Result<(Answer, Option<f64>), Error> {
+pub fn compare_runs(
+    title: &str,
+    before: &[RunTimes],
+    after: &[RunTimes],
+    test: DifferenceTest,
+) -> Result<(Answer, Option<f64>), Error> {
     let ranks = before.first().map_or(0, |run| run.communication.len());
     if let Some(other) = before.iter().chain(after).find(|run| run.communication.len() != ranks || ranks == 0) {
         let found = format!("runs of {ranks} and of {} ranks", other.communication.len());
         return Err(Error::Option { option: "compare", found, expected: "runs of one program on as many ranks" });
     }
-    let rows = rows(before, after, ranks)?;
+    let rows = rows(before, after, ranks, test)?;
     let whole = &rows[0];
     let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
     let mut others: Vec<&Row> = rows[1..].iter().collect();
@@ -50,7 +52,7 @@ pub fn compare_runs(title: &str, before: &[RunTimes], after: &[RunTimes]) -> Res
     let answer = Answer {
         schema: "flowcast/run-comparison/1",
         title: title.to_owned(),
-        lines: lines(whole, &others, (before.len(), after.len())),
+        lines: lines(whole, &others, test.describe(before.len(), after.len())),
         tables: vec![table(&others)],
         document: json!({
             "before_s": whole.before.as_seconds(),
@@ -65,18 +67,16 @@ pub fn compare_runs(title: &str, before: &[RunTimes], after: &[RunTimes]) -> Res
 }
 
 /// The whole first.
-fn rows(before: &[RunTimes], after: &[RunTimes], ranks: usize) -> Result<Vec<Row>, Error> {
+fn rows(before: &[RunTimes], after: &[RunTimes], ranks: usize, test: DifferenceTest) -> Result<Vec<Row>, Error> {
     let names = |of: fn(&RunTimes) -> &std::collections::BTreeMap<String, Time>| -> BTreeSet<String> {
         before.iter().chain(after).flat_map(|run| of(run).keys().cloned()).collect()
     };
     let (calls, regions) = (names(|run| &run.calls), names(|run| &run.regions));
-    let count = 1 + calls.len() + regions.len() + 2 * ranks;
     let row = |what, of: String, time: &dyn Fn(&RunTimes) -> Time| -> Result<Row, Error> {
         let times = |runs: &[RunTimes]| runs.iter().map(|run| time(run).as_nanos()).collect::<Vec<f64>>();
-        let (old, new) = (times(before), times(after));
-        let is_certain = lie_apart(&old, &new, 1.0 - MISTAKE / count as f64)?;
-        let [before, after] = [Time::from_nanos(median(&old)?), Time::from_nanos(median(&new)?)];
-        Ok(Row { what, of, before, after, is_certain })
+        let times = TwoSamples { before: times(before), after: times(after) };
+        let [before, after] = [Time::from_nanos(median(&times.before)?), Time::from_nanos(median(&times.after)?)];
+        Ok(Row { what, of, before, after, times, is_certain: false })
     };
     let mut rows = vec![row("run", "all".to_owned(), &|run| run.total)?];
     for call in calls {
@@ -91,37 +91,26 @@ fn rows(before: &[RunTimes], after: &[RunTimes], ranks: usize) -> Result<Vec<Row
         rows.push(row("rank's computing", rank.to_string(), &|run| run.computation[rank])?);
         rows.push(row("rank in MPI", rank.to_string(), &|run| run.communication[rank])?);
     }
+    let times: Vec<TwoSamples> = rows.iter().map(|row| row.times.clone()).collect();
+    for (row, is_certain) in rows.iter_mut().zip(test.certain_differences(&times)?) {
+        row.is_certain = is_certain;
+    }
     Ok(rows)
 }
 
-/// Whether the confidence intervals of the means lie apart; a single run has no spread.
-fn lie_apart(old: &[f64], new: &[f64], level: f64) -> Result<bool, Error> {
-    if old.len() < 2 || new.len() < 2 {
-        return Ok(old != new);
-    }
-    let ends = |interval: MeanInterval| (interval.mean - interval.half_width, interval.mean + interval.half_width);
-    let (old, new) = (ends(mean_interval(old, level)?), ends(mean_interval(new, level)?));
-    Ok(old.1 < new.0 || new.1 < old.0)
-}
-
-fn lines(whole: &Row, others: &[&Row], (before, after): (usize, usize)) -> Vec<String> {
+fn lines(whole: &Row, others: &[&Row], certainty: String) -> Vec<String> {
     let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
     let words = match change {
         change if change > 0.0 => format!("{} longer than before", percent(change)),
         change if change < 0.0 => format!("{} shorter than before", percent(-change)),
         _ => "as long as before".to_owned(),
     };
-    let doubt = if whole.is_certain || change == 0.0 { "" } else { ", which the repetitions do not make certain" };
+    let doubt = if whole.is_certain || change == 0.0 { "" } else { ", which is not certain" };
     let most = others.iter().find(|row| row.more() > Time::ZERO && row.is_certain);
     let most =
         most.map_or(String::new(), |row| format!("; most in {} {} by {}", row.what, row.of, Rounded(row.more())));
-    let repeated = match (before, after) {
-        (1, 1) => "one run of each: no test of whether the difference is one".to_owned(),
-        (before, after) => {
-            format!("{before} runs before and {after} after: medians; certain at 95 % for all rows together")
-        }
-    };
-    vec![format!("{words}: {} before, {} after{doubt}{most}", Rounded(whole.before), Rounded(whole.after)), repeated]
+    let times = format!("{} before, {} after", Rounded(whole.before), Rounded(whole.after));
+    vec![format!("{words}: {times}{doubt}{most}"), certainty]
 }
 
 fn table(rows: &[&Row]) -> AnswerTable {
@@ -147,6 +136,11 @@ fn document(row: &Row) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowcast_model::stats::two_sample::RunNoise;
+
+    fn compare(title: &str, before: &[RunTimes], after: &[RunTimes]) -> Result<(Answer, Option<f64>), Error> {
+        compare_runs(title, before, after, DifferenceTest::default())
+    }
 
     fn run(send_ms: f64) -> RunTimes {
         let mut run = RunTimes::of_ranks(2);
@@ -160,16 +154,26 @@ mod tests {
     #[test]
     fn what_became_slower_is_named_and_certain_only_where_repetitions_lie_apart() {
         let runs = |times: &[f64]| times.iter().map(|time| run(*time)).collect::<Vec<_>>();
-        let (answer, change) =
-            compare_runs("t", &runs(&[10.0, 10.1, 9.9, 10.0]), &runs(&[20.0, 20.1, 19.9, 20.0])).unwrap();
+        let (answer, change) = compare("t", &runs(&[10.0, 10.1, 9.9, 10.0]), &runs(&[20.0, 20.1, 19.9, 20.0])).unwrap();
         assert!((change.unwrap() - 10.0 / 110.0).abs() < 1e-9);
         assert!(answer.lines[0].starts_with("9.1 % longer than before"), "{}", answer.lines[0]);
         assert!(answer.lines[0].contains("most in call sends by 10.00 us"), "{}", answer.lines[0]);
-        let (answer, change) = compare_runs("t", &runs(&[10.0, 30.0, 20.0]), &runs(&[15.0, 35.0, 22.0])).unwrap();
+        let (answer, change) = compare("t", &runs(&[10.0, 30.0, 20.0]), &runs(&[15.0, 35.0, 22.0])).unwrap();
         assert_eq!(change, None);
-        assert!(answer.lines[0].contains("do not make certain"), "{}", answer.lines[0]);
+        assert!(answer.lines[0].contains("is not certain"), "{}", answer.lines[0]);
         let mut other = run(1.0);
         other.communication.pop();
-        assert!(compare_runs("t", &[run(1.0)], &[other]).is_err());
+        assert!(compare("t", &[run(1.0)], &[other]).is_err());
+    }
+
+    #[test]
+    fn of_one_run_each_no_row_is_certain() {
+        let (answer, change) = compare("t", &[run(10.0)], &[run(20.0)]).unwrap();
+        assert_eq!(change, None);
+        assert!(answer.tables[0].rows.iter().all(|row| row[5] == "no"), "{:?}", answer.tables[0].rows);
+        assert_eq!(answer.document["is_certain"], false);
+        let repeatable = DifferenceTest { noise: RunNoise::Repeatable, ..DifferenceTest::default() };
+        let (answer, change) = compare_runs("t", &[run(10.0)], &[run(20.0)], repeatable).unwrap();
+        assert!(change.is_some() && answer.tables[0].rows[0][5] == "yes", "{:?}", answer.tables[0].rows);
     }
 }

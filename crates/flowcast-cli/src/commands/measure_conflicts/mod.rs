@@ -13,6 +13,7 @@ use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
 use flowcast::calibrate::conflicts::PROCESSORS;
 use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
 use flowcast::model::cluster::racks::Racks;
+use flowcast::units::Time;
 use flowcast::units::{Bytes, Node};
 use flowcast_lab::{Lab, LabSpec, PatternOptions, network_of};
 
@@ -189,14 +190,14 @@ impl Run {
         self.wanted.iter().filter(|conflict| !known.contains(conflict.name.as_str())).cloned().collect()
     }
 
-    fn carry(&mut self, means: &mut Means<'_>, options: &PatternOptions, most: Option<f64>) -> Result<()> {
+    fn carry(&mut self, means: &mut Means<'_>, options: &PatternOptions, most: Option<Time>) -> Result<()> {
         if let Some(version) = means.mpi_version() {
             self.provenance.insert("mpi".into(), version.to_owned());
         }
         let missing = self.missing();
         let mut carrying = Carrying::of(missing.len());
         for (at, conflict) in missing.iter().enumerate() {
-            if most.is_some_and(|most| carrying.seconds() > most) {
+            if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 let (left, path) = (missing.len() - at, self.journal.path().display());
                 return Err(Finding(format!("{left} conflicts are left; --resume goes on with those of {path}")).into());
             }

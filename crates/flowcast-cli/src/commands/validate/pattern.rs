@@ -173,7 +173,7 @@ impl ValidatePattern {
         let mut carrying = Carrying::of(missing.len());
         let mut finished = Vec::new();
         for named in missing {
-            if self.going.max_time.is_some_and(|most| carrying.seconds() > most) {
+            if self.going.max_time.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 say!("flowcast: {} patterns are left; --resume runs them", missing.len() - finished.len());
                 break;
             }

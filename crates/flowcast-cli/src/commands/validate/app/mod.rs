@@ -118,9 +118,9 @@ pub(crate) struct ValidateApp {
     /// Run nothing: predict the recording of REPORT.html.journal again
     #[arg(long, conflicts_with_all = ["resume", "command", "lab"], help_heading = "Run")]
     no_run: bool,
-    /// Begin no run after this many seconds; what is finished is reported
-    #[arg(long, value_name = "SECONDS", help_heading = "Run")]
-    max_time: Option<f64>,
+    /// Begin no run after this time, such as 600s; what is finished is reported
+    #[arg(long, value_name = "TIME", help_heading = "Run")]
+    max_time: Option<Time>,
     /// The library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so", help_heading = "Where")]
     recorder: Option<PathBuf>,

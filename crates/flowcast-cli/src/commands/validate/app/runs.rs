@@ -99,7 +99,7 @@ pub(super) struct Plan<'a> {
     pub idle_sleep: Option<Time>,
     pub runs: usize,
     pub record_runs: usize,
-    pub max_time: Option<f64>,
+    pub max_time: Option<Time>,
 }
 
 impl Plan<'_> {
@@ -120,7 +120,7 @@ impl Plan<'_> {
         let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while !self.is_complete(&measured) {
-            if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
+            if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most.as_seconds()) {
                 say!("flowcast: runs are left; --resume runs them");
                 break;
             }
