@@ -1,9 +1,10 @@
-//! Outputs of other benchmarks as round trips: OSU, IMB, SKaMPI, ReproMPI, Netgauge and nccl-tests.
+//! Outputs of other benchmarks as round trips: OSU, IMB, perftest, SKaMPI, ReproMPI, Netgauge and nccl-tests.
 //!
 //! | benchmark | what is read | what it is |
 //! |---|---|---|
 //! | OSU | `osu_latency`, `osu_bw` | half a round trip; a window of messages and a short answer |
 //! | IMB | PingPong | half a round trip |
+//! | perftest | `ib_send_lat`, `ib_write_lat` | half a round trip, the median; with `-D` the mean |
 //! | SKaMPI 5 | `Pingpong_*` but for `Sendrecv` | a round trip |
 //! | ReproMPI | `Send_Recv` | a round trip; several of each size |
 //! | Netgauge | `one_one` | half a round trip, the median, or on the terminal the minimum |
@@ -66,13 +67,19 @@ struct Benchmark {
     expected: &'static str,
 }
 
-const BENCHMARKS: [Benchmark; 6] = [
+const BENCHMARKS: [Benchmark; 7] = [
     Benchmark { name: "OSU", recognises: |text| text.contains("# OSU"), read: osu, expected: "osu_latency or osu_bw" },
     Benchmark {
         name: "IMB",
         recognises: |text| text.contains("# Benchmarking") && text.contains("#repetitions"),
         read: imb,
         expected: "PingPong",
+    },
+    Benchmark {
+        name: "perftest",
+        recognises: |text| text.contains("#bytes") && (text.contains("t_avg[usec]") || text.contains("BW average[")),
+        read: perftest,
+        expected: "ib_send_lat or ib_write_lat",
     },
     Benchmark {
         name: "SKaMPI",
@@ -194,6 +201,24 @@ fn imb(text: &str) -> Result<Imported, CsvError> {
     Ok(imported)
 }
 
+/// Rows under a header that names the columns. Reads and atomic operations take a whole round trip and are no messages.
+fn perftest(text: &str) -> Result<Imported, CsvError> {
+    let (mut imported, mut is_message, mut column) = (Imported::default(), true, None);
+    for (line, words) in lines(text) {
+        if words.ends_with(&["Latency", "Test"]) || words.ends_with(&["BW", "Test"]) {
+            is_message = words[..words.len() - 2].iter().any(|word| matches!(*word, "Send" | "RDMA_Write"));
+            column = None;
+        } else if words.first() == Some(&"#bytes") {
+            let place = |name: &str| words.iter().position(|word| *word == name);
+            column = place("t_typical[usec]").or_else(|| place("t_avg[usec]"));
+        } else if let (true, Some(column), true) = (is_message, column, is_row(&words)) {
+            let time = Time::from_micros(positive(line, words.get(column), "latency")?);
+            imported.one_way.push((size(line, words[0])?, time));
+        }
+    }
+    Ok(imported)
+}
+
 /// Rows are pairs of `variable= value`, then size, microseconds, standard deviation, and more.
 fn skampi(text: &str) -> Result<Imported, CsvError> {
     let (mut imported, mut is_inside) = (Imported::default(), false);
@@ -279,6 +304,22 @@ mod tests {
         let nccl = "# nccl-tests sendrecv_perf\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time\n\
                     #        (B)    (elements)\n        1024           256     float    none      -1    12.50    0.08    0.08      0    12.4\n";
         assert_eq!(of(nccl), [(1, 1024, 25.0)]);
+    }
+
+    #[test]
+    fn perftests_latencies_are_medians_of_half_a_round_trip() {
+        let title = "-----\n                    Send Latency Test\n Dual-port       : OFF\t\tDevice         : mlx5_0\n";
+        let head = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% \
+                    percentile[usec]   99.9% percentile[usec] \n";
+        let rows = " 2       1000          0.78           3.53         0.80     \t       0.81        \t0.05   \t\t0.87    \t\t3.53\n \
+                    4096    1000          1.90           5.10         2.00     \t       2.05        \t0.08   \t\t2.20    \t\t5.10\n";
+        assert_eq!(of(&[title, head, rows].concat()), [(1, 2, 1.6), (1, 4096, 4.0)]);
+        let for_seconds = "  RDMA_Write Latency Test\n #bytes        #iterations       t_avg[usec]    tps average\n 8 3000 1.25 400000.1\n";
+        assert_eq!(of(for_seconds), [(1, 8, 2.5)]);
+        let expected = "perftest: found no time of a message, expected ib_send_lat or ib_write_lat";
+        assert_eq!(refused(&[title, head, rows].concat().replace("Send", "RDMA_Read")), expected);
+        let rate = "  Send BW Test\n #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 65536 1000 11.0 11.0 0.1\n";
+        assert_eq!(refused(rate), expected);
     }
 
     #[test]

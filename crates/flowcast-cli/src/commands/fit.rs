@@ -59,8 +59,8 @@ pub(crate) struct Fit {
     regions: Vec<PathBuf>,
     #[command(flatten)]
     calls: CallArgs,
-    /// Outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's Send_Recv, Netgauge's one_one
-    /// or nccl-tests' sendrecv_perf: latency and bandwidth, or with --models every model
+    /// Outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, ReproMPI's Send_Recv, Netgauge's one_one,
+    /// nccl-tests' sendrecv_perf, or perftest's ib_send_lat or ib_write_lat: latency and bandwidth, or with --models every model
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["samples", "prtt", "regions", "calls"])]
     import: Vec<PathBuf>,
     /// Fits all models of messages to round trips, and says which one explains the network best
