@@ -39,6 +39,14 @@ def test_every_network_goes_through_its_dataclass(name: str) -> None:
     assert NetworkFile.from_toml(file.to_toml()) == file
 
 
+def test_what_a_fit_says_of_itself_goes_through_the_dataclass() -> None:
+    text = NetworkFile("mine", nic=Nic(latency="5us", bandwidth="1GB/s")).to_toml()
+    network = flowcast.Network.from_toml(f'{text}\n[fit]\nmisfit = 0.05\nwarnings = ["L is held at 0"]\n')
+    file = NetworkFile.of(network)
+    assert file.fit == {"misfit": 0.05, "warnings": ["L is held at 0"]}
+    assert file.network() == network
+
+
 def test_wrong_networks_and_programs_are_refused() -> None:
     with pytest.raises(flowcast.InputError, match="latency"):
         NetworkFile("mine", nic=Nic(latency="5", bandwidth="1GB/s")).network()

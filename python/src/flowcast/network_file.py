@@ -89,6 +89,7 @@ class NetworkFile:
     intervals: dict[str, Any] | None = None
     origins: dict[str, Any] | None = None
     accuracy: list[dict[str, Any]] | None = None
+    fit: dict[str, Any] | None = None
     provenance: dict[str, str] | None = None
 
     @classmethod
