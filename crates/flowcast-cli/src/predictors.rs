@@ -79,7 +79,8 @@ pub(crate) fn settle(
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
     let mut intervals = Vec::new();
     for predictor in predictors {
-        let (model, interval) = match recorded.expanded(&predictor.collectives, setting.network, threads())? {
+        let (expanded, way) = recorded.expanded(&predictor.collectives, setting.network, threads())?;
+        let (model, interval) = match expanded {
             Some(expanded) => expanded.judged(setting.network, &predictor.options(setting), asked)?,
             None => recorded.judged(setting.network, &predictor.options(setting), asked)?,
         };
@@ -87,8 +88,7 @@ pub(crate) fn settle(
             predictor.name = predictor.name.replacen(AUTOMATIC, &model, 1);
         }
         if predictor.collectives == Collectives::Automatic {
-            let taken = predictor.collectives.name(recorded.program(), setting.network);
-            predictor.name = predictor.name.replacen(AUTOMATIC, taken, 1);
+            predictor.name = predictor.name.replacen(AUTOMATIC, way.name, 1);
         }
         intervals.push(interval);
     }
@@ -119,7 +119,7 @@ fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'
     let mut all = Vec::new();
     for predictor in predictors {
         if !expanded.contains_key(predictor.way.as_str()) {
-            let carried_out = recorded.expanded(&predictor.collectives, setting.network, threads())?;
+            let (carried_out, _) = recorded.expanded(&predictor.collectives, setting.network, threads())?;
             expanded.insert(&predictor.way, carried_out);
         }
         let recorded = expanded[predictor.way.as_str()].as_ref().unwrap_or(&recorded);

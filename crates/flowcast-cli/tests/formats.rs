@@ -25,8 +25,13 @@ fn flowcast(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(run(&mut command).stdout).unwrap()
 }
 
+/// What is predicted, with the messages of the trace alone.
 fn predicted(folder: &Path, trace: &str) -> Value {
-    serde_json::from_str(&flowcast(folder, &["predict", trace, "--network", "gige-tcp", "--json"])).unwrap()
+    serde_json::from_str(&flowcast(
+        folder,
+        &["predict", trace, "--network", "gige-tcp", "--collectives", "formula", "--json"],
+    ))
+    .unwrap()
 }
 
 mod otf2 {

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Compute,
     /// The sender's overhead, of a message.
     Send,
+    /// The interface is free for a message that its sender has left to it.
+    Depart,
     /// The receiver's overhead, of a message.
     Receive,
     /// A message begins to move once its sender is ready, and its receiver if that was asked before.
@@ -39,10 +41,11 @@ pub(crate) enum Kind {
     Collective,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Wait,
     Kind::Compute,
     Kind::Send,
+    Kind::Depart,
     Kind::Receive,
     Kind::Move,
     Kind::MoveAtReceive,
@@ -138,7 +141,7 @@ impl<'a> EventGraph<'a> {
     pub fn record(engine: &'a Engine<'a>) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
         let mut recorder = Recorder::new(engine);
         let outcome = engine.observed(&mut recorder)?;
-        let is_free = matches!(engine, Engine::Free(_));
+        let is_free = recorder.is_free;
         let recorded = recorder.finish();
         let is_exact = is_free && recorded.is_explained && engine.free().program().accesses().is_empty();
         let graph = EventGraph {

@@ -173,7 +173,7 @@ impl EventGraph<'_> {
             (Kind::Compute, _) => show(own(Quantity::Compute)),
             (Kind::Collective, _) => show(own(Quantity::Collective)),
             (Kind::Send, Edge::First) => show(self.sending(slot, rank, 1.0)),
-            (Kind::Send, Edge::Second) => {
+            (Kind::Send | Kind::Depart, Edge::Second) => {
                 let before = self.nodes[node.second as usize].slot();
                 let (unit, amount) = (self.path(before).gap.as_nanos(), self.outside(before));
                 show(Part { quantity: Quantity::Gap, amount, unit, rank, item: before.0 });
@@ -196,7 +196,7 @@ impl EventGraph<'_> {
                 self.bytes(slot, rank).into_iter().for_each(show);
             }
             (Kind::Arrive, _) => self.flight(slot, show),
-            (Kind::Wait | Kind::Meet | Kind::Move | Kind::MoveAtReceive | Kind::Release, _) => {}
+            (Kind::Wait | Kind::Meet | Kind::Depart | Kind::Move | Kind::MoveAtReceive | Kind::Release, _) => {}
         }
     }
 

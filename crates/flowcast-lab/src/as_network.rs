@@ -1,7 +1,7 @@
 //! The network file of a lab: what its rates and windows say, with nothing measured.
 
 use flowcast_model::machine::Machine;
-use flowcast_model::network::{self, Bus, LinkRate, Network, Nic, Rule};
+use flowcast_model::network::{self, Bus, LinkRate, Network, Nic, Progress, Rule};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{Congestion, SEGMENT};
 use flowcast_model::sharing::{FlowCutParameters, LoopParameters, PacketParameters};
@@ -47,6 +47,7 @@ pub fn network_of(spec: &LabSpec) -> Network {
         ..Network::new(&spec.name, Rule::Hockney, Nic { rate, duplex, ..Nic::new(latency, wire) })
     };
     network.point_to_point.rendezvous_from = Some(EAGER_LIMIT);
+    network.point_to_point.progress = Progress::InCalls;
     network.machine = machine(spec.cluster.nodes, spec.cluster.racks);
     let [odd_end, odd_inner, io_out, include, start_end] = [0.5, 2.0, 3.0, 0.5, 0.0].map(Some);
     network.sharing.flow_cuts = FlowCutParameters { odd_end, odd_inner, io_out, include, start_end };

@@ -156,6 +156,11 @@ impl Collectives {
         *self == Collectives::default()
     }
 
+    /// Whether the formula has values of the network's own, whatever algorithms there are beside it.
+    pub fn has_own_formula(&self) -> bool {
+        Collectives { algorithms: None, ..self.clone() } != Collectives::default()
+    }
+
     /// One row for everything.
     pub fn uniform(repeats: Repeats) -> Collectives {
         Collectives { default: Row::both(repeats, PhaseSize::Max), rows: BTreeMap::new(), algorithms: None }

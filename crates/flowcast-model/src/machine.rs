@@ -1,5 +1,6 @@
 //! Nodes, links, buses and the placement of ranks: the `[machine]` section of a network file.
 
+pub mod inside;
 pub mod random;
 pub mod scheduler;
 pub mod wide_area;
@@ -78,10 +79,12 @@ pub struct NodeGroup {
     /// Start-up of a message to another node; the network's own when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Time>,
-    /// Start-up of a message inside the node.
-    pub intra_latency: Time,
-    /// Bytes per second inside the node; 0 is infinite.
-    pub intra_bandwidth: Rate,
+    /// Start-up of a message inside the node; [`NodeGroup::inside`] says what holds when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intra_latency: Option<Time>,
+    /// Bytes per second inside the node; 0 is infinite, and absent as with `intra_latency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intra_bandwidth: Option<Rate>,
     /// Messages inside the node that may be in flight together; 0 is no limit.
     pub intra_buses: u32,
     /// Links into a rank for messages inside the node.
@@ -120,8 +123,8 @@ impl Default for NodeGroup {
             in_links: 0,
             out_links: 0,
             latency: None,
-            intra_latency: Time::ZERO,
-            intra_bandwidth: Rate::from_bytes_per_second(0.0),
+            intra_latency: None,
+            intra_bandwidth: None,
             intra_buses: 0,
             intra_in_links: 0,
             intra_out_links: 0,

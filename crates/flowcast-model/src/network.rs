@@ -87,6 +87,36 @@ pub struct PointToPoint {
     pub rule: Rule,
     /// From this size on a sender waits for its receiver, whatever the trace says.
     pub rendezvous_from: Option<Bytes>,
+    /// Who moves a message whose sender waits for its receiver while the ranks compute.
+    #[serde(default, skip_serializing_if = "Progress::is_asynchronous")]
+    pub progress: Progress,
+}
+
+/// What moves messages between nodes while their ranks compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Progress {
+    /// The interface or a thread of the library: a rendezvous begins once both ranks have asked for it.
+    #[default]
+    #[serde(rename = "asynchronous")]
+    Asynchronous,
+    /// The ranks themselves inside MPI calls: a waiting receiver answers an RTS, a waiting sender sends the data.
+    #[serde(rename = "in calls")]
+    InCalls,
+}
+
+impl Progress {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_asynchronous(&self) -> bool {
+        *self == Progress::Asynchronous
+    }
+
+    /// Name in files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Progress::Asynchronous => "asynchronous",
+            Progress::InCalls => "in calls",
+        }
+    }
 }
 
 /// The rules for a single message (`docs/reference/models.md`).
@@ -234,7 +264,7 @@ impl Network {
             name: name.into(),
             title: String::new(),
             source: String::new(),
-            point_to_point: PointToPoint { rule, rendezvous_from: None },
+            point_to_point: PointToPoint { rule, rendezvous_from: None, progress: Progress::default() },
             nic,
             backbone: None,
             bus: None,
@@ -310,7 +340,7 @@ impl Network {
         network
     }
 
-    /// The same network with what another one says of frames: wire rates and the parameters of packets.
+    /// The same network with what another one says of frames: wire rates, the parameters of packets, and who moves messages.
     #[must_use]
     pub fn with_wire_of(mut self, other: &Network) -> Network {
         let nic = LinkRate::given(self.nic.rate.given_goodput(), other.nic.rate.given_wire());
@@ -322,6 +352,7 @@ impl Network {
             own.rate = LinkRate::given(own.rate.given_goodput(), other.rate.given_wire()).unwrap_or(own.rate);
         }
         self.sharing.packet = other.sharing.packet;
+        self.point_to_point.progress = other.point_to_point.progress;
         self
     }
 }

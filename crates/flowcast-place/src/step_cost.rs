@@ -7,8 +7,9 @@ use flowcast_flows::concurrent::{Method, PredictError, predict_flows};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::pattern::Steps;
 use flowcast_model::cluster::racks::Racks;
+pub use flowcast_model::machine::inside::InsideNode;
 use flowcast_model::network::Network;
-use flowcast_units::{Bytes, Node, Rank, Rate, Time};
+use flowcast_units::{Node, Rank, Time};
 
 /// The node of each rank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,29 +25,6 @@ impl Mapping {
         }
         groups.retain(|group| !group.is_empty());
         groups
-    }
-}
-
-/// What a message inside a node costs: `latency + size/rate`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct InsideNode {
-    /// Start-up of a message, whatever its size.
-    pub latency: Time,
-    /// Bytes per second; 0 is infinite.
-    pub rate: Rate,
-}
-
-impl InsideNode {
-    /// As the network file's first group of nodes has it; free if it has none.
-    pub fn of(network: &Network) -> InsideNode {
-        let group = network.machine.nodes.first();
-        let costs = |group: &flowcast_model::machine::NodeGroup| (group.intra_latency, group.intra_bandwidth);
-        let (latency, rate) = group.map_or((Time::ZERO, Rate::default()), costs);
-        InsideNode { latency, rate }
-    }
-
-    fn time_for(&self, size: Bytes) -> Time {
-        self.latency + self.rate.time_for(size)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
 use flowcast::report::export::{Replayed, tables};
@@ -208,6 +209,19 @@ impl Prediction {
     #[getter]
     fn uncontended(&self) -> bool {
         self.prediction.model.is_uncontended
+    }
+
+    /// How collectives are carried out; none if there are none.
+    #[getter]
+    fn collectives(&self) -> Option<&'static str> {
+        self.prediction.model.collectives
+    }
+
+    /// What happened inside nodes: who says what it costs, messages, bytes, and seconds one after the other; none if nothing did.
+    #[getter]
+    fn inside_nodes(&self) -> Option<(&'static str, u64, u64, f64)> {
+        let InsideTraffic { source, messages, bytes, time } = self.prediction.inside?;
+        Some((source.name(), messages, bytes.0, time.as_seconds()))
     }
 
     /// What was assumed that no file says.

@@ -72,7 +72,7 @@ pub(crate) fn predicted_times(
         let clock = if wall { Clock::Wall } else { Clock::ThreadCpu };
         let (network, options) = (&*network.network, flowcast::Options { threads: 1, ..options.options });
         let recorded = Recorded::new(&open(&recording, 1)?, clock, options.mapping.clone(), 1)?;
-        let expanded = recorded.expanded(&options.collectives, network, 1)?;
+        let (expanded, _) = recorded.expanded(&options.collectives, network, 1)?;
         let mut times = expanded.as_ref().unwrap_or(&recorded).run_times(network, &options, 0)?;
         Ok(times_of(times.remove(0)))
     })

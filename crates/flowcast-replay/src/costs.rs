@@ -9,22 +9,25 @@
 //! Where the network has overheads by size, these stand in the place of the processors' times under every rule, between
 //! nodes: the sender's before the message leaves, the receiver's on the message that has come.
 //!
-//! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next.
+//! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next. A blocking send waits for that; a
+//! non-blocking one leaves its message to the interface, and the wait for it ends when the message has left, `(S-1)G` after
+//! its start.
 
 use super::placement::Placement;
 use super::routes::Route;
 use flowcast_model::collective::{PhaseMessage, Row};
 use flowcast_model::file_system::FileSystem;
 use flowcast_model::machine::NodeGroup;
+use flowcast_model::machine::inside::InsideNode;
 use flowcast_model::machine::wide_area::Site;
-use flowcast_model::network::{Network, Overheads, Rule};
+use flowcast_model::network::{Network, Overheads, Progress, Rule};
 use flowcast_trace::access::Access;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{Communicator, MessageClass, Program, SendMode};
 use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 
 /// Times of one message class.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ClassCost {
     /// From the end of the sender's overhead to the last byte at the receiver.
     pub delay: Time,
@@ -36,6 +39,16 @@ pub struct ClassCost {
     pub bytes: Time,
     /// Whether the sender waits for the receiver.
     pub rendezvous: bool,
+    /// Whether the sender goes on while its interface is busy, which sends the message when it is free.
+    pub queues: bool,
+}
+
+impl ClassCost {
+    /// How long the interface sends the message, which a wait for a non-blocking send has to wait for; 0 where interfaces are
+    /// never busy.
+    pub fn leaves(&self) -> Time {
+        self.held.min(self.busy)
+    }
 }
 
 /// What a message costs on one kind of route: from a node of some group to itself or to another node.
@@ -81,6 +94,8 @@ pub struct Costs {
     pub accelerator_speeds: Vec<f64>,
     /// The class of each message, by slot, where overheads depend on the size; else empty.
     pub class_of_slot: Vec<u32>,
+    /// Whether ranks wait for non-blocking sends.
+    awaits_sends: bool,
     communicators: Vec<Shape>,
     network: Network,
     groups: Vec<NodeGroup>,
@@ -122,6 +137,7 @@ impl Costs {
             speeds,
             accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
             class_of_slot: if network.overheads.is_empty() { Vec::new() } else { classes_of_slots(program) },
+            awaits_sends: program.awaits_sends() && program.classes().iter().any(|class| class.mode.non_blocking),
             communicators: shapes(program, placement),
             network: network.clone(),
             groups,
@@ -130,9 +146,25 @@ impl Costs {
         }
     }
 
+    /// Whether messages wait for ranks that answer one another in MPI calls alone.
+    pub fn needs_polling(&self) -> bool {
+        self.network.point_to_point.progress == Progress::InCalls && self.has_rendezvous()
+    }
+
     /// Whether any sender waits for its receiver.
     pub fn has_rendezvous(&self) -> bool {
         self.paths.iter().any(|path| path.classes.iter().any(|class| class.rendezvous))
+    }
+
+    /// Whether an interface rests after a message. If not, when it is free never matters.
+    pub fn has_busy_interfaces(&self) -> bool {
+        let costs = self.paths.iter().flat_map(|path| path.classes.iter().chain(&path.accesses));
+        costs.into_iter().any(|cost| cost.busy > Time::ZERO)
+    }
+
+    /// Whether ranks wait for messages to leave interfaces that may be busy.
+    pub fn has_send_queues(&self) -> bool {
+        self.awaits_sends && self.has_busy_interfaces()
     }
 
     /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
@@ -198,7 +230,15 @@ impl Costs {
 
     fn inside_time(&self, row: Row, group: usize, tasks: u32, (send, recv): (Bytes, Bytes)) -> Time {
         let group = &self.groups[group];
-        let message = PhaseMessage { latency: group.intra_latency, bandwidth: group.intra_bandwidth, send, recv };
+        let InsideNode { latency, rate } = match tasks {
+            // The tool counts a constant phase of one task as well, but nothing is sent that a stand-in would be for.
+            0 | 1 => InsideNode {
+                latency: group.intra_latency.unwrap_or_default(),
+                rate: group.intra_bandwidth.unwrap_or_default(),
+            },
+            _ => group.inside(),
+        };
+        let message = PhaseMessage { latency, bandwidth: rate, send, recv };
         row.time(message, tasks, 0)
     }
 
@@ -210,7 +250,7 @@ impl Costs {
         let group = &self.groups[self.group_of_rank[rank.index()]];
         let between = if shape.nodes > 1 { group.latency.unwrap_or(self.network.nic.latency) } else { Time::ZERO };
         let shares = shape.sites.iter().flat_map(|site| &site.on_nodes).any(|(_, tasks)| *tasks > 1);
-        let inside = if shares { group.intra_latency } else { Time::ZERO };
+        let inside = if shares { group.inside().latency } else { Time::ZERO };
         let far = if shape.sites.len() > 1 { group.wide_area_latency } else { Time::ZERO };
         at_least_a_nanosecond(between.max(inside).max(far))
     }
@@ -225,7 +265,7 @@ impl Costs {
         let group = &self.groups[self.group_of_rank[rank.index()]];
         let wide_area = &self.network.machine.wide_area;
         let (rate, flight) = match route {
-            Route::Inside => (group.intra_bandwidth, Time::ZERO),
+            Route::Inside => (group.inside().rate, Time::ZERO),
             Route::Between => (site_rate(&self.network, group.site), Time::ZERO),
             Route::ToSite(to) => (wide_area.bandwidth, wide_area.flight_time(group.site, to as u32)),
             Route::By(connection) => {
@@ -241,7 +281,7 @@ impl Costs {
         let wide_area = &self.network.machine.wide_area;
         match route {
             Route::Between => site_rate(&self.network, self.groups[number / 2].site),
-            Route::Inside => self.groups[number / 2].intra_bandwidth,
+            Route::Inside => self.groups[number / 2].inside().rate,
             Route::ToSite(_) => wide_area.bandwidth,
             Route::By(connection) => wide_area.connections[connection].bandwidth,
         }
@@ -420,8 +460,9 @@ impl RouteTimes {
     }
 
     fn inside(network: &Network, group: &NodeGroup) -> RouteTimes {
-        let per_byte = TimePerByte::from_rate(group.intra_bandwidth);
-        RouteTimes::new(network.point_to_point.rule, group.intra_latency, per_byte, (Time::ZERO, Time::ZERO))
+        let InsideNode { latency, rate } = group.inside();
+        let per_byte = TimePerByte::from_rate(rate);
+        RouteTimes::new(network.point_to_point.rule, latency, per_byte, (Time::ZERO, Time::ZERO))
     }
 
     fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> RouteTimes {
@@ -482,6 +523,7 @@ impl RouteTimes {
             bytes,
             held: if self.rule == Rule::Dimemas { Time::ZERO } else { bytes },
             rendezvous: rendezvous.holds_for(class),
+            queues: class.mode.non_blocking,
         }
     }
 }

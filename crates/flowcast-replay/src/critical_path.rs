@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
         match interval.cause {
             Cause::Own => self.follow_own(interval),
             Cause::Message(slot) => self.follow_message(slot, steady),
-            Cause::Release(slot) => self.follow_release(slot),
+            Cause::Release(slot) => self.follow_release(slot, steady),
             Cause::Receiver(slot) => self.stream = self.receiver(slot),
             Cause::Bytes => self.spend(Limit::Bandwidth, segment.start),
             Cause::Interface(slot) => self.follow_interface(slot, steady),
@@ -215,31 +215,55 @@ impl<'a> Search<'a> {
         self.spend(Limit::Bandwidth, start + steady(slot, &flight).latency);
         self.spend(Limit::Latency, start);
         self.path.counts.messages += 1;
-        self.leave_message(slot, flight);
+        self.leave_message(slot, flight, steady);
     }
 
-    /// The sender of a rendezvous waited until its own message had left.
-    fn follow_release(&mut self, slot: Slot) {
+    /// The sender waited until its own message had left.
+    fn follow_release(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
         let flight = self.journal.flight(slot);
         self.spend(Limit::Bandwidth, flight.start.unwrap_or(self.at));
-        self.leave_message(slot, flight);
+        self.leave_message(slot, flight, steady);
     }
 
     /// From the start of a message past its wait for links to the rank that let it begin.
-    fn leave_message(&mut self, slot: Slot, flight: Flight) {
+    fn leave_message(&mut self, slot: Slot, flight: Flight, steady: impl Fn(Slot, &Flight) -> Steady) {
         self.spend(Limit::Contention, flight.asked.unwrap_or(self.at));
         self.count_bytes(slot, &flight);
-        self.stream = if flight.asked > flight.ready { self.receiver(slot) } else { flight.from };
+        self.stream = flight.from;
+        if flight.asked > flight.departs {
+            // Where ranks progress messages in calls alone, it may have waited for its sender to come to one.
+            let receiver = self.receiver(slot);
+            let is_of_sender = self.ends_now(flight.from) && !self.ends_now(receiver);
+            self.stream = if is_of_sender { flight.from } else { receiver };
+            return;
+        }
+        if let Some(before) = flight.behind {
+            self.path.counts.overheads += 1;
+            self.spend(Limit::Overhead, flight.started().unwrap_or(self.at));
+            self.follow_interface(before, steady);
+        }
     }
 
-    /// The sender waited for its interface, which rested from the start of the message before.
+    /// A message waited for the interface, which rested from the start of the message before; and so on up to the message for
+    /// which it was free.
     fn follow_interface(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
-        let flight = self.journal.flight(slot);
-        let begun = flight.begun.unwrap_or(self.at);
-        self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
-        self.spend(Limit::Gap, begun);
-        self.path.counts.gaps += 1;
-        self.count_bytes(slot, &flight);
+        let mut next = Some(slot);
+        while let Some(slot) = next {
+            let flight = self.journal.flight(slot);
+            let begun = flight.started().unwrap_or(self.at);
+            self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
+            self.spend(Limit::Gap, begun);
+            self.path.counts.gaps += 1;
+            self.count_bytes(slot, &flight);
+            next = flight.behind;
+        }
+    }
+
+    /// Whether something that a rank did ends at the present time.
+    fn ends_now(&self, stream: Rank) -> bool {
+        let intervals = self.journal.intervals(stream);
+        let index = intervals.partition_point(|interval| interval.segment.end < self.at);
+        intervals.get(index).is_some_and(|interval| interval.segment.end == self.at)
     }
 
     fn receiver(&self, slot: Slot) -> Rank {

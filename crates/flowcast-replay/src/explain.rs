@@ -6,8 +6,8 @@
 //! | an interval | cause |
 //! |---|---|
 //! | processor time on messages | overhead |
-//! | a send waits for the rank's own interface | bandwidth |
-//! | a receiver waits for what has not been sent | late sender |
+//! | a send, or the wait for one, waits for the rank's own interface | bandwidth |
+//! | a receiver waits for what has not been sent, or waits for its sender's interface | late sender |
 //! | a rendezvous sender waits for its receiver | late receiver |
 //! | waiting for a message that waits for links and buses | conflict |
 //! | waiting for a message that moves | latency, bandwidth, conflict, in proportion |
@@ -298,6 +298,14 @@ impl Observer for Explainer<'_> {
         self.ranks[rank.index()].wait_for_processor(start);
         self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
         self.ranks[rank.index()].reached = end;
+    }
+
+    fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
+        let site = self.message_site(rank, slot, Function::Send, Function::Wait);
+        let account = &mut self.ranks[rank.index()];
+        account.wait_for_processor(start);
+        account.add(site, Cost::Bandwidth, end - start);
+        account.reached = end;
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {

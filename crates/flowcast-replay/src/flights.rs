@@ -80,6 +80,10 @@ pub struct Flight {
     pub begun: Option<Time>,
     /// When the sender's overhead ended.
     pub ready: Option<Time>,
+    /// When the interface could begin with it, and the message before it there if that made it wait.
+    pub departs: Option<Time>,
+    /// See `departs`.
+    pub behind: Option<Slot>,
     /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
     pub asked: Option<Time>,
     /// When it began to move: later than that if it waited for links or buses.
@@ -92,12 +96,20 @@ pub struct Flight {
     pub received: Option<Time>,
 }
 
+impl Flight {
+    /// When its sender's overhead would have begun had that waited for the interface.
+    pub(crate) fn started(&self) -> Option<Time> {
+        let overhead = self.ready? - self.begun?;
+        Some(if self.behind.is_some() { self.departs? - overhead } else { self.begun? })
+    }
+}
+
 /// The times that an observer keeps beside those that all keep (call, asked, arrival, received).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Columns {
     /// When messages began to move and when their receives were posted.
     pub moves: bool,
-    /// When the sender's overhead began and ended.
+    /// When the sender's overhead began and ended, and for which message the interface let it wait.
     pub overheads: bool,
 }
 
@@ -108,6 +120,19 @@ struct Times {
     asked: f64,
     arrival: f64,
     received: f64,
+}
+
+/// The sender's overhead, and what came of it at the interface.
+#[derive(Debug, Clone, Copy)]
+struct Overhead {
+    begun: f64,
+    ready: f64,
+    departs: f64,
+    behind: Option<Slot>,
+}
+
+impl Overhead {
+    const UNKNOWN: Overhead = Overhead { begun: NAN, ready: NAN, departs: NAN, behind: None };
 }
 
 /// What is not known, in a column.
@@ -126,8 +151,7 @@ pub(crate) struct Flights<'a> {
     origins: Vec<(Rank, u32)>,
     /// When each began to move, and when its receive was posted.
     moves: Vec<(f64, f64)>,
-    /// When the sender's overhead began and ended.
-    overheads: Vec<(f64, f64)>,
+    overheads: Vec<Overhead>,
 }
 
 impl<'a> Flights<'a> {
@@ -139,7 +163,7 @@ impl<'a> Flights<'a> {
             times: vec![Times { call: NAN, asked: NAN, arrival: NAN, received: NAN }; source.messages()],
             origins: vec![(Rank(0), 0); rows(matches!(source, Source::Program(_)))],
             moves: vec![(NAN, NAN); rows(columns.moves)],
-            overheads: vec![(NAN, NAN); rows(columns.overheads)],
+            overheads: vec![Overhead::UNKNOWN; rows(columns.overheads)],
         }
     }
 
@@ -152,13 +176,15 @@ impl<'a> Flights<'a> {
             Source::Schedule(sends) => (sends.sender(slot), 0),
         };
         let (start, posted) = self.moves.get(number).copied().unwrap_or((NAN, NAN));
-        let (begun, ready) = self.overheads.get(number).copied().unwrap_or((NAN, NAN));
+        let overhead = self.overheads.get(number).copied().unwrap_or(Overhead::UNKNOWN);
         Flight {
             from,
             class,
             call: known(call),
-            begun: known(begun),
-            ready: known(ready),
+            begun: known(overhead.begun),
+            ready: known(overhead.ready),
+            departs: known(overhead.departs),
+            behind: overhead.behind,
             asked: known(asked),
             start: known(start),
             arrival: known(arrival),
@@ -194,6 +220,12 @@ impl<'a> Flights<'a> {
         !self.times[self.source.number(slot)].call.is_nan()
     }
 
+    /// The interface let a message that was sent wait for another.
+    pub(crate) fn wait_behind(&mut self, slot: Slot, before: Slot) {
+        let number = self.source.number(slot);
+        self.overheads.get_mut(number).into_iter().for_each(|overhead| overhead.behind = Some(before));
+    }
+
     /// When it could have begun to move.
     pub(crate) fn asked(&self, slot: Slot) -> Option<Time> {
         known(self.times[self.source.number(slot)].asked)
@@ -213,13 +245,16 @@ impl<'a> Flights<'a> {
 impl Observer for Flights<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let class = sent.class;
-        let [call, start, end, arrival] = [sent.call, sent.start, sent.end, sent.arrival].map(Time::as_nanos);
+        let [call, departs, arrival] = [sent.call, sent.departs, sent.arrival].map(Time::as_nanos);
         let number = self.source.number(slot);
         let times = &mut self.times[number];
-        *times = Times { call, asked: end, arrival, received: times.received };
+        *times = Times { call, asked: departs, arrival, received: times.received };
         self.origins.get_mut(number).into_iter().for_each(|origin| *origin = (rank, class));
-        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = end);
-        self.overheads.get_mut(number).into_iter().for_each(|overhead| *overhead = (start, end));
+        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = departs);
+        if let Some(overhead) = self.overheads.get_mut(number) {
+            let [begun, ready] = [sent.start, sent.end].map(Time::as_nanos);
+            *overhead = Overhead { begun, ready, departs, behind: None };
+        }
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {

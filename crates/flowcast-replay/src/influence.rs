@@ -7,7 +7,7 @@ use super::costs::Rendezvous;
 use super::outcome::Outcome;
 use super::placement::Placement;
 use super::routes::{Route, route};
-use flowcast_model::collective::{Collectives, Repeats};
+use flowcast_model::collective::Repeats;
 use flowcast_model::machine::random::Randomness;
 use flowcast_model::machine::scheduler::Policy;
 use flowcast_model::machine::wide_area::{Traffic, WideArea};
@@ -96,9 +96,7 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
     list.scheduler(done, &uses);
     list.wide_area(done, &uses);
     list.random(done, &uses);
-    let collectives = &done.network.collectives;
-    let formula = Collectives { algorithms: None, ..collectives.clone() };
-    list.check("collectives", formula != Collectives::default(), uses.collectives, "no collective operation");
+    list.check("collectives", done.network.collectives.has_own_formula(), uses.collectives, "no collective operation");
     list.check("file_system", !done.network.file_system.is_default(), uses.files, "no request to a file");
     list.unused
 }
@@ -219,7 +217,7 @@ impl Uses {
 }
 
 /// The bytes of an access that goes to another rank as a message does.
-fn size_of(access: &Access) -> Option<Bytes> {
+pub(crate) fn size_of(access: &Access) -> Option<Bytes> {
     match access {
         Access::Transfer { size, .. } => Some(*size),
         Access::Lock { .. } => Some(Bytes(0)),
@@ -268,6 +266,10 @@ impl List {
         let threshold =
             done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
         self.check("point_to_point.rendezvous_from", threshold, uses.reached_rendezvous, "no message reached it");
+        let is_recorded = done.rendezvous == Rendezvous::AsRecorded;
+        let waits = is_recorded && done.program.classes().iter().any(|class| class.mode.synchronous);
+        let waits = waits || uses.reached_rendezvous;
+        self.check("point_to_point.progress", false, waits, "no message waits for its receiver");
         self.check("nic.latency", nic.latency > Time::ZERO, messages || collective, NONE);
         let name = match nic.rate.given_goodput() {
             Some(LoneFlow::Bandwidth(_)) => "nic.bandwidth",
@@ -324,8 +326,13 @@ impl List {
         self.check("machine.nodes.cpus", set, cpus, reason);
         self.check("machine.processors", machine.processors > 0, waits.processors > 0, "no rank waited for one");
         let inside = uses.inside.messages || uses.collectives;
-        self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
-        let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);
+        self.check(
+            "machine.nodes.intra_latency",
+            any(|group| group.intra_latency.is_some_and(|latency| latency > Time::ZERO)),
+            inside,
+            INSIDE,
+        );
+        let bandwidth = any(|group| group.intra_bandwidth.is_some_and(|rate| rate.as_bytes_per_second() > 0.0));
         self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes || uses.collectives, INSIDE);
         let contended = if uses.inside.messages { never } else { INSIDE };
         let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;

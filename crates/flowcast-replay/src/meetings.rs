@@ -74,12 +74,12 @@ fn overlap(mut busy: Busy) -> bool {
 }
 
 impl Observer for Meetings<'_> {
-    fn sent(&mut self, rank: Rank, slot: Slot, Sent { end, arrival, .. }: Sent) {
+    fn sent(&mut self, rank: Rank, slot: Slot, Sent { departs, arrival, .. }: Sent) {
         if self.met {
             return;
         }
         if arrival < Time::NEVER {
-            self.carried(rank, slot, (end, arrival));
+            self.carried(rank, slot, (departs, arrival));
         } else {
             self.senders.insert(slot, rank);
         }

@@ -36,6 +36,9 @@ pub trait Observer {
     /// A sender waited for its receiver from `start` to `end`, or until its message had left.
     #[inline(always)]
     fn held(&mut self, _rank: Rank, _slot: Slot, _start: Time, _end: Time) {}
+    /// A rank waited from `start` to `end` until a message that goes at once had left its interface.
+    #[inline(always)]
+    fn left(&mut self, _rank: Rank, _slot: Slot, _start: Time, _end: Time) {}
     /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
     #[inline(always)]
     fn released(&mut self, _rank: Rank, _slot: Slot) {}
@@ -66,6 +69,8 @@ pub struct Sent {
     pub processor: Time,
     /// When the overhead ended.
     pub end: Time,
+    /// When the interface could begin with the message: later than that if it was busy and the send did not wait for it.
+    pub departs: Time,
     /// When the last byte arrives; [`Time::NEVER`] while that is not known.
     pub arrival: Time,
 }
@@ -145,6 +150,7 @@ macro_rules! with_methods {
             posted(slot: Slot, time: Time),
             marked(rank: Rank, event: u32, time: Time),
             held(rank: Rank, slot: Slot, start: Time, end: Time),
+            left(rank: Rank, slot: Slot, start: Time, end: Time),
             released(rank: Rank, slot: Slot),
             received(rank: Rank, slot: Slot, received: Received),
             accessed(rank: Rank, accessed: Accessed),

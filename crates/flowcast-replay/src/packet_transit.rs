@@ -3,7 +3,7 @@
 //! A rendezvous message takes three transfers: the sender's request to send (RTS), the receiver's clear to send (CTS), and
 //! the data. All three queue in the network like any other frame.
 //!
-//! A rank polls for RTS and CTS only while it waits in an MPI call, as MPI libraries without a progress thread do. A
+//! Where ranks progress messages in MPI calls alone, a rank polls for RTS and CTS only while it waits in one. A
 //! computing rank handles an incoming RTS or CTS at its next MPI call, after it has sent its own pending messages. Two ranks
 //! that send each other an RTS at nearly the same time therefore both send a CTS before any data.
 
@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::placement::Placement;
+use super::polling::Polling;
 use super::slab::Slab;
 use super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of};
 use flowcast_flows::concurrent::trace_wire;
@@ -43,7 +44,7 @@ pub(crate) struct Packets {
     in_flight: Slab<InFlight>,
     /// By slot: indices of messages whose RTS was sent and whose receive is not posted yet.
     requested: HashMap<Slot, u32>,
-    hosts: Vec<Host>,
+    polling: Polling,
     /// Indices of messages of which something is to be written, by the time at which their host writes it.
     coming: BinaryHeap<Reverse<(Time, Turn, u32)>>,
     /// By connection: when the last that was put off is written.
@@ -86,15 +87,6 @@ enum Stage {
     RtsArrived(Time),
     Cts,
     Data,
-}
-
-/// Where a rank runs.
-#[derive(Debug, Clone, Default)]
-struct Host {
-    /// Since when it polls, if it does.
-    polls: Option<Time>,
-    /// What its next poll finds: indices of messages, and from when on.
-    unseen: Vec<(Time, u32)>,
 }
 
 impl Packets {
@@ -148,7 +140,7 @@ impl Packets {
             live,
             in_flight: Slab::default(),
             requested: HashMap::new(),
-            hosts: Vec::new(),
+            polling: Polling::new(network.point_to_point.progress),
             coming: BinaryHeap::new(),
             written: Vec::new(),
             put_off: 0,
@@ -157,29 +149,20 @@ impl Packets {
         })
     }
 
-    fn host(&mut self, rank: Rank) -> &mut Host {
-        let rank = rank.index();
-        if self.hosts.len() <= rank {
-            self.hosts.resize(rank + 1, Host::default());
-        }
-        &mut self.hosts[rank]
-    }
-
     fn schedule(&mut self, at: Time, turn: Turn, index: u32) {
         self.coming.push(Reverse((at, turn, index)));
     }
 
     /// A rank sees that something has come, at the earliest at this time.
     fn see(&mut self, rank: Rank, earliest: Time, index: u32) {
-        match self.host(rank).polls {
-            Some(since) => self.reply(since, earliest, index),
-            None => self.host(rank).unseen.push((earliest, index)),
+        if let Some(at) = self.polling.see(rank, earliest, index) {
+            self.reply(at, earliest, index);
         }
     }
 
-    /// A rank that polls since some time answers what came at another.
-    fn reply(&mut self, since: Time, came: Time, index: u32) {
-        self.schedule(since.max(came), Turn::Reply(came, self.in_flight[index].slot), index);
+    /// A rank answers at this time what came at another.
+    fn reply(&mut self, at: Time, came: Time, index: u32) {
+        self.schedule(at, Turn::Reply(came, self.in_flight[index].slot), index);
     }
 
     /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
@@ -254,6 +237,7 @@ impl Packets {
 impl Transit for Packets {
     const SHARED: bool = true;
     const HANDSHAKES: bool = true;
+    const CONTROL_FRAMES: bool = true;
 
     fn depart(&mut self, departure: Departure) {
         let Departure { slot, start, size, rts, ends, .. } = departure;
@@ -287,15 +271,13 @@ impl Transit for Packets {
     }
 
     fn wait(&mut self, rank: Rank, since: Time) {
-        let host = self.host(rank);
-        host.polls = Some(since);
-        for (earliest, index) in std::mem::take(&mut host.unseen) {
-            self.reply(since, earliest, index);
+        for (came, index) in self.polling.wait(rank, since) {
+            self.reply(since.max(came), came, index);
         }
     }
 
     fn go_on(&mut self, rank: Rank) {
-        self.host(rank).polls = None;
+        self.polling.go_on(rank);
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {

@@ -66,11 +66,7 @@ impl Placement {
     pub fn of_applications(machine: &Machine, applications: &[Application]) -> Result<Placement, SimulateError> {
         // As many nodes as ranks means: as many as the largest program has tasks.
         let ranks = applications.iter().map(|application| application.threads.len()).max().unwrap_or(0);
-        let groups = if machine.nodes.is_empty() {
-            vec![NodeGroup { count: 0, ..NodeGroup::default() }]
-        } else {
-            machine.nodes.clone()
-        };
+        let groups = machine.groups();
         let nodes: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
         if nodes > MAX_NODES {
             let problem = format!("machine.nodes: found {nodes} nodes, expected at most {MAX_NODES}");

@@ -77,6 +77,10 @@ impl Observer for RunTimer<'_> {
         self.add(rank, slot, own, end - start);
     }
 
+    fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
+        self.add(rank, slot, Function::Wait, end - start);
+    }
+
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         self.add(rank, slot, Function::Recv, received.end - received.call);
     }

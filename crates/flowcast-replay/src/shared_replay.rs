@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::SimulateError;
 use super::contention::{self, Contention};
 use super::costs::Rendezvous;
+use super::handshakes::Handshakes;
 use super::observer::by_pointer::{ByPointer, Watch};
 use super::observer::{Observer, Unobserved};
 use super::outcome::Outcome;
@@ -116,7 +117,13 @@ impl<'a> SharedReplay<'a> {
     fn through<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         let SharedReplay { program, network, placement, model, seed, host } = self;
         match Rule::of(*model, network)? {
-            Some(rule) => host.through(observer, Shared::new(program, placement, network, rule)?),
+            Some(rule) => {
+                let shared = Shared::new(program, placement, network, rule)?;
+                match self.free().costs.needs_polling() {
+                    true => host.through(observer, Handshakes::above(shared)),
+                    false => host.through(observer, shared),
+                }
+            }
             None => host.through(observer, Packets::new(program, placement, network, *seed)?),
         }
     }

@@ -122,7 +122,8 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
     let mut outcomes = vec![SetOutcome::default(); what_ifs.len()];
     for alike in groups(what_ifs, &prepared) {
         let first = &what_ifs[alike[0]];
-        if first.is_limited || alike.len() == 1 || !program.accesses().is_empty() {
+        let is_alone = first.is_limited || prepared[alike[0]].needs_polling();
+        if is_alone || alike.len() == 1 || !program.accesses().is_empty() {
             for index in alike {
                 outcomes[index] = SetOutcome::from(&what_ifs[index].replay(program)?.run()?);
             }
@@ -178,6 +179,7 @@ fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
             what_ifs[first].is_limited == what_ifs[index].is_limited
                 && what_ifs[first].placement.places_like(&what_ifs[index].placement)
                 && costs[first].waits_like(&costs[index])
+                && costs[first].needs_polling() == costs[index].needs_polling()
                 && costs[first].class_of_slot.is_empty() == costs[index].class_of_slot.is_empty()
         };
         match groups.iter_mut().find(alike) {

@@ -31,9 +31,12 @@ pub trait Transit {
     /// Whether its results may depend on the order in which ranks are followed that could be followed at once.
     const IS_ORDERED: bool = Self::SHARED;
 
-    /// Whether RTS and CTS cross the network as well. Then a rendezvous message departs with its RTS, and the transit is
-    /// notified when ranks wait and when they go on.
+    /// Whether it brings the sender and the receiver of a rendezvous together. Then such a message departs with its RTS, and the
+    /// transit is notified when ranks wait and when they go on.
     const HANDSHAKES: bool = false;
+
+    /// Whether RTS and CTS cross the network as well, and the data follow them by themselves.
+    const CONTROL_FRAMES: bool = false;
 
     /// Whether it carries the message of a slot.
     #[inline(always)]
@@ -66,7 +69,7 @@ pub trait Transit {
 }
 
 /// A message that leaves its sender.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
     /// Its slot; from the number of messages on, a one-sided transfer.
     pub slot: Slot,
@@ -104,6 +107,11 @@ pub struct ReceivePosted {
     pub polled: Time,
 }
 
+impl ReceivePosted {
+    /// When a rank had last polled that never did.
+    pub const NEVER: Time = Time::from_nanos(-1.0);
+}
+
 /// What happens to a message in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
@@ -114,6 +122,8 @@ pub enum Progress {
         /// Since when the sender has been held.
         since: Time,
     },
+    /// Its sender and its receiver have seen each other, so that it may depart with its data.
+    Met(Departure),
     /// Its last byte has arrived.
     Arrived(Delivery),
 }

@@ -16,13 +16,14 @@ mod rank_state;
 mod rendezvous;
 mod replay;
 mod ring;
+mod sends;
 mod slots;
 
 use self::accesses::Accesses;
 use self::collectives::Collectives;
 pub use self::folded::{FoldedOutcome, FoldedReplay};
 pub(super) use self::lanes::LaneCosts;
-use self::lanes::{LaneClass, LanePath, Times, later};
+use self::lanes::{LanePath, later};
 pub(super) use self::rank_state::RankState;
 use self::rendezvous::Handshakes;
 pub use self::replay::Replay;
@@ -30,9 +31,10 @@ pub(super) use self::slots::awaited_sends;
 use self::slots::{Known, Slots};
 use super::SimulateError;
 use super::deadlock_report::{DeadlockReport, Stand};
-use super::observer::{Observer, Received, Sent};
+use super::observer::{Observer, Received};
 use super::placement::Placement;
 use super::prefetch::{prefetch, prefetch_at};
+use super::send_queue::SendQueues;
 use super::transit::{Delivery, Departure, Progress, Transit};
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::Program;
@@ -130,6 +132,7 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
     /// When messages arrive.
     arrivals: Slots<W>,
     handshakes: Handshakes<'a, W>,
+    queues: SendQueues<W>,
     collectives: Collectives<'a, W>,
     accesses: Accesses,
 }
@@ -157,8 +160,10 @@ where
             ranks: followed,
             handshakes: match RENDEZVOUS {
                 true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
+                false if O::WATCHES && costs.interfaces.have_queues => Handshakes::new(ranks as usize, (0, 0), &[]),
                 false => Handshakes::new(0, (0, 0), &[]),
             },
+            queues: SendQueues::new(program, costs.interfaces.have_queues),
             collectives: Collectives::new(program, costs),
             accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks as usize }),
         }
@@ -288,7 +293,7 @@ where
                     Step::GoOn
                 }
                 Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own),
-                Op::WaitSend(_) if !RENDEZVOUS => Step::GoOn,
+                Op::WaitSend(ago) if !RENDEZVOUS => self.until_left(rank, state, ago),
                 Op::Event(event) => {
                     self.observer.marked(rank, event, state.time[0]);
                     Step::GoOn
@@ -374,43 +379,6 @@ where
         if MANY_ROUTES { &self.costs.paths[self.route_number(slot)] } else { self.path }
     }
 
-    /// How long the interface rests after a message, if that matters.
-    #[inline(always)]
-    fn busy(&self, cost: &'a LaneClass<W>) -> Option<&'a Times<W>> {
-        self.costs.has_busy_interfaces.then_some(&cost.busy)
-    }
-
-    #[inline(always)]
-    fn send(
-        &mut self,
-        rank: Rank,
-        state: &mut RankState<'a, W>,
-        (class, slot): (u32, Slot),
-        (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
-    ) -> Step {
-        let overhead = if MANY_ROUTES { path.sending(class) } else { &path.send_overhead };
-        let (call, start, end) = state.begin_send(overhead, self.busy(cost));
-        if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
-            self.observer.sent(
-                rank,
-                slot,
-                Sent { class, call, start, processor: Time::ZERO, end, arrival: Time::NEVER },
-            );
-            self.transit.depart(self.departure(slot, class, end));
-        } else {
-            self.observer.sent(
-                rank,
-                slot,
-                Sent { class, call, start, processor: Time::ZERO, end, arrival: end + cost.delay[0] },
-            );
-            self.fill(slot, |lane| state.time[lane] + cost.delay[lane]);
-        }
-        if RENDEZVOUS {
-            self.handshakes.skip(rank, slot);
-        }
-        Step::GoOn
-    }
-
     /// Notes when the message of a slot arrives; whoever waits for it may go on.
     #[inline(always)]
     fn fill(&mut self, slot: Slot, arrival: impl Fn(usize) -> Time) {
@@ -462,6 +430,7 @@ where
     fn happen(&mut self, progress: Progress) {
         match progress {
             Progress::Held { slot, since } => self.let_go(slot, since),
+            Progress::Met(departure) => self.meet(departure),
             Progress::Arrived(delivery) => self.arrive(delivery),
         }
     }

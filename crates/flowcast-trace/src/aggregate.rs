@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::key_map::KeyMap;
 use crate::opcodes::{self, Op};
-use crate::program::{MessageClass, Program, Stream, StreamWords};
+use crate::program::{MessageClass, Program, Stream};
 use crate::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
@@ -29,7 +29,7 @@ pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
         let mut rank = RankState { of_sends, next_slot: first, first, ..RankState::default() };
         let mut words = Vec::with_capacity(program.words(stream).len());
         opcodes::rewrite(program.words(stream), &mut words, |op| groups.change(op, &mut rank, &posts, &mut classes));
-        changed.streams[stream.index()] = Stream { words: StreamWords::Owned(words), first_slot: posts[first.index()] };
+        changed.streams[stream.index()] = Stream::new(words, posts[first.index()]);
     }
     changed.slots = posts[program.slots as usize].0;
     changed.classes = classes.keys().collect();

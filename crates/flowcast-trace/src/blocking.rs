@@ -1,7 +1,7 @@
 //! Programs for formats that have no non-blocking collectives.
 
 use crate::opcodes::{self, Op};
-use crate::program::{CollectiveMode, Program, Stream, StreamWords};
+use crate::program::{CollectiveMode, Program, Stream};
 use flowcast_units::Rank;
 
 /// The program with its non-blocking collectives as blocking ones where they start, and how many instructions that
@@ -19,7 +19,7 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
     }
     for (rank, stream) in (0u32..).zip(&mut changed.streams) {
         let first_slot = stream.first_slot;
-        *stream = Stream { words: StreamWords::Owned(without_waits(program.words(Rank(rank)))), first_slot };
+        *stream = Stream::new(without_waits(program.words(Rank(rank))), first_slot);
     }
     Some((changed, concerned as u64))
 }

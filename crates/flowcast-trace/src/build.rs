@@ -118,6 +118,8 @@ pub struct RankBuilder {
     /// How many sends take each route.
     pub(super) route_sends: Vec<u32>,
     pub(super) sends: u32,
+    /// How many of its last sends it waits for at most.
+    pub(super) awaited_sends: u32,
     pub(super) channels: KeyMap<Channel>,
     /// The channel of each posted receive.
     pub(super) posts: Vec<u32>,
@@ -337,6 +339,7 @@ impl RankBuilder {
         if ago > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
+        self.awaited_sends = self.awaited_sends.max(ago + 1);
         opcodes::push(&mut self.words, Op::WaitSend(ago), record);
         Ok(())
     }

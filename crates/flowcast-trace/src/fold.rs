@@ -10,7 +10,7 @@ use flowcast_recording::fold::{Entry, runs};
 use super::folded::{Folded, Part};
 use super::key_map::KeyMap;
 use super::opcodes::{self, Op};
-use super::program::{Program, Stream, StreamWords};
+use super::program::{Program, Stream};
 use super::slot::Slot;
 use super::{Trace, TraceError};
 use flowcast_units::{Bytes, Rank};
@@ -238,7 +238,7 @@ impl<'a> Cut<'a> {
                 other => other,
             });
             words.shrink_to_fit();
-            piece.streams.push(Stream { words: StreamWords::Owned(words), first_slot: first_slots[rank.index()] });
+            piece.streams.push(Stream::new(words, first_slots[rank.index()]));
         }
         piece
     }

@@ -10,7 +10,7 @@ use super::TraceError;
 use super::access::Access;
 use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream, StreamWords};
+use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream};
 use super::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
@@ -261,7 +261,7 @@ impl Flat {
             return Err(TOO_LONG);
         }
         let pieces = pieces(&folded.parts).expect("the iterations were counted");
-        let stream = |(words, first_slot)| Stream { words: StreamWords::Owned(words), first_slot };
+        let stream = |(words, first_slot)| Stream::new(words, first_slot);
         let first = folded.first();
         Ok(Program {
             name: first.name.clone(),

@@ -61,12 +61,13 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         progress: Vec::new(),
         library: None,
     };
+    let awaited_sends: Vec<u32> = parts.ranks.iter().map(|rank| rank.awaited_sends).collect();
     let words = parts.ranks.into_iter().map(|rank| rank.words);
     let mut jobs: Vec<(usize, Vec<u32>)> = words.enumerate().collect();
     let (patches, posted) = (&tables.patches, &tables.posted);
     for_each_mut(&mut jobs, options.threads, |(rank, words)| patches[*rank].apply(posted, words));
-    for ((_, words), first_slot) in jobs.into_iter().zip(tables.first_slots) {
-        program.streams.push(Stream { words: StreamWords::Owned(words), first_slot });
+    for (((_, words), first_slot), awaited_sends) in jobs.into_iter().zip(tables.first_slots).zip(awaited_sends) {
+        program.streams.push(Stream { words: StreamWords::Owned(words), first_slot, awaited_sends });
     }
     check_collectives(&program)?;
     let several = executions_of_several_roots(&program);

@@ -80,6 +80,17 @@ pub(super) struct Stream {
     pub words: StreamWords,
     /// The first slot of the rank; the next rank's is the end.
     pub first_slot: Slot,
+    /// How many of its last sends the rank may still wait for.
+    pub awaited_sends: u32,
+}
+
+impl Stream {
+    /// Of instructions that are looked through for waits.
+    pub(crate) fn new(words: Vec<u32>, first_slot: Slot) -> Stream {
+        let reach = |(_, op)| if let Op::WaitSend(ago) = op { ago + 1 } else { 0 };
+        let awaited_sends = opcodes::iterate(&words).map(reach).max().unwrap_or(0);
+        Stream { words: StreamWords::Owned(words), first_slot, awaited_sends }
+    }
 }
 
 #[derive(Clone)]
@@ -221,6 +232,16 @@ impl Program {
     /// Whether any rank sends to itself.
     pub fn has_self_messages(&self) -> bool {
         self.self_messages
+    }
+
+    /// Whether any rank waits for one of its sends.
+    pub fn awaits_sends(&self) -> bool {
+        self.streams.iter().any(|stream| stream.awaited_sends > 0)
+    }
+
+    /// How many of its last sends a rank may still wait for; 0 where it waits for none.
+    pub fn awaited_sends(&self, rank: Rank) -> u32 {
+        self.streams[rank.index()].awaited_sends
     }
 
     /// Bytes of all messages.

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::TraceError;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream, StreamWords,
-};
+use super::program::{CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream};
 use super::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
@@ -105,9 +103,8 @@ fn all_ids(program: &Program) -> BTreeSet<i32> {
 
 fn append(whole: &mut Program, program: &Program, from: Offsets, ids: &Ids) -> Result<(), TraceError> {
     for rank in (0..program.ranks() as u32).map(Rank) {
-        let words = StreamWords::Owned(renumbered(program.words(rank), from));
         let first_slot = program.first_slot(rank).0.checked_add(from.slot).map(Slot).ok_or(TOO_MANY)?;
-        whole.streams.push(Stream { words, first_slot });
+        whole.streams.push(Stream::new(renumbered(program.words(rank), from), first_slot));
     }
     let member = |rank: Rank| Rank(rank.0 + from.rank);
     let communicator = |known: &Communicator| Communicator {

@@ -5,7 +5,8 @@ use std::fmt;
 
 use flowcast_model::ledger::{self, Accuracy, Judged};
 use flowcast_model::machine::NodeGroup;
-use flowcast_model::network::Network;
+use flowcast_model::machine::inside::InsideSource;
+use flowcast_model::network::{Network, Progress};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
 use flowcast_model::sharing::rates::transient_windows;
@@ -42,6 +43,12 @@ pub struct ModelChoice {
     pub reason: String,
     /// Whether no two messages met at an interface, so that a contention-free replay gave the model's result.
     pub is_uncontended: bool,
+    /// How collectives are carried out, as `--collectives` names it; none before the replay, and where there are none.
+    pub collectives: Option<&'static str>,
+    /// Who says what happens inside nodes costs; none before the replay, and where all messages go between nodes.
+    pub inside: Option<InsideSource>,
+    /// Who moves messages while ranks compute; absent for schedules, whose rules say it.
+    pub progress: Option<Progress>,
 }
 
 /// How much there is to simulate.
@@ -85,11 +92,12 @@ impl Load {
 
 impl ModelChoice {
     pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
-        ModelChoice::for_load(contention, || Load::of_program(program), network)
+        ModelChoice::for_load(contention, || Load::of_program(program), network).with_progress_of(network)
     }
 
     pub(crate) fn for_folded(contention: Contention, folded: &Folded, network: &Network) -> ModelChoice {
-        ModelChoice::for_load(contention, || Load::new(folded.messages(), folded.bytes()), network)
+        let load = || Load::new(folded.messages(), folded.bytes());
+        ModelChoice::for_load(contention, load, network).with_progress_of(network)
     }
 
     fn for_load(contention: Contention, load: impl FnOnce() -> Load, network: &Network) -> ModelChoice {
@@ -170,12 +178,23 @@ impl ModelChoice {
         reason.map(|reason| ModelChoice::new(Contention::Limits, reason))
     }
 
+    fn with_progress_of(self, network: &Network) -> ModelChoice {
+        ModelChoice { progress: Some(network.point_to_point.progress), ..self }
+    }
+
     fn asked(contention: Contention) -> ModelChoice {
         ModelChoice::new(contention, "as asked for")
     }
 
     fn new(contention: Contention, reason: impl Into<String>) -> ModelChoice {
-        ModelChoice { contention, reason: reason.into(), is_uncontended: false }
+        ModelChoice {
+            contention,
+            reason: reason.into(),
+            is_uncontended: false,
+            collectives: None,
+            inside: None,
+            progress: None,
+        }
     }
 
     fn sharing(load: Load, network: &Network) -> ModelChoice {
@@ -206,7 +225,8 @@ impl ModelChoice {
 
     /// What a page shows of a replay, with the model among the parameters.
     pub(crate) fn named_in(&self, view: NetworkView) -> NetworkView {
-        NetworkView { parameters: format!("{}; model {}", view.parameters, self.name()), ..view }
+        let inside = self.inside.map_or(String::new(), |source| format!("; inside nodes {source}"));
+        NetworkView { parameters: format!("{}; model {}{inside}", view.parameters, self.name()), ..view }
     }
 
     /// Its name, as `--model` takes it.
@@ -241,7 +261,20 @@ impl fmt::Display for ModelChoice {
         if self.is_uncontended {
             f.write_str("; no two messages met at an interface")?;
         }
-        write!(f, "), leaves out {}", self.leaves_out())
+        f.write_str(")")?;
+        match self.collectives {
+            Some("formula") => f.write_str(", collectives by formula")?,
+            Some("algorithm") => f.write_str(", collectives by the algorithms given")?,
+            Some(library) => write!(f, ", collectives as {library}")?,
+            None => {}
+        }
+        if let Some(progress) = self.progress {
+            write!(f, ", progress {}", progress.name())?;
+        }
+        if let Some(source) = self.inside {
+            write!(f, ", inside nodes {source}")?;
+        }
+        write!(f, ", leaves out {}", self.leaves_out())
     }
 }
 

@@ -7,6 +7,7 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::SimulateError;
 use flowcast_replay::influence::Unused;
+use flowcast_replay::inside::InsideTraffic;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::walk::{FoldedOutcome, FoldedReplay, Replay};
 use flowcast_report::export::Replayed;
@@ -15,6 +16,7 @@ use flowcast_trace::program::IgnoredRecords;
 use flowcast_units::Time;
 
 use crate::error::finite;
+use crate::options::CollectivesWay;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram};
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
@@ -106,6 +108,17 @@ impl<'a> PreparedFolded<'a> {
         self.sum(PreparedProgram::collectives_by_formula)
     }
 
+    fn described(&self) -> ModelChoice {
+        let pieces = self.pieces();
+        let collectives = pieces.iter().find_map(|(part, _)| part.described().collectives);
+        ModelChoice { collectives, ..self.model.clone() }
+    }
+
+    fn inside(&self) -> Option<InsideTraffic> {
+        let of_each = self.pieces().into_iter().filter_map(|(part, times)| Some(part.inside()?.times(times)));
+        of_each.reduce(InsideTraffic::and)
+    }
+
     fn sum(&self, of: impl Fn(&PreparedProgram<'a>) -> u64) -> u64 {
         let of_each = self.pieces().into_iter().map(|(part, times)| of(part).saturating_mul(times));
         of_each.fold(0, u64::saturating_add)
@@ -131,8 +144,9 @@ impl<'a> PreparedFolded<'a> {
         let FoldedOutcome { outcome, iterations, walked, tick } = folded;
         let outcome = finite(outcome, Some(self.first().network), asked)?;
         let loops = Some(Loops { iterations, walked, tick });
-        let (unused, notes) = (self.unused(&outcome, asked), self.first().notes());
-        Ok(Prediction { model: self.model.clone(), outcome, view: None, explanation: None, unused, notes, loops })
+        let (unused, notes, inside) = (self.unused(&outcome, asked), self.first().notes(), self.inside());
+        let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.described() };
+        Ok(Prediction { model, outcome, view: None, explanation: None, unused, inside, notes, loops })
     }
 
     /// The replay on a network with other numbers; `None` where it takes the program without loops.
@@ -155,9 +169,11 @@ impl<'a> PreparedFolded<'a> {
     pub(crate) fn unfolded(&self) -> Result<PreparedProgram<'a>, Error> {
         let parts = self.parts.iter().map(Part::as_ref).collect();
         let parts = map_all(parts, &mut |part: &PreparedProgram<'a>| Ok::<_, Error>(part.program().clone()))?;
-        let (first, kept) = (self.first(), self.collectives_by_formula());
+        let first = self.first();
         let flat = Cow::Owned(Folded::new(parts)?.unfold()?);
-        PreparedProgram::placed(flat, first.network, &self.options, (first.collectives, kept))
+        let is_used = self.described().collectives.is_some();
+        let way = CollectivesWay { kept: self.collectives_by_formula(), is_used, ..first.collectives };
+        PreparedProgram::placed(flat, first.network, &self.options, way)
     }
 
     /// What played no part in any of the parts.

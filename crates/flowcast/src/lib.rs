@@ -69,7 +69,7 @@ pub use flowcast_trace as trace;
 pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
 pub use interval::{Interval, IntervalOptions, PatternIntervals, no_margin, pattern_intervals};
-pub use options::{Collectives, Contention, Options};
+pub use options::{CarriedOut, Collectives, CollectivesWay, Contention, MOST_MESSAGES, Options};
 pub use pattern::{PatternOptions, PatternPrediction, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};

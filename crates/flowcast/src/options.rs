@@ -6,7 +6,7 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::loggops::Loggops;
-use flowcast_trace::expand::{Expanded, NonBlocking, expand};
+use flowcast_trace::expand::{Expanded, Expansion, NonBlocking};
 use flowcast_trace::{Program, ReadOptions, TraceError};
 use flowcast_units::Bytes;
 
@@ -71,8 +71,9 @@ impl Contention {
 /// How collective operations are carried out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Collectives {
-    /// By messages, as the MPI library does it that a recording was made under; otherwise, and on networks that prescribe
-    /// Dimemas' rules, by formula.
+    /// By messages: as the MPI library does it that a recording was made under, of other traces as Open MPI 4.1 does it. By
+    /// formula on networks that prescribe Dimemas' rules or have values of their own for the formula, and where there
+    /// would be more than [`MOST_MESSAGES`].
     #[default]
     Automatic,
     /// Their time is what Dimemas' formula says; no messages are sent.
@@ -87,43 +88,101 @@ pub enum Collectives {
     Table(AlgorithmTable),
 }
 
+/// More messages than this do not take the place of a program's collectives unless they are asked for: at 55 bytes each, and
+/// about a microsecond each under a sharing model, they take a gigabyte and half a minute.
+pub const MOST_MESSAGES: u64 = 20_000_000;
+
+/// A program's collectives, carried out.
+pub struct CarriedOut {
+    /// The program with its collectives as messages; none where the formula holds.
+    pub expanded: Option<Expanded>,
+    /// How it was done.
+    pub way: CollectivesWay,
+}
+
+/// How the collectives of a program are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectivesWay {
+    /// As ledgers have it behind the model: `formula`, `openmpi`, `mpich` or `algorithm`.
+    pub name: &'static str,
+    /// Whether there are any.
+    pub is_used: bool,
+    /// Those that keep their formula although messages were asked for: their communicator names a rank twice.
+    pub kept: u64,
+    /// More messages than [`MOST_MESSAGES`], for which the formula stands.
+    pub too_many: Option<u64>,
+}
+
+impl CollectivesWay {
+    /// The formula of a program's network.
+    pub fn formula(program: &Program) -> CollectivesWay {
+        CollectivesWay { name: "formula", is_used: program.collectives() > 0, kept: 0, too_many: None }
+    }
+}
+
 impl Collectives {
-    /// How the collectives of a program are carried out, as ledgers have it behind the model.
-    pub fn name(&self, program: &Program, network: &Network) -> &'static str {
+    fn name(&self, program: &Program) -> &'static str {
         match self {
-            Collectives::Automatic if !network.sharing.limits => program.library().map_or("formula", Base::name),
-            Collectives::Automatic | Collectives::Formula => "formula",
+            Collectives::Automatic => program.library().unwrap_or_default().name(),
+            Collectives::Formula => "formula",
             Collectives::OpenMpi => Base::OpenMpi.name(),
             Collectives::Mpich => Base::Mpich.name(),
             Collectives::OfNetwork | Collectives::Table(_) => "algorithm",
         }
     }
 
-    /// The algorithms for a program; none where the formula holds.
+    /// The algorithms for a program; none where the formula holds or there is nothing to carry out.
     pub fn table(&self, program: &Program, network: Option<&Network>) -> Option<AlgorithmTable> {
+        if program.collectives() == 0 || self.takes_formula(program, network) {
+            return None;
+        }
         let of_network = || network.and_then(|network| network.collectives.algorithms.clone()).unwrap_or_default();
+        Some(match self {
+            Collectives::Automatic | Collectives::Formula => AlgorithmTable::of(program.library().unwrap_or_default()),
+            Collectives::OpenMpi => AlgorithmTable::of(Base::OpenMpi),
+            Collectives::Mpich => AlgorithmTable::of(Base::Mpich),
+            Collectives::OfNetwork => of_network().with_base(),
+            Collectives::Table(table) => table.clone().with_base(),
+        })
+    }
+
+    fn takes_formula(&self, program: &Program, network: Option<&Network>) -> bool {
         match self {
-            Collectives::Automatic if network.is_some_and(|network| network.sharing.limits) => None,
-            Collectives::Automatic => program.library().map(AlgorithmTable::of),
-            Collectives::Formula => None,
-            Collectives::OpenMpi => Some(AlgorithmTable::of(Base::OpenMpi)),
-            Collectives::Mpich => Some(AlgorithmTable::of(Base::Mpich)),
-            Collectives::OfNetwork => Some(of_network().with_base()),
-            Collectives::Table(table) => Some(table.clone().with_base()),
+            Collectives::Formula => true,
+            Collectives::Automatic => network.is_some_and(|network| has_formula(program, network)),
+            _ => false,
         }
     }
 
-    /// The program with its collectives as messages, and which algorithm carries out which; none where the formula holds.
+    /// Carries out the collectives of a program.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than a program can hold.
-    pub fn expand(
+    pub fn carry_out(
         &self,
         program: &Program,
         network: Option<&Network>,
         threads: usize,
-    ) -> Result<Option<Expanded>, TraceError> {
-        let options = ReadOptions { threads: threads.max(1) };
-        self.table(program, network).map(|table| expand(program, &table, NonBlocking::Expanded, options)).transpose()
+    ) -> Result<CarriedOut, TraceError> {
+        let formula = CollectivesWay::formula(program);
+        let name = if self.takes_formula(program, network) { formula.name } else { self.name(program) };
+        let messages_way = CollectivesWay { name, ..formula };
+        let Some(table) = self.table(program, network) else {
+            return Ok(CarriedOut { expanded: None, way: messages_way });
+        };
+        let expansion = Expansion::new(program, &table, NonBlocking::Expanded);
+        let messages = expansion.messages();
+        if *self == Collectives::Automatic && messages > MOST_MESSAGES {
+            return Ok(CarriedOut { expanded: None, way: CollectivesWay { too_many: Some(messages), ..formula } });
+        }
+        let expanded = expansion.carry_out(ReadOptions { threads: threads.max(1) })?;
+        let way = CollectivesWay { kept: expanded.kept, ..messages_way };
+        Ok(CarriedOut { expanded: Some(expanded), way })
     }
+}
+
+/// Whether a program's collectives take what a formula says unless asked for otherwise: Dimemas' rules have no other, and a
+/// network may have measured values for it. A recording's library is known.
+fn has_formula(program: &Program, network: &Network) -> bool {
+    network.sharing.limits || (program.library().is_none() && network.collectives.has_own_formula())
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use flowcast_model::network::Network;
 use flowcast_replay::explain::Explanation;
 use flowcast_replay::influence::Unused;
+use flowcast_replay::inside::InsideTraffic;
 use flowcast_replay::journal::Keeps;
 use flowcast_replay::outcome::Outcome;
 use flowcast_report::NetworkView;
@@ -64,6 +65,8 @@ pub struct Prediction {
     pub explanation: Option<Explanation>,
     /// Parameters of the network that played no part.
     pub unused: Vec<Unused>,
+    /// What happened between ranks of one node; none if nothing did.
+    pub inside: Option<InsideTraffic>,
     /// What was assumed beyond trace, network and options, a sentence each.
     pub notes: Vec<String>,
     /// How the loops of the program were walked, if they were not unrolled.

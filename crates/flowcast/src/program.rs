@@ -12,6 +12,7 @@ use flowcast_replay::costs::Rendezvous;
 use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::explain::Explainer;
 use flowcast_replay::influence::{Done, Unused, without_influence};
+use flowcast_replay::inside::InsideTraffic;
 use flowcast_replay::journal::{Journal, Keeps};
 use flowcast_replay::meetings::messages_meet;
 use flowcast_replay::observer::Observer;
@@ -20,6 +21,7 @@ use flowcast_replay::placement::{Application, Placement};
 use flowcast_replay::run_times::RunTimer;
 use flowcast_replay::walk::Replay;
 use flowcast_report::NetworkView;
+use flowcast_report::answer::Grouped;
 use flowcast_report::export::Replayed;
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::together::together;
@@ -27,6 +29,7 @@ use flowcast_trace::{Program, TraceRef};
 use flowcast_units::{Bytes, Rank};
 
 use crate::error::finite;
+use crate::options::{CollectivesWay, MOST_MESSAGES};
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
@@ -36,10 +39,9 @@ pub struct PreparedProgram<'a> {
     pub(crate) network: &'a Network,
     pub(crate) placement: Placement,
     pub(crate) rendezvous: Rendezvous,
-    model: ModelChoice,
-    /// How collectives are carried out, as the ledger calls it.
-    pub(crate) collectives: &'static str,
-    collectives_by_formula: u64,
+    pub(crate) model: ModelChoice,
+    /// How collectives are carried out.
+    pub(crate) collectives: CollectivesWay,
 }
 
 impl<'a> PreparedProgram<'a> {
@@ -65,22 +67,19 @@ impl<'a> PreparedProgram<'a> {
             });
         }
         let network = network.ok_or(Error::NoNetwork)?;
-        let collectives = options.collectives.name(&program, network);
-        let mut collectives_by_formula = 0;
-        if let Some(expanded) = options.collectives.expand(&program, Some(network), options.threads)? {
-            collectives_by_formula = expanded.kept;
+        let carried_out = options.collectives.carry_out(&program, Some(network), options.threads)?;
+        if let Some(expanded) = carried_out.expanded {
             program = Cow::Owned(expanded.program);
         }
-        PreparedProgram::placed(program, network, options, (collectives, collectives_by_formula))
+        PreparedProgram::placed(program, network, options, carried_out.way)
     }
 
-    /// Places the ranks of a program whose collectives are as they will be, with the ledger's name for that and how many keep
-    /// their formula.
+    /// Places the ranks of a program whose collectives are as they will be.
     pub(crate) fn placed(
         program: Cow<'a, Program>,
         network: &'a Network,
         options: &Options,
-        (collectives, collectives_by_formula): (&'static str, u64),
+        collectives: CollectivesWay,
     ) -> Result<PreparedProgram<'a>, Error> {
         Ok(PreparedProgram {
             placement: Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?,
@@ -89,7 +88,6 @@ impl<'a> PreparedProgram<'a> {
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
             collectives,
-            collectives_by_formula,
         })
     }
 
@@ -113,19 +111,17 @@ impl<'a> PreparedProgram<'a> {
         Ok(PreparedProgram {
             placement: Placement::of_applications(&network.machine, &applications)?,
             model: model_for(options.contention, &program, network)?,
+            collectives: CollectivesWay::formula(&program),
             program: Cow::Owned(program),
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
-            collectives: "formula",
-            collectives_by_formula: 0,
         })
     }
 
     /// The same program on another network; `options` give contention, mapping and rendezvous, collectives stay as they are
     /// carried out here.
     pub(crate) fn moved<'b>(&'b self, network: &'b Network, options: &Options) -> Result<PreparedProgram<'b>, Error> {
-        let collectives = (self.collectives, self.collectives_by_formula);
-        PreparedProgram::placed(Cow::Borrowed(self.program()), network, options, collectives)
+        PreparedProgram::placed(Cow::Borrowed(self.program()), network, options, self.collectives)
     }
 
     /// The same program on a network with other numbers, whose machine has the same nodes.
@@ -152,12 +148,23 @@ impl<'a> PreparedProgram<'a> {
 
     /// Collectives that keep their formula although messages were asked for: their communicator names a rank twice.
     pub fn collectives_by_formula(&self) -> u64 {
-        self.collectives_by_formula
+        self.collectives.kept
+    }
+
+    /// What happens between ranks of one node; none if nothing does.
+    pub fn inside(&self) -> Option<InsideTraffic> {
+        InsideTraffic::of_program(&self.program, &self.placement)
     }
 
     /// The model that the contention calls for.
     pub fn model(&self) -> &ModelChoice {
         &self.model
+    }
+
+    /// The model, with how collectives are carried out.
+    pub(crate) fn described(&self) -> ModelChoice {
+        let CollectivesWay { name, is_used, .. } = self.collectives;
+        ModelChoice { collectives: is_used.then_some(name), ..self.model.clone() }
     }
 
     /// The engine of the model, with the costs of all messages computed.
@@ -235,9 +242,10 @@ impl<'a> PreparedProgram<'a> {
         }
         let unused = self.unused(&outcome, asked);
         let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();
-        let model = ModelChoice { is_uncontended, ..self.model.clone() };
+        let inside = self.inside();
+        let model = ModelChoice { is_uncontended, inside: inside.map(|traffic| traffic.source), ..self.described() };
         let view = view.map(|view| model.named_in(view));
-        Ok(Prediction { model, outcome, view, explanation, unused, notes: self.notes(), loops: None })
+        Ok(Prediction { model, outcome, view, explanation, unused, inside, notes: self.notes(), loops: None })
     }
 
     /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
@@ -278,6 +286,14 @@ impl<'a> PreparedProgram<'a> {
             notes.push(format!(
                 "nodes have {processors} processors, as many as the mapping places ranks on one (machine.nodes.*.cpus sets \
                  them)"
+            ));
+        }
+        if let Some(messages) = self.collectives.too_many {
+            notes.push(format!(
+                "collectives by formula, as they would be {} messages, more than {} (--collectives openmpi: by messages all \
+                 the same)",
+                Grouped(messages),
+                Grouped(MOST_MESSAGES)
             ));
         }
         let collectives = self.program.collectives();

@@ -3,11 +3,12 @@
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::Network;
 use flowcast_recording::decode::RankFile;
+use flowcast_trace::expand::Expanded;
 use flowcast_trace::read::{Clock, recorded_program, recorded_regions};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::{Program, ReadOptions, TraceError};
 
-use crate::{Collectives, Error, Interval, IntervalOptions, Options, PreparedProgram};
+use crate::{Collectives, CollectivesWay, Error, Interval, IntervalOptions, Options, PreparedProgram};
 
 /// A recording that can be replayed on any network.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ impl Recorded {
         &self.program
     }
 
-    /// The same with its collectives as messages; none where the formula holds.
+    /// The same with its collectives as messages, none where the formula holds; and how they are carried out.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than a program can hold.
@@ -48,9 +49,10 @@ impl Recorded {
         collectives: &Collectives,
         network: &Network,
         threads: usize,
-    ) -> Result<Option<Recorded>, TraceError> {
-        let expanded = collectives.expand(&self.program, Some(network), threads)?;
-        Ok(expanded.map(|expanded| Recorded { program: expanded.program, ..self.clone() }))
+    ) -> Result<(Option<Recorded>, CollectivesWay), TraceError> {
+        let carried_out = collectives.carry_out(&self.program, Some(network), threads)?;
+        let with = |expanded: Expanded| Recorded { program: expanded.program, ..self.clone() };
+        Ok((carried_out.expanded.map(with), carried_out.way))
     }
 
     /// By which model `predict` predicts it, and the interval of the whole run.

@@ -6,6 +6,7 @@ use flowcast_model::sharing::model::Model;
 use flowcast_replay::contention;
 use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::influence::Unused;
+use flowcast_replay::inside::InsideTraffic;
 use flowcast_replay::journal::Journal;
 use flowcast_replay::loggops::costs::{Costs, Placed};
 use flowcast_replay::loggops::explain::Explainer;
@@ -168,10 +169,12 @@ impl<'a> PreparedSchedule<'a> {
             view = outputs.view.then(|| self.view(replayed, sends.critical_path(self.costs(), journal)));
             export(replayed)?;
         }
-        let model = self.setting.model.clone();
+        let inside = self.setting.is_placed.then(|| InsideTraffic::of_schedule(&sends, &self.setting.placement));
+        let inside = inside.flatten();
+        let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.setting.model.clone() };
         let view = view.map(|view| model.named_in(view));
         let (unused, notes) = (self.setting.unused(), Vec::new());
-        Ok(Prediction { model, outcome, view, explanation, unused, notes, loops: None })
+        Ok(Prediction { model, outcome, view, explanation, unused, inside, notes, loops: None })
     }
 
     fn view(&self, replayed: Replayed<'_>, path: Option<CriticalPath>) -> NetworkView {

@@ -7,7 +7,7 @@ use flowcast::trace::aggregate::aggregated;
 use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Bytes, Rank};
-use flowcast::{Contention, Options, predict};
+use flowcast::{Collectives, Contention, Options, predict};
 use proptest::prelude::*;
 use random_programs::{any_records, as_program, read_text};
 
@@ -24,7 +24,8 @@ fn two_ranks(first: &str, second: &str) -> Program {
 
 fn makespan(program: &Program) -> f64 {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-    let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+    let contention = Contention::Shared(Model::Independent);
+    let options = Options { contention, collectives: Collectives::Formula, ..Options::default() };
     predict(&Trace::Program(program.clone()), &network, &options).unwrap().outcome.makespan().as_seconds()
 }
 

@@ -17,8 +17,8 @@ use flowcast::model::stats::sample::median;
 use flowcast::trace::Trace;
 use flowcast::units::{Bytes, Node, Time};
 use flowcast::{
-    Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared, no_margin, pattern_intervals,
-    predict, predict_pattern,
+    Collectives, Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared, no_margin,
+    pattern_intervals, predict, predict_pattern,
 };
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ fn judged(network: &mut Network, model: &str, judged: Judged, errors: &[(&str, f
 fn exact(network: &mut Network, model: &str) {
     let names: Vec<String> = (0..999).map(|at| format!("p{at}")).collect();
     let errors: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.0)).collect();
-    judged(network, &format!("{model}/formula"), Judged::Programs, &errors);
+    judged(network, &format!("{model}/openmpi"), Judged::Programs, &errors);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left
     let names: Vec<String> = (0..19).map(|at| format!("p{at}.4")).collect();
     let errors: Vec<(&str, f64)> =
         names.iter().enumerate().map(|(at, name)| (name.as_str(), at as f64 * 0.01 - 0.09)).collect();
-    judged(&mut network, "fair/formula", Judged::Programs, &errors);
+    judged(&mut network, "fair/openmpi", Judged::Programs, &errors);
     judged(&mut network, "fair", Judged::Flows, &[("a", 0.5)]);
     let fair = Options { contention: Contention::Shared(Model::Fair), ..Options::default() };
     let asked = IntervalOptions::default();
@@ -133,6 +133,9 @@ fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left
     assert_eq!(without.level, 0.9);
     let packet = Options { contention: Contention::Shared(Model::Packet), ..Options::default() };
     let elsewhere = interval_of(&network, &packet, &asked).unwrap();
+    assert!(elsewhere.covers.starts_with("at least the model's error on ten programs"), "{}", elsewhere.covers);
+    let by_formula = Options { collectives: Collectives::Formula, ..packet };
+    let elsewhere = interval_of(&network, &by_formula, &asked).unwrap();
     assert!(elsewhere.covers.starts_with("at least the error of packet/openmpi"), "{}", elsewhere.covers);
     let penalty = Options { contention: Contention::Shared(Model::IbPenalty), ..Options::default() };
     assert_eq!(interval_of(&network, &penalty, &asked), None);

@@ -17,7 +17,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
 use flowcast::trace::Trace;
 use flowcast::units::{Bytes, Time};
-use flowcast::{Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text, sweep};
+use flowcast::{Collectives, Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text, sweep};
 use proptest::prelude::*;
 use random_programs::{any_numbers, any_records};
 
@@ -242,4 +242,41 @@ proptest! {
             }
         }
     }
+}
+
+/// All senders of an incast on the receiver's node.
+fn on_one_node(network: &Network) -> Prediction {
+    let options = Options { mapping: Some(Mapping::PerNode(4)), ..Options::default() };
+    predict(&incast(3, 1_000_000), network, &options).unwrap()
+}
+
+#[test]
+fn messages_inside_a_node_cost_what_shared_memory_costs_unless_the_network_says_what() {
+    let default = on_one_node(&network("gige-tcp", &[]));
+    assert!(default.outcome.makespan() >= Time::from_micros(25.0), "1 MB at 39 GB/s: {}", default.outcome.makespan());
+    assert!(default.model.to_string().contains("inside nodes as shared-memory"), "{}", default.model);
+    let free = [("machine.nodes.*.intra_latency", "0us"), ("machine.nodes.*.intra_bandwidth", "0B/s")];
+    let stated = on_one_node(&network("gige-tcp", &free));
+    assert!(stated.outcome.makespan() < Time::from_micros(1.0), "{}", stated.outcome.makespan());
+    assert!(stated.model.to_string().contains("inside nodes free, as the network states"), "{}", stated.model);
+    let between = by_default(&incast(3, 1_000_000), &network("gige-tcp", &[]));
+    assert!(!between.model.to_string().contains("inside nodes"), "{}", between.model);
+}
+
+#[test]
+fn collectives_are_messages_unless_the_network_prescribes_a_formula() {
+    // Ten alltoalls of 100 kB to each of four ranks.
+    let mut text = "#DIMEMAS:\"alltoall\":1,0:4(1,1,1,1),1\nd:1:1:4:0:1:2:3\n".to_owned();
+    for rank in 0..4 {
+        text += &format!("10:{rank}:0:11:1:-1:-1:300000:300000\n").repeat(10);
+    }
+    let trace = read_text("alltoall.dim", text).unwrap();
+    let gige = network("gige-tcp", &[]);
+    let default = by_default(&trace, &gige);
+    assert!(default.model.to_string().contains("collectives as openmpi"), "{}", default.model);
+    let formula = predict(&trace, &gige, &Options { collectives: Collectives::Formula, ..Options::default() }).unwrap();
+    assert!(formula.model.to_string().contains("collectives by formula"), "{}", formula.model);
+    assert!(default.outcome.makespan() * 2.0 < formula.outcome.makespan());
+    let origin = by_default(&trace, &network("sgi-origin", &[("sharing.model", "limits")]));
+    assert!(origin.model.to_string().contains("collectives by formula"), "{}", origin.model);
 }

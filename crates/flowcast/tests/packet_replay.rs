@@ -34,7 +34,12 @@ fn network() -> Network {
 }
 
 fn network_with(more: &[(&str, &str)]) -> Network {
-    let fields = [("nic.latency", "0us"), ("nic.bandwidth", "1MB/s"), ("sharing.window", "44kB")];
+    let fields = [
+        ("nic.latency", "0us"),
+        ("nic.bandwidth", "1MB/s"),
+        ("sharing.window", "44kB"),
+        ("point_to_point.progress", "in calls"),
+    ];
     let fields: Vec<_> =
         fields.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     builtin::network("gige-lam").unwrap().with_overrides(&fields).unwrap()

@@ -49,8 +49,8 @@ fn network() -> Network {
 fn nodes(list: &[u32]) -> Placement {
     let group = NodeGroup {
         count: 4,
-        intra_latency: Time::from_micros(1.0),
-        intra_bandwidth: Rate::from_bytes_per_second(1e10),
+        intra_latency: Some(Time::from_micros(1.0)),
+        intra_bandwidth: Some(Rate::from_bytes_per_second(1e10)),
         ..NodeGroup::default()
     };
     let machine = Machine { nodes: vec![group], ..Machine::default() };

@@ -13,7 +13,7 @@ use flowcast::replay::observer::Unobserved;
 use flowcast::replay::outcome::Outcome;
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
 use flowcast::units::{Rate, Time};
-use flowcast::{Contention, Options, PreparedSchedule};
+use flowcast::{Collectives, Contention, Options, PreparedSchedule};
 
 use super::case::Mismatch;
 
@@ -33,19 +33,21 @@ pub(super) fn parse(text: String) -> Result<Trace, Mismatch> {
 
 /// Replays a program on a network.
 pub(super) fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
-    predict(trace, network, &Options { contention: Contention::Limits, ..Options::default() })
+    predict(trace, network, Contention::Limits)
 }
 
 /// Replays a program whose messages share the links of the nodes fairly.
 pub(super) fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
-    predict(trace, network, &Options { contention: Contention::Shared(Model::Fair), ..Options::default() })
+    predict(trace, network, Contention::Shared(Model::Fair))
 }
 
-fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Outcome, Mismatch> {
+/// Collectives take what the formula says, as in the tools that the values are of.
+fn predict(trace: &Trace, network: &Network, contention: Contention) -> Result<Outcome, Mismatch> {
     if let Trace::Schedule(_) = trace {
         return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
     }
-    flowcast::predict(trace, network, options).map(|prediction| prediction.outcome).map_err(Mismatch::refused)
+    let options = Options { contention, collectives: Collectives::Formula, ..Options::default() };
+    flowcast::predict(trace, network, &options).map(|prediction| prediction.outcome).map_err(Mismatch::refused)
 }
 
 /// Runs a schedule with LogGOPSim's rules.

@@ -116,10 +116,12 @@ class Replay:
         if slot not in self.ready:
             start = self.later(self.time[rank], self.free[rank])
             self.free[rank] = self.plus(start, self.cost("gap"), payload)
-            self.time[rank] = self.plus(start, self.cost("overhead"))
-            self.ready[slot] = self.time[rank]
+            # A send that does not block leaves its message to the interface.
+            called = self.time[rank] if mode & 2 else start
+            self.time[rank] = self.plus(called, self.cost("overhead"))
+            self.ready[slot] = self.plus(start, self.cost("overhead"))
             if not mode & 1:
-                self.arrival[slot] = self.plus(self.time[rank], self.cost("latency"), payload)
+                self.arrival[slot] = self.plus(self.ready[slot], self.cost("latency"), payload)
             elif slot in self.posted:
                 self.transfer(slot, size)
             else:

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{DimemasFit, DimemasIntervals};
 use flowcast_model::collective::Collectives;
 use flowcast_model::machine::{Machine, NodeGroup};
-use flowcast_model::network::{Interval, Network, Nic, PointToPoint, Rule};
+use flowcast_model::network::{Interval, Network, Nic, PointToPoint, Progress, Rule};
 use flowcast_units::{Bytes, Rate, Time};
 
 impl DimemasFit {
@@ -37,7 +37,7 @@ impl DimemasFit {
             intervals: [("nic.latency".to_owned(), of_latency), ("nic.bandwidth".to_owned(), of_bandwidth)].into(),
             title: "Dimemas' parameters found by search".to_owned(),
             source: format!("flowcast fit --regions, {} regions", self.regions.len()),
-            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from },
+            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from, progress: Progress::Asynchronous },
             machine: Machine { buses: self.buses, nodes: vec![group], ..Machine::default() },
             collectives,
             provenance,

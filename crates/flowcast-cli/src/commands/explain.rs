@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::trace::Trace;
-use flowcast::trace::expand::Expanded;
+use flowcast::trace::expand::{Expanded, NonBlocking, expand};
+use flowcast::trace::{ReadOptions, Trace};
 use serde::Serialize;
 
 use super::explain_events::{Gradient, Path, Slack};
@@ -59,9 +59,10 @@ impl Collectives {
             bail!("{}: found a GOAL schedule, which has no collectives, expected a trace", self.input.display());
         };
         let how = collectives::named(self.how.collectives.as_deref().unwrap_or("algorithm"))?;
-        let Some(expanded) = how.expand(program, network.as_ref(), threads())? else {
+        let Some(table) = how.table(program, network.as_ref()) else {
             bail!("--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm");
         };
+        let expanded = expand(program, &table, NonBlocking::Expanded, ReadOptions { threads: threads() })?;
         show(&Explained::of(&expanded), self.format)
     }
 }

@@ -13,7 +13,7 @@ use flowcast::calibrate::conflicts::{self, ConflictFitOptions};
 use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, interval};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::zoo::compare::CompareOptions;
-use flowcast::model::network::Network;
+use flowcast::model::network::{Network, Progress};
 use flowcast::samples_page::samples_page;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
@@ -30,6 +30,9 @@ use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.
 const MODEL_REPLICATES: usize = 100;
+
+/// Open MPI and MPICH move messages over TCP inside MPI calls alone (`docs/evidence/overlap.md`).
+const OVER_TCP: Progress = Progress::InCalls;
 
 /// Fit the parameters of a network to measured samples
 ///
@@ -150,7 +153,10 @@ impl Fit {
             batch.write_text(report, &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?)?;
         }
         if let Some(output) = self.output() {
-            let network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
+            let mut network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
+            if samples.provenance.get("path").is_some_and(|path| path.starts_with("tcp")) {
+                network.point_to_point.progress = OVER_TCP;
+            }
             batch.write_text(output, &network.to_toml())?;
         }
         batch.commit()?;
@@ -183,6 +189,7 @@ impl Fit {
         let provenance = fit_conflicts::provenance_of(samples, &fit);
         let mut network = fit.to_network(&self.network_name(), provenance);
         network.point_to_point.rendezvous_from = lab.and_then(|lab| lab.point_to_point.rendezvous_from);
+        network.point_to_point.progress = OVER_TCP;
         write(self.output(), &network)?;
         if self.json {
             println_out!("{}", fit_conflicts::document(&fit, samples));

@@ -22,7 +22,8 @@ const USER_FUNCTION: i64 = 60_000_019;
 pub(crate) struct Recorder<'a> {
     replay: &'a Replay<'a>,
     program: &'a Program,
-    is_free: bool,
+    /// Whether the order of events depends on no cost.
+    pub is_free: bool,
     pub nodes: Vec<Node>,
     pub times: Vec<f64>,
     /// By rank: its last event so far; in the end of the ranks alone.
@@ -40,7 +41,9 @@ pub(crate) struct Recorder<'a> {
     messages: Vec<u32>,
     /// By slot, where senders wait for receivers: the event before the receive was posted.
     posted: Vec<u32>,
-    /// By slot, where senders wait for receivers: when the message began to move.
+    /// Whether senders wait for messages to leave busy interfaces.
+    has_queues: bool,
+    /// By slot, where senders wait for receivers or interfaces: when the message began to move.
     moves: Vec<u32>,
     /// By rank: the user function that it is in.
     inside: Vec<u32>,
@@ -65,13 +68,15 @@ impl<'a> Recorder<'a> {
         let replay = engine.free();
         let program = replay.program();
         let (slots, streams) = (program.messages() as usize, program.streams());
+        let has_queues = program.awaits_sends() && replay.costs().has_busy_interfaces();
         let waits = if replay.costs().has_rendezvous() { slots } else { 0 };
+        let holds = if has_queues { slots } else { waits };
         let tells = program.events().iter().any(|(kind, _)| *kind == USER_FUNCTION);
         let (instances, ops) = Instances::of(program);
         Recorder {
             replay,
             program,
-            is_free: matches!(engine, Engine::Free(_)),
+            is_free: matches!(engine, Engine::Free(_)) && !replay.costs().needs_polling(),
             nodes: vec![Node::new(Kind::Wait, Rank(0), NONE)],
             times: vec![0.0],
             ends: vec![0; streams],
@@ -84,7 +89,8 @@ impl<'a> Recorder<'a> {
             last_sends: vec![NONE; streams],
             messages: vec![NONE; slots],
             posted: vec![NONE; waits],
-            moves: vec![NONE; waits],
+            has_queues,
+            moves: vec![NONE; holds],
             inside: vec![0; streams],
             instances,
         }
@@ -133,6 +139,20 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Of a rank that sends with this overhead: the last message that its interface took, and how long after that it takes the
+    /// next one.
+    fn interface(&self, rank: Rank, overhead: f64) -> Option<(u32, f64)> {
+        let last = self.last_sends[rank.index()];
+        // Where it takes no time it may take some with other costs.
+        if last == NONE || self.replay.costs().network().point_to_point.rule != Rule::Loggops {
+            return None;
+        }
+        let before = self.nodes[last as usize].slot();
+        let (path, class) = (self.path(before), self.class_of[before.index()]);
+        let rest = path.classes[class as usize].busy - parts::send_overhead(path, class);
+        Some((last, rest.as_nanos() + overhead))
+    }
+
     fn path(&self, slot: Slot) -> &'a PathCosts {
         &self.replay.costs().paths[self.replay.route_number(slot)]
     }
@@ -151,7 +171,8 @@ impl<'a> Recorder<'a> {
 
     fn release(&mut self, rank: Rank, slot: Slot, happened: Option<Time>) {
         let Some(moved) = self.moves.get(slot.index()).copied().filter(|moved| *moved != NONE) else { return };
-        let held = self.path(slot).classes[self.class_of[slot.index()] as usize].held;
+        let class = &self.path(slot).classes[self.class_of[slot.index()] as usize];
+        let held = if class.rendezvous { class.held } else { class.leaves() };
         let node = Node::new(Kind::Release, rank, slot.0).after(self.ends[rank.index()], 0.0);
         self.go_on(rank, node.and(moved, held.as_nanos()), happened);
     }
@@ -245,27 +266,33 @@ impl Observer for Recorder<'_> {
         self.reach(rank, sent.call);
         let path = self.path(slot);
         let overhead = parts::send_overhead(path, sent.class).as_nanos();
-        let mut node = Node::new(Kind::Send, rank, slot.0).after(self.ends[rank.index()], overhead);
-        let last = self.last_sends[rank.index()];
-        if last != NONE {
-            let before = self.nodes[last as usize].slot();
-            let (path, class) = (self.path(before), self.class_of[before.index()]);
-            let busy = path.classes[class as usize].busy;
-            // Where it takes no time it may take some with other costs.
-            if self.replay.costs().network().point_to_point.rule == Rule::Loggops {
-                let rest = busy - parts::send_overhead(path, class);
-                node = node.and(last, rest.as_nanos() + overhead);
-            }
-        }
-        self.go_on(rank, node, Some(sent.end));
+        let node = Node::new(Kind::Send, rank, slot.0).after(self.ends[rank.index()], overhead);
         let place = slot.index();
         (self.class_of[place], self.sender_of[place]) = (sent.class, rank.0);
         if let Some(function) = self.function_of.get_mut(place) {
             *function = self.inside[rank.index()];
         }
-        let end = self.ends[rank.index()];
-        self.last_sends[rank.index()] = end;
-        self.messages[place] = if sent.arrival < Time::NEVER { self.arrive(slot, end, sent.arrival) } else { end };
+        let departs = match self.interface(rank, overhead) {
+            Some((last, rest)) if path.classes[sent.class as usize].queues => {
+                self.go_on(rank, node, Some(sent.end));
+                let node = Node::new(Kind::Depart, rank, slot.0).after(self.ends[rank.index()], 0.0);
+                self.push(node.and(last, rest), Some(sent.departs))
+            }
+            Some((last, rest)) => {
+                self.go_on(rank, node.and(last, rest), Some(sent.end));
+                self.ends[rank.index()]
+            }
+            None => {
+                self.go_on(rank, node, Some(sent.end));
+                self.ends[rank.index()]
+            }
+        };
+        self.last_sends[rank.index()] = departs;
+        if self.has_queues && !path.classes[sent.class as usize].rendezvous {
+            self.moves[place] = departs;
+        }
+        self.messages[place] =
+            if sent.arrival < Time::NEVER { self.arrive(slot, departs, sent.arrival) } else { departs };
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
@@ -305,6 +332,13 @@ impl Observer for Recorder<'_> {
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
+        if !self.is_free {
+            self.reach(rank, start);
+            self.release(rank, slot, Some(end));
+        }
+    }
+
+    fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         if !self.is_free {
             self.reach(rank, start);
             self.release(rank, slot, Some(end));

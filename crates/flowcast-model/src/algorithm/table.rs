@@ -2,6 +2,7 @@
 
 use flowcast_units::CollectiveOp;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -69,6 +70,16 @@ pub struct AlgorithmTable {
 impl AlgorithmTable {
     /// The defaults of a library, written out.
     pub fn of(base: Base) -> AlgorithmTable {
+        // Read once: a sweep asks for the table of each of its networks.
+        static OPEN_MPI: LazyLock<AlgorithmTable> = LazyLock::new(|| AlgorithmTable::read_own(Base::OpenMpi));
+        static MPICH: LazyLock<AlgorithmTable> = LazyLock::new(|| AlgorithmTable::read_own(Base::Mpich));
+        match base {
+            Base::OpenMpi => OPEN_MPI.clone(),
+            Base::Mpich => MPICH.clone(),
+        }
+    }
+
+    fn read_own(base: Base) -> AlgorithmTable {
         AlgorithmTable::from_toml(base.text()).expect("the tables of the library are well formed")
     }
 

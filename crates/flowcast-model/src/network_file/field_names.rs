@@ -17,7 +17,7 @@ use crate::machine::scheduler::{Policy, Scheduler};
 use crate::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
 use crate::machine::{Machine, Mapping, NodeGroup};
 use crate::near;
-use crate::network::{Duplex, FitQuality, OverheadPiece, Overheads, PointToPoint, Rule};
+use crate::network::{Duplex, FitQuality, OverheadPiece, Overheads, PointToPoint, Progress, Rule};
 use crate::parameter_interval::Interval;
 
 use crate::origin::{Origin, OriginKind};
@@ -113,7 +113,11 @@ fn every_field() -> NetworkFile {
         name: "every".to_owned(),
         title: String::new(),
         source: String::new(),
-        point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from: Some(Bytes(1)) },
+        point_to_point: PointToPoint {
+            rule: Rule::Dimemas,
+            rendezvous_from: Some(Bytes(1)),
+            progress: Progress::InCalls,
+        },
         nic: NicFile {
             latency: time,
             bandwidth: Some(rate),
@@ -208,6 +212,8 @@ fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
     };
     let group = NodeGroup {
         latency: Some(time),
+        intra_latency: Some(time),
+        intra_bandwidth: Some(rate),
         site: 1,
         wide_area_latency: time,
         accelerator_speed: 2.0,

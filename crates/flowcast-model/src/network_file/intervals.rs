@@ -11,7 +11,7 @@ use toml::Table;
 use super::upgrade::current_name;
 use super::{NetworkFile, field_names, value_at, value_at_mut};
 use crate::error::{NetworkError, field_error, refused};
-use crate::machine::NodeGroup;
+use crate::machine::inside::InsideNode;
 use crate::network::Network;
 use crate::parameter_interval::Interval;
 use crate::quantity::Quantity;
@@ -43,10 +43,14 @@ impl Network {
         match current_name(field) {
             "nic.bandwidth" => Some(Quantity::Rate(self.nic.rate())),
             "nic.gap_per_byte" => Some(Quantity::TimePerByte(self.nic.per_byte())),
-            name if self.machine.nodes.is_empty() && name.starts_with("machine.nodes.") => {
+            name if name.starts_with("machine.nodes.") => {
                 let mut network = self.clone();
-                network.machine.nodes.push(NodeGroup::default());
-                network.quantity(name)
+                network.machine.nodes = self.machine.groups();
+                for group in &mut network.machine.nodes {
+                    let InsideNode { latency, rate } = group.inside();
+                    (group.intra_latency, group.intra_bandwidth) = (Some(latency), Some(rate));
+                }
+                quantity_in(&network.to_table(), &name.replace('*', "0"))
             }
             name => quantity_in(&self.to_table(), &name.replace('*', "0")),
         }

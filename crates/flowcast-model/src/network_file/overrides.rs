@@ -146,7 +146,8 @@ fn insert_in_list(items: &mut Vec<Value>, key: &str, parts: &[&str], value: Valu
     Ok(())
 }
 
-/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`. A rate may be given
+/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`, with
+/// or without quotes. A rate may be given
 /// by its inverse: `8ns/B`.
 fn literal(field: &str, value: &str) -> Value {
     let is_rate = field.ends_with("bandwidth") || field.ends_with("wire_rate");
@@ -160,7 +161,8 @@ fn literal(field: &str, value: &str) -> Value {
     } else if let Ok(truth) = value.parse::<bool>() {
         Value::Boolean(truth)
     } else {
-        Value::String(value.to_owned())
+        let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        Value::String(quoted.unwrap_or(value).to_owned())
     }
 }
 

@@ -14,6 +14,22 @@ use flowcast_queues::lanes::Lane;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
+/// What becomes of a message while its interface is busy, which rests so long from the start of this one on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Interface {
+    /// The rank waits until it is free.
+    Awaited(Time),
+    /// It sends the message when it is free, and the rank goes on.
+    Queues(Time),
+}
+
+impl Move {
+    #[inline(always)]
+    fn interface(&self) -> Interface {
+        if self.queues { Interface::Queues(self.busy) } else { Interface::Awaited(self.busy) }
+    }
+}
+
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     fn route_costs(&self, slot: Slot) -> &RouteCosts {
@@ -41,34 +57,78 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
             let costs = self.route_costs(slot);
-            let (overhead, busy) = (costs.sending(class), costs.moves[class as usize].busy);
+            let (overhead, interface) = (costs.sending(class), costs.moves[class as usize].interface());
             let overhead = self.start_up_on(slot, overhead);
-            if let Some(step) = self.begin_send(rank, overhead, busy) {
+            if let Some(step) = self.begin_send(rank, overhead, interface) {
                 return step;
             }
         }
-        let RankState { call, before: start, waited: processor, .. } = self.ranks[rank.index()];
-        let arrival = Time::NEVER;
-        self.observer.sent(rank, slot, Sent { class, call, start, processor, end: now, arrival });
+        let Move { queues, rendezvous, leaves, .. } = self.route_costs(slot).moves[class as usize];
+        let RankState { call, before: start, waited: processor, departs, .. } = self.ranks[rank.index()];
+        let departs = if queues && departs > now { departs } else { now };
+        let sent = Sent { class, call, start, processor, end: now, departs, arrival: Time::NEVER };
+        self.observer.sent(rank, slot, sent);
+        self.queue_send(rank, slot, if rendezvous { Time::ZERO } else { departs + leaves });
         let receiver = self.slots.receiver(slot);
         let state = self.slots.states[slot.index()];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.route_of.is_empty() { Route::Between } else { self.routes[self.route_number(slot)] };
         self.links.route(&mut message, receiver, nodes, route);
-        if T::HANDSHAKES && route == Route::Between && self.cost(&message).rendezvous {
-            return self.send_rts(message, receiver);
+        if departs > now {
+            return self.put_off(message, departs);
+        }
+        if T::HANDSHAKES && route == Route::Between && rendezvous {
+            return self.send_rts(message);
         }
         if self.slots.has_rendezvous() && self.note_send(&mut message, state) {
             return Step::Wait;
         }
         let number = self.messages.add(message);
-        if state == state::EMPTY && self.cost(&message).rendezvous {
+        if state == state::EMPTY && rendezvous {
             self.slots.wait(slot, number);
         } else {
             self.hand_over(number);
         }
         Step::Done
+    }
+
+    /// Notes for later waits when a message has left the interface.
+    #[inline(always)]
+    fn queue_send(&mut self, rank: Rank, slot: Slot, left: Time) {
+        if self.queues.push(rank, [left]) && !self.slots.has_rendezvous() {
+            self.slots.note_send(rank, slot);
+        }
+    }
+
+    /// A non-blocking send whose message the interface sends later.
+    #[inline(never)]
+    fn put_off(&mut self, message: Message, departs: Time) -> Step {
+        if self.slots.has_rendezvous() {
+            self.slots.note_send(message.from, message.slot);
+            if !self.cost(&message).rendezvous {
+                self.slots.releases[message.slot.index()] = Release::Released;
+            }
+        }
+        let number = self.messages.add(message);
+        self.pending.at(departs, Event { kind: Kind::Departs, index: number });
+        Step::Done
+    }
+
+    /// The interface is free for a message.
+    #[inline(never)]
+    pub(super) fn launch(&mut self, number: u32) {
+        let message = self.messages[number];
+        if !self.cost(&message).rendezvous {
+            return self.hand_over(number);
+        }
+        if T::HANDSHAKES && self.routes[self.route_number(message.slot)] == Route::Between {
+            return self.depart_with_rts(number);
+        }
+        match self.slots.states[message.slot.index()] {
+            state::EMPTY => self.slots.wait(message.slot, number),
+            _ => self.meet(number),
+        }
     }
 
     /// A call begins that takes the processor for so long.
@@ -80,17 +140,22 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         state.overhead += overhead;
     }
 
-    /// The processor's part of a send, once the interface is free; the step if that takes time.
+    /// The processor's part of a send; the step if that takes time.
     #[inline(always)]
-    pub(super) fn begin_send(&mut self, rank: Rank, overhead: Delay, busy: Time) -> Option<Step> {
+    pub(super) fn begin_send(&mut self, rank: Rank, overhead: Delay, interface: Interface) -> Option<Step> {
         let now = self.pending.now();
         let state = &mut self.ranks[rank.index()];
-        let start = if state.interface_free > now { state.interface_free } else { now };
+        let free = if state.interface_free > now { state.interface_free } else { now };
+        let (start, busy) = match interface {
+            Interface::Awaited(busy) => (free, busy),
+            Interface::Queues(busy) => (now, busy),
+        };
         state.call = now;
         state.before = start;
+        state.departs = free + overhead.time;
         state.waited = Time::ZERO;
         if busy > Time::ZERO {
-            state.interface_free = start + busy;
+            state.interface_free = free + busy;
         }
         state.overhead += overhead.time;
         if start > now {
@@ -161,7 +226,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The receiver of a message that waited for it is ready.
     #[inline(never)]
-    fn meet(&mut self, number: u32) {
+    pub(super) fn meet(&mut self, number: u32) {
         self.hand_over(number);
         if self.cost(&self.messages[number]).held == Time::ZERO {
             self.release_sender(number);
@@ -344,16 +409,26 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         Step::Done
     }
 
-    /// A wait for a send, which costs nothing.
+    /// A wait for a send, which takes no processor time.
+    #[inline(never)]
     pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
-        let Some(slot) = self.slots.sent(rank, ago) else { return Step::Skip };
-        let release = &mut self.slots.releases[slot.index()];
-        if *release == Release::Released {
-            self.leave_call(rank, self.pending.now());
-            return Step::Skip;
+        let now = self.pending.now();
+        if let Some(slot) = self.slots.sent(rank, ago).filter(|_| self.slots.has_rendezvous()) {
+            let release = &mut self.slots.releases[slot.index()];
+            if *release != Release::Released {
+                *release = Release::Awaited;
+                self.ranks[rank.index()].before = now;
+                return Step::Wait;
+            }
+            self.leave_call(rank, now);
         }
-        *release = Release::Awaited;
-        self.ranks[rank.index()].before = self.pending.now();
-        Step::Wait
+        match self.queues.left(rank, ago).copied().zip(self.slots.sent(rank, ago)) {
+            Some(([left], slot)) if left > now => {
+                self.observer.left(rank, slot, now, left);
+                self.pending.at(left, Event::turn(rank));
+                Step::Asks(Phase::Leaving)
+            }
+            _ => Step::Skip,
+        }
     }
 }

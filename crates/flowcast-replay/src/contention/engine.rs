@@ -22,6 +22,7 @@ use super::ranks::{Phase, RankState, Step};
 use super::route_costs::{Delay, RouteCosts, route_costs};
 use super::slots::Slots;
 use crate::prefetch::MANY_RANKS;
+use crate::send_queue::SendQueues;
 use crate::walk::Replay;
 use accesses::Accesses;
 use collective::CollectiveStates;
@@ -53,6 +54,7 @@ pub(super) struct Engine<'a, O, T> {
     pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<RankState<'a>>,
     pub slots: Slots,
+    pub queues: SendQueues<1>,
     pub pending: Pending,
     pub processors: Processors,
     pub links: Links,
@@ -93,7 +95,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 .map(Rank)
                 .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
                 .collect(),
-            slots: Slots::new(program, costs.has_rendezvous()),
+            slots: Slots::new(program, costs.has_rendezvous(), costs.has_send_queues()),
+            queues: SendQueues::new(program, costs.has_send_queues()),
             pending,
             processors,
             links,
@@ -125,6 +128,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             }
             match kind {
                 Kind::Turn => self.turn(Rank(index)),
+                Kind::Departs => self.launch(index),
                 Kind::Moved => self.moved(index),
                 Kind::Arrived => self.arrived(index),
                 Kind::Gathered => self.gathered(index),
@@ -295,6 +299,10 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         match self.ranks[rank.index()].phase {
             Phase::Asking => self.asked(rank),
             Phase::Answered => self.answered(rank),
+            Phase::Leaving => {
+                self.leave_call(rank, self.pending.now());
+                self.advance(rank, Place::Front);
+            }
             _ => self.advance(rank, Place::Back),
         }
     }

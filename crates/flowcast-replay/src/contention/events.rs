@@ -11,6 +11,8 @@ pub(super) type Pending = LaneQueue<Event>;
 pub(super) enum Kind {
     /// A rank has the processor and goes on, by rank.
     Turn,
+    /// The interface is free for a message that waited for it, by message.
+    Departs,
     /// The last byte of a message has left the links, by message.
     Moved,
     /// A message has arrived, by message.

@@ -26,6 +26,7 @@ mod slots;
 
 use super::SimulateError;
 use super::costs::Rendezvous;
+use super::handshakes::{Handshakes, InOrder};
 use super::observer::by_pointer::{ByPointer, Watch};
 use super::observer::{Observer, Unobserved};
 use super::outcome::Outcome;
@@ -92,6 +93,9 @@ impl<'a> Contention<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
+        if self.replay.costs.needs_polling() {
+            return self.through(&mut Unobserved, &mut Handshakes::above(InOrder::default()));
+        }
         self.through(&mut Unobserved, &mut Undisturbed)
     }
 
@@ -104,6 +108,9 @@ impl<'a> Contention<'a> {
     }
 
     fn observed_by(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
+        if self.replay.costs.needs_polling() {
+            return self.through(&mut ByPointer(observer), &mut Handshakes::above(InOrder::default()));
+        }
         self.through(&mut ByPointer(observer), &mut Undisturbed)
     }
 

@@ -27,6 +27,8 @@ pub(super) enum Phase {
     Asking,
     /// Its request was served, and the answer is on the way.
     Answered,
+    /// A message that it waits for leaves its interface.
+    Leaving,
 }
 
 /// What follows from a turn.
@@ -72,6 +74,8 @@ pub(super) struct RankState<'a> {
     pub end: Time,
     /// When the sending interface may start the next message.
     pub interface_free: Time,
+    /// When the interface is free for the message that it sends.
+    pub departs: Time,
     /// How long the start-up takes, where turns are scheduled.
     pub spend: Time,
 }
@@ -91,6 +95,7 @@ impl<'a> RankState<'a> {
             lane: Lane::NONE,
             queued: Time::ZERO,
             interface_free: Time::ZERO,
+            departs: Time::ZERO,
             end: Time::ZERO,
             compute: Time::ZERO,
             waited: Time::ZERO,

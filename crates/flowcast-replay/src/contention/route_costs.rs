@@ -41,8 +41,12 @@ pub(super) struct Move {
     pub busy: Time,
     /// How long a sender that waited for its receiver is held by the transfer.
     pub held: Time,
+    /// How long the interface sends the message.
+    pub leaves: Time,
     /// Whether the sender waits for the receiver.
     pub rendezvous: bool,
+    /// Whether the sender goes on while its interface is busy.
+    pub queues: bool,
 }
 
 /// What a message costs on one kind of route.
@@ -98,7 +102,9 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
         bytes: delay(class.bytes),
         busy: class.busy,
         held: class.held,
+        leaves: class.leaves(),
         rendezvous: class.rendezvous,
+        queues: class.queues,
     });
     RouteCosts {
         send: delay(path.send_overhead),

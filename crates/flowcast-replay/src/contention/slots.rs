@@ -37,7 +37,7 @@ pub(super) struct Slots {
     waiting: Vec<u32>,
     /// By slot, with rendezvous only.
     pub releases: Vec<Release>,
-    /// With rendezvous only: the slots of the sends that ranks have made, rank behind rank.
+    /// Where ranks wait for sends: the slots of the sends that they have made, rank behind rank.
     sends: Vec<Slot>,
     /// By rank: where its sends begin, and where the next one goes.
     made: Vec<(u32, u32)>,
@@ -45,19 +45,19 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Nothing sent, nothing posted.
-    pub(super) fn new(program: &Program, has_rendezvous: bool) -> Slots {
+    pub(super) fn new(program: &Program, has_rendezvous: bool, has_send_queues: bool) -> Slots {
         let messages = program.messages();
         let ranks = program.streams() as u32;
         let mut firsts: Vec<Slot> = (0..ranks).map(Rank).map(|rank| program.first_slot(rank)).collect();
         firsts.push(Slot(messages));
         let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
         let states = vec![state::EMPTY; messages as usize];
-        let waiting = vec![0; if has_rendezvous { messages as usize } else { 0 }];
-        let (releases, sends) = match has_rendezvous {
-            true => (vec![Release::NotYet; messages as usize], vec![Slot(0); messages as usize]),
-            false => (Vec::new(), Vec::new()),
-        };
-        let made = if has_rendezvous { places_of_sends(program) } else { Vec::new() };
+        let rows = |is_kept: bool| if is_kept { messages as usize } else { 0 };
+        let waiting = vec![0; rows(has_rendezvous)];
+        let releases = vec![Release::NotYet; rows(has_rendezvous)];
+        let notes_sends = has_rendezvous || has_send_queues;
+        let sends = vec![Slot(0); rows(notes_sends)];
+        let made = if notes_sends { places_of_sends(program) } else { Vec::new() };
         Slots { states, firsts, ranks_per_slot, waiting, releases, sends, made }
     }
 
@@ -96,7 +96,7 @@ impl Slots {
     /// Whether any sender waits for its receiver.
     #[inline(always)]
     pub(super) fn has_rendezvous(&self) -> bool {
-        !self.made.is_empty()
+        !self.releases.is_empty()
     }
 
     /// The slot of the send of a rank that was this many sends ago.

@@ -89,13 +89,16 @@ impl Observer for Journal<'_> {
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        let Sent { call, start, processor, end, .. } = sent;
+        let Sent { call, start, processor, end, departs, .. } = sent;
         let before = self.last_sends.get_mut(rank.index()).map(|last| std::mem::replace(last, slot));
         let cause = before.map_or(Cause::Own, Cause::Interface);
         self.reach(rank, call);
         self.interval(rank, (call, start), Activity::InterfaceWait, cause);
         self.handle(rank, (start, end), processor);
         self.flights.sent(rank, slot, sent);
+        if let Some(before) = before.filter(|_| departs > end) {
+            self.flights.wait_behind(slot, before);
+        }
         let source = self.flights.source;
         let Message { to, size, .. } = self.flights.message(rank, slot);
         let journal = &mut self.ranks[source.owner(rank).index()];
@@ -128,8 +131,19 @@ impl Observer for Journal<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
+        let flight = self.flights.flight(slot);
+        let begun = flight.asked.unwrap_or(start).clamp(start, end);
+        let is_late = flight.asked > flight.departs;
+        let cause = if is_late { Cause::Receiver(slot) } else { Cause::Release(slot) };
+        self.interval(rank, (start, begun), Activity::LateReceiver, cause);
+        self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
+        self.held_call(rank, slot, (start, end));
+    }
+
+    fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
+        self.reach(rank, start);
         let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
-        self.interval(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
+        self.interval(rank, (start, begun), Activity::InterfaceWait, Cause::Release(slot));
         self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
         self.held_call(rank, slot, (start, end));
     }

@@ -13,6 +13,7 @@ use crate::packet_transit::Packets;
 use crate::placement::Placement;
 use crate::transit::{Delivery, Departure, Progress, Shared, Transit};
 use flowcast_flows::traffic::Rule;
+use flowcast_model::machine::inside::InsideNode;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::model::Model;
@@ -67,10 +68,9 @@ impl Costs<'_> {
         let all = Travel { latency, bytes, interface: Some((gap, bytes)), on_receiver: bytes, shares: false };
         let Some(Placed { placement, sharing }) = self.placed else { return all };
         if placement.node(from) == placement.node(to) {
-            let group = placement.group(from);
-            let bytes = TimePerByte::from_rate(group.intra_bandwidth).time_for(Bytes(size.0.saturating_sub(1)));
-            let (latency, none) = (group.intra_latency, Time::ZERO);
-            return Travel { latency, bytes, interface: None, on_receiver: none, shares: false };
+            let InsideNode { latency, rate } = placement.group(from).inside();
+            let bytes = TimePerByte::from_rate(rate).time_for(Bytes(size.0.saturating_sub(1)));
+            return Travel { latency, bytes, interface: None, on_receiver: Time::ZERO, shares: false };
         }
         match sharing {
             Some(_) => Travel { interface: Some((gap, Time::ZERO)), on_receiver: Time::ZERO, shares: true, ..all },
@@ -155,7 +155,7 @@ impl<'a> Carrier<'a> {
             match progress {
                 Some(Progress::Arrived(delivery)) => return Ok(Some(delivery)),
                 // Senders of a schedule go on when their overhead is over.
-                Some(Progress::Held { .. }) => {}
+                Some(Progress::Held { .. } | Progress::Met(_)) => {}
                 None => return Ok(None),
             }
         }

@@ -239,7 +239,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.observer.sent(
             message.from,
             slot,
-            Sent { class: slot.0, call, start, processor: Time::ZERO, end, arrival },
+            Sent { class: slot.0, call, start, processor: Time::ZERO, end, departs: end, arrival },
         );
         self.mark_started(message.from, message.node);
         if shares {

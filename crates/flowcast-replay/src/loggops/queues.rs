@@ -275,6 +275,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
                 start: now,
                 processor: Time::ZERO,
                 end: now + overhead,
+                departs: now + overhead,
                 arrival: time + cost.bytes,
             };
             self.observer.sent(rank, Slot(node), sent);

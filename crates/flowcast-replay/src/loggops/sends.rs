@@ -85,6 +85,15 @@ impl<'a> Sends<'a> {
         }
     }
 
+    /// Every message with its sender, in the order of their slots.
+    pub fn all(&self) -> impl Iterator<Item = (Rank, Message)> + '_ {
+        (0..self.ranks()).flat_map(move |rank| {
+            let slots = (self.bases[rank]..self.bases[rank + 1]).map(Slot);
+            let sends = slots.filter(|slot| self.words[slot.index() / 64] >> (slot.0 % 64) & 1 == 1);
+            sends.map(move |slot| (Rank(rank as u32), self.sent(Rank(rank as u32), slot)))
+        })
+    }
+
     /// Processors of the rank that uses most.
     pub fn cpus(&self) -> usize {
         match self.source {

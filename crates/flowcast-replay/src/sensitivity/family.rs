@@ -37,6 +37,9 @@ impl<'a> Family<'a> {
         }
         let costs = |network: &Network| Costs::new(program, network, &placement.on(&network.machine), rendezvous);
         let costs: Vec<Costs> = networks.iter().map(costs).collect();
+        if costs.iter().any(Costs::needs_polling) {
+            return Err(Obstacle::Progress);
+        }
         let slopes = CostSlopes::of(program, &Samples { values, costs: &costs, placement })?;
         Ok(Family { program, placement, rendezvous, slopes })
     }

@@ -17,6 +17,9 @@ pub enum Obstacle {
     /// Files and locks, which are served in the order of time.
     #[error("one-sided communication and files are served in the order of time")]
     Accesses,
+    /// Ranks progress messages in MPI calls alone, so that who answers whom depends on when they call.
+    #[error("ranks answer one another in MPI calls alone, in the order of time")]
+    Progress,
     /// Computation on accelerators, whose time the walk does not tell apart.
     #[error("the program computes on accelerators")]
     Accelerators,

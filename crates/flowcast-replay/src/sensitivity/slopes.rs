@@ -23,6 +23,8 @@ pub(super) struct Slopes<'a> {
     arrivals: Vec<f64>,
     /// By slot, where senders wait for receivers: of when the receive was posted, then of when the sender may go on.
     handshakes: Vec<f64>,
+    /// By slot, where ranks wait for messages to leave their interface: of when they have.
+    lefts: Vec<f64>,
     /// By slot: messages whose sender waits for the receiver.
     pending: HashMap<Slot, Pending>,
     /// By execution of a collective: when the last rank, or the data of the last, has come so far, and the slope of that.
@@ -49,6 +51,7 @@ impl<'a> Slopes<'a> {
             interfaces: vec![0.0; program.streams()],
             arrivals: vec![0.0; slots],
             handshakes: vec![f64::NAN; waits],
+            lefts: vec![0.0; if program.awaits_sends() { slots } else { 0 }],
             pending: HashMap::new(),
             gathered: vec![(Time::from_nanos(-1.0), 0.0); program.instances().len()],
         }
@@ -76,14 +79,18 @@ impl Observer for Slopes<'_> {
         let path = self.path(slot);
         let cost = &path.classes[sent.class as usize];
         let at = rank.index();
-        let begun = if sent.start > sent.call { self.interfaces[at] } else { self.ranks[at] };
+        let waits = sent.start > sent.call;
+        let begun = if waits || sent.departs > sent.end { self.interfaces[at] } else { self.ranks[at] };
         self.interfaces[at] = begun + cost.busy;
         let slope = begun + path.send_overhead;
-        self.ranks[at] = slope;
+        self.ranks[at] = path.send_overhead + if waits { begun } else { self.ranks[at] };
+        if let Some(left) = self.lefts.get_mut(slot.index()) {
+            *left = slope + cost.held;
+        }
         if sent.arrival < Time::NEVER {
             self.arrivals[slot.index()] = slope + cost.delay;
         } else {
-            self.pending.insert(slot, Pending { class: sent.class, ready: sent.end, slope });
+            self.pending.insert(slot, Pending { class: sent.class, ready: sent.departs, slope });
         }
     }
 
@@ -112,6 +119,10 @@ impl Observer for Slopes<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, _start: Time, _end: Time) {
         self.ranks[rank.index()] = self.handshakes[slot.index()];
+    }
+
+    fn left(&mut self, rank: Rank, slot: Slot, _start: Time, _end: Time) {
+        self.ranks[rank.index()] = self.lefts[slot.index()];
     }
 
     #[inline(always)]

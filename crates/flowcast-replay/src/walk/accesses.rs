@@ -13,6 +13,7 @@
 //! request is served, or the message that arrives before it. No earlier one can come after it, because whatever else a
 //! rank waits for follows from a later request or arrival. Where messages share the network, transfers share it with them.
 
+use super::rank_state::Begun;
 use super::{Engine, RankState, Step};
 use crate::accesses::{Done, Memory, Requests, Transfers};
 use crate::costs::{ClassCost, Costs, PathCosts};
@@ -95,7 +96,7 @@ where
     ) {
         let path = self.path_to(rank, target);
         let cost = path.accesses[index as usize];
-        let (call, start, came) = state.begin_send(&[path.send_overhead; W], Some(&[cost.busy; W]));
+        let Begun { call, start, end: came } = state.begin_send(&[path.send_overhead; W], Some(&[cost.busy; W]));
         let memory = (window, target);
         let (own, other) = (self.placement.node(rank), self.placement.node(target));
         if T::SHARED && own != other {

@@ -49,7 +49,7 @@ pub struct FoldedOutcome {
 
 impl<'a> FoldedReplay<'a> {
     /// Of the replays of the parts. `None` where an iteration is more than maxima of sums, or where something lasts beyond
-    /// one: one-sided communication and files, collectives whose cost depends on who comes last, progress streams.
+    /// one: one-sided communication and files, ranks that answer one another in calls alone, collectives whose cost depends on who comes last, progress streams.
     pub fn new(parts: Vec<Part<Replay<'a>>>) -> Option<FoldedReplay<'a>> {
         let mut replays = Vec::new();
         let parts = map_all(parts, &mut |replay| {
@@ -86,7 +86,7 @@ impl<'a> FoldedReplay<'a> {
         let costs: Vec<_> = self.replays.iter().map(|replay| LaneCosts::new(&[&replay.costs]).on(grid)).collect();
         let walks: Vec<_> = self.replays.iter().zip(&costs).map(|(replay, costs)| replay.walk(costs)).collect();
         let streams = self.replays[0].program.streams();
-        let has_interfaces = costs.iter().any(|costs| costs.has_busy_interfaces);
+        let has_interfaces = costs.iter().any(|costs| costs.interfaces.are_busy);
         let mut now = Boundary::new(if has_interfaces { 2 * streams } else { streams });
         let mut passes =
             Passes { walks: &walks, grid, streams, spent: vec![Vec::new(); walks.len()], states: Vec::new() };
@@ -185,7 +185,7 @@ fn emptied<'a>(mut states: Vec<RankState<'_, 1>>) -> Vec<RankState<'a, 1>> {
 fn is_maxima_of_sums(replay: &Replay<'_>) -> bool {
     let program = replay.program;
     let is_plain = program.accesses().is_empty() && program.progress_streams().is_empty();
-    is_plain && (program.calls().is_empty() || collectives_cost_the_same(replay))
+    is_plain && !replay.costs.needs_polling() && (program.calls().is_empty() || collectives_cost_the_same(replay))
 }
 
 /// Whether each collective costs the same whoever decides its end.

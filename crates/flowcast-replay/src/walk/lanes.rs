@@ -28,7 +28,12 @@ pub(crate) struct LaneClass<const W: usize> {
     pub delay: Times<W>,
     pub busy: Times<W>,
     pub held: Times<W>,
+    pub leaves: Times<W>,
     pub rendezvous: bool,
+    /// Whether the sender goes on while its interface is busy.
+    pub queues: bool,
+    /// Whether ranks wait for messages to leave interfaces, so that all of them are noted.
+    pub is_noted: bool,
 }
 
 /// What a message costs on one kind of route, as in [`PathCosts`].
@@ -41,13 +46,21 @@ pub(crate) struct LanePath<const W: usize> {
     overheads: Vec<[Times<W>; 2]>,
 }
 
+/// What matters of interfaces on any of the networks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interfaces {
+    /// Whether one rests after a message. If not, when it is free never matters.
+    pub are_busy: bool,
+    /// Whether ranks wait for messages to leave them.
+    pub have_queues: bool,
+}
+
 /// The costs of up to `W` networks that agree on which sends wait for their receiver.
 pub(crate) struct LaneCosts<'a, const W: usize> {
     pub paths: Vec<LanePath<W>>,
     /// By rank; absent if all processors compute at the speed of the trace.
     pub speeds: Option<Vec<[f64; W]>>,
-    /// Whether an interface rests after a message on any network. If not, when it is free never matters.
-    pub has_busy_interfaces: bool,
+    pub interfaces: Interfaces,
     /// The class of each message, by slot; empty where no overhead depends on the size.
     class_of_slot: &'a [u32],
     /// By lane; the lanes behind the last network repeat it.
@@ -62,14 +75,17 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         let networks: [&Costs; W] = std::array::from_fn(|lane| costs[lane.min(costs.len() - 1)]);
         let first = networks[0];
         let speeds = |rank| std::array::from_fn(|lane| networks[lane].speeds[rank]);
+        let interfaces = Interfaces {
+            are_busy: costs.iter().any(|costs| costs.has_busy_interfaces()),
+            have_queues: costs.iter().any(|costs| costs.has_send_queues()),
+        };
         let as_traced = costs.iter().all(|costs| costs.is_as_traced);
-        let paths = costs.iter().flat_map(|costs| &costs.paths);
         LaneCosts {
-            paths: (0..first.paths.len()).map(|route| LanePath::new(|lane| &networks[lane].paths[route])).collect(),
+            paths: (0..first.paths.len())
+                .map(|route| LanePath::new(|lane| &networks[lane].paths[route], interfaces))
+                .collect(),
             speeds: (!as_traced).then(|| (0..first.speeds.len()).map(speeds).collect()),
-            has_busy_interfaces: paths
-                .flat_map(|path| path.classes.iter().chain(&path.accesses))
-                .any(|cost| cost.busy > Time::ZERO),
+            interfaces,
             class_of_slot: costs
                 .iter()
                 .map(|costs| costs.class_of_slot.as_slice())
@@ -102,12 +118,16 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
 }
 
 impl<const W: usize> LanePath<W> {
-    fn new<'a>(path: impl Fn(usize) -> &'a PathCosts) -> LanePath<W> {
+    fn new<'a>(path: impl Fn(usize) -> &'a PathCosts, interfaces: Interfaces) -> LanePath<W> {
+        let queues = |class: usize| interfaces.are_busy && path(0).classes[class].queues;
         let class = |class: usize| LaneClass {
             delay: std::array::from_fn(|lane| path(lane).classes[class].delay),
             busy: std::array::from_fn(|lane| path(lane).classes[class].busy),
             held: std::array::from_fn(|lane| path(lane).classes[class].held),
+            leaves: std::array::from_fn(|lane| path(lane).classes[class].leaves()),
             rendezvous: path(0).classes[class].rendezvous,
+            queues: queues(class),
+            is_noted: interfaces.have_queues,
         };
         LanePath {
             send_overhead: std::array::from_fn(|lane| path(lane).send_overhead),
@@ -121,7 +141,10 @@ impl<const W: usize> LanePath<W> {
     fn on(mut self, grid: Grid) -> LanePath<W> {
         let round = |times: &mut Times<W>| times.iter_mut().for_each(|time| *time = grid.round(*time));
         [&mut self.send_overhead, &mut self.recv_before, &mut self.recv_after].into_iter().for_each(round);
-        self.classes.iter_mut().flat_map(|class| [&mut class.delay, &mut class.busy, &mut class.held]).for_each(round);
+        self.classes
+            .iter_mut()
+            .flat_map(|class| [&mut class.delay, &mut class.busy, &mut class.held, &mut class.leaves])
+            .for_each(round);
         self.overheads.iter_mut().flatten().for_each(round);
         self
     }

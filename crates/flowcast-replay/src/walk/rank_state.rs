@@ -2,6 +2,7 @@
 
 use super::lanes::{Times, later};
 use crate::outcome::RankOutcome;
+use crate::transit::ReceivePosted;
 use flowcast_trace::program::Program;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
@@ -28,6 +29,14 @@ pub(crate) struct RankState<'a, const W: usize> {
     pub overhead: Time,
 }
 
+/// The processor's part of a send on the first network: when it was called, begun and done.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    pub call: Time,
+    pub start: Time,
+    pub end: Time,
+}
+
 impl<'a, const W: usize> RankState<'a, W> {
     pub(super) fn new(program: &'a Program, rank: Rank) -> RankState<'a, W> {
         let first_slot = program.first_slot(rank);
@@ -42,7 +51,7 @@ impl<'a, const W: usize> RankState<'a, W> {
             time: none,
             compute: none,
             interface_free: none,
-            polled: Time::ZERO,
+            polled: ReceivePosted::NEVER,
             overhead: Time::ZERO,
         }
     }
@@ -52,9 +61,9 @@ impl<'a, const W: usize> RankState<'a, W> {
         RankState { time: [time; W], interface_free: [free; W], ..self }
     }
 
-    /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
+    /// The processor's part of a send, once the interface is free; its message departs when that is done.
     #[inline(always)]
-    pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (Time, Time, Time) {
+    pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> Begun {
         let call = self.time[0];
         let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
         for lane in 0..W {
@@ -66,7 +75,22 @@ impl<'a, const W: usize> RankState<'a, W> {
             self.time[lane] = start + overhead[lane];
         }
         self.overhead += overhead[0];
-        (call, start, self.time[0])
+        Begun { call, start, end: self.time[0] }
+    }
+
+    /// The processor's part of a send that leaves its message to the interface, and when that departs.
+    #[inline(always)]
+    pub(super) fn begin_queued_send(&mut self, overhead: &Times<W>, busy: &Times<W>) -> (Begun, Times<W>) {
+        let call = self.time[0];
+        let mut departs = [Time::ZERO; W];
+        for lane in 0..W {
+            let start = later(self.interface_free[lane], self.time[lane]);
+            self.interface_free[lane] = start + busy[lane];
+            departs[lane] = start + overhead[lane];
+            self.time[lane] += overhead[lane];
+        }
+        self.overhead += overhead[0];
+        (Begun { call, start: call, end: self.time[0] }, departs)
     }
 
     #[inline(always)]

@@ -5,9 +5,10 @@
 //! what the network's rule for the transfer says.
 
 use super::lanes::{Times, later, plus};
+use super::sends::SendCosts;
 use super::slots::{Known, Slots};
 use super::{Engine, RankState, Step};
-use crate::observer::{Observer, Sent};
+use crate::observer::Observer;
 use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
 use flowcast_trace::slot::Slot;
@@ -53,6 +54,12 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     pub(super) fn skip(&mut self, rank: Rank, slot: Slot) {
         self.posted.close(slot);
         self.released.close(slot);
+        self.note_send(rank, slot);
+    }
+
+    /// A rank has sent.
+    #[inline(always)]
+    pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
         self.sends[rank.index()].push(slot);
     }
 
@@ -110,16 +117,21 @@ where
         let cost = &self.path(slot).classes[class as usize];
         let start: Times<W> = std::array::from_fn(|lane| later(ready[lane], posted[lane]));
         if T::SHARED && self.is_between_nodes(slot) {
-            self.transit.depart(self.departure(slot, class, start[0]));
-            // A sender that is not held by the transfer itself need not wait for its end.
-            if cost.held[0] == Time::ZERO {
-                self.release(slot, &start);
-            }
-            return;
+            return self.meet(self.departure(slot, class, start[0]));
         }
         self.observer.moved(slot, start[0], start[0] + cost.delay[0]);
         self.fill(slot, |lane| start[lane] + cost.delay[lane]);
         self.release(slot, &plus(&start, &cost.held));
+    }
+
+    /// The transit has brought sender and receiver together.
+    pub(super) fn meet(&mut self, departure: Departure) {
+        let Departure { slot, start, cost, .. } = departure;
+        self.transit.depart(departure);
+        // A sender that is not held by the transfer itself need not wait for its end.
+        if cost.held == Time::ZERO {
+            self.release(slot, &[start; W]);
+        }
     }
 
     /// The sender of a rendezvous message may go on from this time.
@@ -159,17 +171,18 @@ where
 
     fn start_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: Slot) {
         let path = self.path(slot);
-        let busy = self.busy(&path.classes[class as usize]);
-        let (call, start, end) = state.begin_send(path.sending(class), busy);
-        self.handshakes.sends[rank.index()].push(slot);
-        self.observer.sent(rank, slot, Sent { class, call, start, processor: Time::ZERO, end, arrival: Time::NEVER });
+        let cost = &path.classes[class as usize];
+        let send = SendCosts { class, slot, overhead: path.sending(class), cost };
+        let (begun, ready) = self.begin_by_interface(rank, state, &send);
+        self.handshakes.note_send(rank, slot);
+        self.tell_sent(rank, &send, (begun, ready[0]), Time::NEVER);
         if T::HANDSHAKES && self.is_between_nodes(slot) {
-            self.send_rts(rank, slot, class, end);
+            self.send_rts(rank, slot, class, ready[0]);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
             let posted = std::array::from_fn(self.handshakes.posted.take(slot, number));
-            self.transfer(slot, class, &state.time, &posted);
+            self.transfer(slot, class, &ready, &posted);
         } else {
-            let number = self.handshakes.pending.insert(PendingSend { ready: state.time, class });
+            let number = self.handshakes.pending.insert(PendingSend { ready, class });
             self.handshakes.posted.wait(slot, number);
         }
     }
@@ -210,7 +223,10 @@ where
 
     pub(super) fn wait_send(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) -> Step {
         match self.handshakes.send(rank, ago) {
-            Some(slot) => self.until_released(rank, state, slot),
+            Some(slot) => match self.until_released(rank, state, slot) {
+                Step::GoOn => self.until_left(rank, state, ago),
+                Step::Wait => Step::Wait,
+            },
             None => Step::GoOn,
         }
     }

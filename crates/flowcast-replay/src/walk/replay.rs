@@ -5,6 +5,8 @@ use super::rank_state::RankState;
 use super::{Walk, blocks};
 use crate::SimulateError;
 use crate::costs::{Costs, Rendezvous};
+use crate::handshakes::{Handshakes, InOrder};
+use crate::observer::by_pointer::ByPointer;
 use crate::observer::{Observer, Unobserved};
 use crate::outcome::Outcome;
 use crate::placement::Placement;
@@ -104,7 +106,15 @@ impl<'a> Replay<'a> {
     /// # Errors
     /// As [`Replay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        if self.costs.needs_polling() {
+            return self.in_calls(&mut ByPointer(observer));
+        }
         self.through(observer, &mut Undisturbed)
+    }
+
+    /// Event by event, since ranks answer one another in MPI calls alone.
+    fn in_calls(&self, observer: &mut ByPointer<'_>) -> Result<Outcome, SimulateError> {
+        self.through(observer, &mut Handshakes::above(InOrder::default()))
     }
 
     /// Runs through a network and tells an observer what happens.

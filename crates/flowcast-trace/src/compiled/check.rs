@@ -18,6 +18,8 @@ use flowcast_units::{Bytes, Rank};
 pub(super) struct Totals {
     pub bytes: Bytes,
     pub self_messages: bool,
+    /// By stream, how many of its last sends it waits for at most.
+    pub awaited_sends: Vec<u32>,
 }
 
 /// Checks a program.
@@ -115,7 +117,7 @@ impl<'a> Check<'a> {
             filled: vec![false; program.slots as usize],
             members: program.communicators.iter().map(|communicator| sorted(&communicator.members)).collect(),
             executions: vec![(0, 0); program.instances.len()],
-            totals: Totals::default(),
+            totals: Totals { awaited_sends: vec![0; program.streams()], ..Totals::default() },
         })
     }
 
@@ -147,7 +149,11 @@ impl<'a> Check<'a> {
                 Some(())
             }
             Op::WaitRecv(slot) => is_inside(slot, begun.received as usize),
-            Op::WaitSend(ago) => is_inside(ago, begun.sent as usize),
+            Op::WaitSend(ago) => {
+                let awaited = &mut self.totals.awaited_sends[stream.index()];
+                *awaited = (*awaited).max(ago + 1);
+                is_inside(ago, begun.sent as usize)
+            }
             Op::Collective { call, instance } => return self.collective(stream, (call, instance), begun),
             Op::WaitCollective(instance) => begun.collectives.remove(&instance).then_some(()),
             Op::Event(event) => is_inside(event, program.events.len()),

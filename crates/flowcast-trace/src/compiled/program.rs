@@ -153,11 +153,14 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
                 file[at..end].chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
             )
         };
-        program.streams.push(Stream { words, first_slot: Slot(program.slots) });
+        program.streams.push(Stream { words, first_slot: Slot(program.slots), awaited_sends: 0 });
         program.slots = program.slots.checked_add(posts).ok_or("found more than 2^32 messages")?;
         at = end;
     }
-    let Totals { bytes, self_messages } = check(&program)?;
+    let Totals { bytes, self_messages, awaited_sends } = check(&program)?;
+    for (stream, awaited) in program.streams.iter_mut().zip(awaited_sends) {
+        stream.awaited_sends = awaited;
+    }
     Ok((Program { bytes, self_messages, ..program }, at))
 }
 

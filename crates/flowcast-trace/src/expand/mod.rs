@@ -81,27 +81,56 @@ pub fn expand(
     non_blocking: NonBlocking,
     options: ReadOptions,
 ) -> Result<Expanded, TraceError> {
-    let found = Executions::of(program, table, non_blocking);
-    let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
-    let uses = found.uses();
-    // The messages of progress streams are those of an expansion: there is nothing left to carry out.
-    if found.groups.is_empty() || !program.progress.is_empty() {
-        return Ok(Expanded { program: program.clone(), uses, kept });
+    Expansion::new(program, table, non_blocking).carry_out(options)
+}
+
+/// Which algorithms carry out the collectives of a program, before they do.
+pub struct Expansion<'a> {
+    program: &'a Program,
+    found: Executions,
+    uses: Vec<Use>,
+}
+
+impl<'a> Expansion<'a> {
+    /// By the rules of a table.
+    pub fn new(program: &'a Program, table: &AlgorithmTable, non_blocking: NonBlocking) -> Expansion<'a> {
+        let found = Executions::of(program, table, non_blocking);
+        let uses = found.uses();
+        Expansion { program, found, uses }
     }
-    let progress = ProgressStreams::new(program, &found);
-    let builders = rewrite::rewritten((program, &found, &progress), options.threads)?;
-    let parts = Parts {
-        name: program.name.clone(),
-        ranks: builders,
-        communicators: program.communicators.iter().cloned().chain(progress.communicators()).collect(),
-        ignored_kind: |number| number.to_string(),
-        source: program.source.clone(),
-        threads: program.threads.clone(),
-    };
-    let mut program_again = link(parts, options)?;
-    program_again.ignored = program.ignored.clone();
-    program_again.progress = progress.owners;
-    Ok(Expanded { program: program_again, uses, kept })
+
+    /// How many messages the collectives become.
+    pub fn messages(&self) -> u64 {
+        self.uses.iter().fold(0, |sum, used| sum.saturating_add(used.messages))
+    }
+
+    /// The program with these messages.
+    ///
+    /// # Errors
+    /// As [`expand`].
+    pub fn carry_out(self, options: ReadOptions) -> Result<Expanded, TraceError> {
+        let Expansion { program, found, uses } = self;
+        let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
+        // The messages of progress streams are those of an expansion: there is nothing left to carry out.
+        if found.groups.is_empty() || !program.progress.is_empty() {
+            return Ok(Expanded { program: program.clone(), uses, kept });
+        }
+        let progress = ProgressStreams::new(program, &found);
+        let builders = rewrite::rewritten((program, &found, &progress), options.threads)?;
+        let parts = Parts {
+            name: program.name.clone(),
+            ranks: builders,
+            communicators: program.communicators.iter().cloned().chain(progress.communicators()).collect(),
+            ignored_kind: |number| number.to_string(),
+            source: program.source.clone(),
+            threads: program.threads.clone(),
+        };
+        let mut program_again = link(parts, options)?;
+        program_again.ignored = program.ignored.clone();
+        program_again.library = program.library;
+        program_again.progress = progress.owners;
+        Ok(Expanded { program: program_again, uses, kept })
+    }
 }
 
 /// The collectives of a program: which execution is carried out how.
@@ -200,7 +229,7 @@ impl Executions {
             });
             known.count += count;
             known.non_blocking += if group.is_non_blocking { count } else { 0 };
-            known.messages += messages * count;
+            known.messages = known.messages.saturating_add(messages.saturating_mul(count));
             known.bytes.0 = known.bytes.0.saturating_add(bytes.saturating_mul(count));
         }
         uses.into_values().collect()

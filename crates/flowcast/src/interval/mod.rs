@@ -110,7 +110,7 @@ impl PreparedProgram<'_> {
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
     ) -> Result<Option<Interval>, Error> {
-        let model = format!("{}/{}", self.model().name(), self.collectives);
+        let model = format!("{}/{}", self.model().name(), self.collectives.name);
         let errors = &ModelErrors::of(self.network, &model, Judged::Programs, options.judged);
         let makespan = outcome.makespan();
         Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use self::grid::{Grid, GridError};
 use self::rows::{Form, header};
+use crate::options::CollectivesWay;
 use crate::{Error, ModelChoice, Options, PreparedProgram};
 
 pub use work::Lines;
@@ -54,8 +55,7 @@ pub struct Study {
     options: Vec<Options>,
     level: Option<f64>,
     choices: Vec<ModelChoice>,
-    /// How collectives are carried out, as ledgers call it, and how many keep their formula.
-    collectives: (&'static str, u64),
+    collectives: CollectivesWay,
     description: Value,
 }
 
@@ -88,10 +88,9 @@ impl Study {
         if let Some(table) = same_algorithms(program, &networks, first)? {
             description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
         }
-        let name = first.collectives.name(program, network);
-        let expanded = first.collectives.expand(program, Some(network), first.threads).map_err(Error::from)?;
-        let collectives = (name, expanded.as_ref().map_or(0, |expanded| expanded.kept));
-        let program = expanded.map_or_else(|| program.clone(), |expanded| expanded.program);
+        let carried_out = first.collectives.carry_out(program, Some(network), first.threads).map_err(Error::from)?;
+        let collectives = carried_out.way;
+        let program = carried_out.expanded.map_or_else(|| program.clone(), |expanded| expanded.program);
         description["ranks"] = program.ranks().into();
         description["messages"] = program.messages().into();
         if !names.mappings.is_empty() {
@@ -104,8 +103,7 @@ impl Study {
         }
         let mut study =
             Study { program, networks, grid, options, level: None, choices: Vec::new(), collectives, description };
-        let choice = |network| Ok(study.prepared(network, &study.options[0])?.model().clone());
-        study.choices = study.networks.iter().map(choice).collect::<Result<_, Error>>()?;
+        study.choices = study.networks.iter().map(|network| study.choice(network)).collect::<Result<_, Error>>()?;
         study.description["model"] = one_or_all(study.choices.iter().map(ModelChoice::name));
         Ok(study)
     }
@@ -120,6 +118,16 @@ impl Study {
     /// The program on a network, its collectives as they are carried out in all sets.
     fn prepared<'a>(&'a self, network: &'a Network, options: &Options) -> Result<PreparedProgram<'a>, Error> {
         PreparedProgram::placed(Cow::Borrowed(&self.program), network, options, self.collectives)
+    }
+
+    /// The model on a network, with who says what happens inside nodes costs in any of the mappings.
+    fn choice(&self, network: &Network) -> Result<ModelChoice, Error> {
+        let mut choice = self.prepared(network, &self.options[0])?.described();
+        for options in &self.options {
+            let inside = self.prepared(network, options)?.inside();
+            choice.inside = choice.inside.or(inside.map(|traffic| traffic.source));
+        }
+        Ok(choice)
     }
 
     /// The fields and their values.
@@ -149,7 +157,7 @@ impl Study {
 
     /// Collectives that keep their formula although messages were asked for: their communicator names a rank twice.
     pub fn collectives_by_formula(&self) -> u64 {
-        self.collectives.1
+        self.collectives.kept
     }
 
     /// The lines before the rows: equal for all parts of this study and for no other study.

@@ -190,8 +190,8 @@ fn of_algorithms(
 
 /// The algorithms that carry out an operation now.
 fn used(program: &Program, network: &Network, options: &Options, op: CollectiveOp) -> Result<String, Error> {
-    let expanded = options.collectives.expand(program, Some(network), options.threads)?;
-    let uses = expanded.iter().flat_map(|expanded| &expanded.uses).filter(|used| used.op == op);
+    let carried_out = options.collectives.carry_out(program, Some(network), options.threads)?;
+    let uses = carried_out.expanded.iter().flat_map(|expanded| &expanded.uses).filter(|used| used.op == op);
     let mut names: Vec<String> = uses.filter_map(|used| used.choice.map(|choice| choice.to_string())).collect();
     names.sort();
     names.dedup();

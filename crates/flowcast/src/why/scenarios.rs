@@ -1,5 +1,7 @@
 //! Named what-ifs of one program: other networks, faults, noise, side by side.
 
+use std::borrow::Cow;
+
 use flowcast_graph::selector::{Quantity, Selector};
 use flowcast_graph::{EventGraph, Selected, To};
 use flowcast_model::network::Network;
@@ -99,9 +101,10 @@ pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Answer, Error> {
 
 impl Scenario {
     fn predict(&self, program: &Program) -> Result<Found, Error> {
-        let together = self.aggregate.map(|up_to| aggregated(program, up_to));
-        let program = together.as_ref().unwrap_or(program);
         let mut prepared = PreparedProgram::new(program, &self.network, &self.options)?;
+        if let Some(up_to) = self.aggregate {
+            prepared = prepared.aggregated(up_to);
+        }
         for (node, factor) in &self.slow_nodes {
             let found = format!("node {node}, {factor} times as long");
             let slow = prepared.slowed(*node, *factor);
@@ -145,6 +148,12 @@ impl Scenario {
 }
 
 impl PreparedProgram<'_> {
+    /// The same with neighbouring messages together, once collectives are messages: to carry them out matches all anew, by
+    /// tags that messages which go together do not keep.
+    fn aggregated(self, up_to: Bytes) -> Self {
+        PreparedProgram { program: Cow::Owned(aggregated(&self.program, up_to)), ..self }
+    }
+
     /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
     fn slowed(&self, node: Node, factor: f64) -> Option<Self> {
         let ranks = (0..self.program().ranks() as u32).map(Rank);

@@ -70,8 +70,10 @@ impl Ord for Nanos {
 enum Event {
     /// A rank goes on with its next record.
     Run(usize),
-    /// A sender's overhead is over.
+    /// A sender's overhead is over, and its interface is free for the message.
     Ready(usize),
+    /// A message has left its interface, or holds its sender no more.
+    Leave(usize),
     /// The last byte of a message is there.
     Arrive(usize),
     /// A receiver asks for its receive, which it posts only now if the flag says so.
@@ -91,6 +93,7 @@ type ChannelKey = (usize, usize, u32, usize);
 struct RankState {
     next: usize,
     interface_free: f64,
+    sends: Vec<usize>,
     /// How many collectives it has called on each communicator.
     called: HashMap<usize, usize>,
     started: VecDeque<Instance>,
@@ -104,6 +107,8 @@ struct Message {
     non_blocking: bool,
     arrived: bool,
     receive: Option<usize>,
+    has_left: bool,
+    is_awaited: bool,
 }
 
 struct Receive {
@@ -162,6 +167,7 @@ impl World<'_> {
         match event {
             Event::Run(rank) => self.run(now, rank),
             Event::Ready(message) => self.ready(now, message),
+            Event::Leave(message) => self.leave(now, message),
             Event::Arrive(message) => self.arrive(now, message),
             Event::Ask(receive, posts) => self.ask(now, receive, posts),
             Event::Come(rank, instance) => self.come(now, rank, instance),
@@ -181,11 +187,32 @@ impl World<'_> {
                 let rendezvous = self.numbers.rendezvous_from.map_or(sync, |from| bytes >= from);
                 let cost = self.cost(rank, to, bytes);
                 let channel = (rank, to, tag, comm);
-                let message = Message { channel, cost, rendezvous, non_blocking, arrived: false, receive: None };
+                self.messages.push(Message {
+                    channel,
+                    cost,
+                    rendezvous,
+                    non_blocking,
+                    arrived: false,
+                    receive: None,
+                    has_left: false,
+                    is_awaited: false,
+                });
+                let number = self.messages.len() - 1;
                 let start = now.max(self.ranks[rank].interface_free);
                 self.ranks[rank].interface_free = start + cost.busy;
-                self.messages.push(message);
-                self.at(start + cost.sender, Event::Ready(self.messages.len() - 1));
+                self.ranks[rank].sends.push(number);
+                self.at(start + cost.sender, Event::Ready(number));
+                if non_blocking {
+                    self.at(now + cost.sender, Event::Run(rank));
+                }
+            }
+            Record::WaitSend(ago) => {
+                let sends = &self.ranks[rank].sends;
+                let message = &mut self.messages[sends[sends.len() - 1 - ago]];
+                message.is_awaited = true;
+                if message.has_left {
+                    self.at(now, Event::Run(rank));
+                }
             }
             Record::Recv { from, tag, comm } => {
                 let receive = self.receive((from, rank, tag, comm));
@@ -222,10 +249,22 @@ impl World<'_> {
         if !rendezvous {
             self.at(now + cost.delay, Event::Arrive(message));
         }
-        if !rendezvous || non_blocking {
+        if !rendezvous {
+            self.at(now + cost.held.min(cost.busy), Event::Leave(message));
+        }
+        if !rendezvous && !non_blocking {
             self.at(now, Event::Run(channel.0));
         }
         self.pair(now, channel);
+    }
+
+    fn leave(&mut self, now: f64, message: usize) {
+        let message = &mut self.messages[message];
+        message.has_left = true;
+        let rank = message.channel.0;
+        if message.is_awaited || message.rendezvous && !message.non_blocking {
+            self.at(now, Event::Run(rank));
+        }
     }
 
     fn receive(&mut self, channel: ChannelKey) -> usize {
@@ -248,12 +287,10 @@ impl World<'_> {
         let message = &mut self.messages[sent];
         message.receive = Some(posted);
         self.receives[posted].arrived = message.arrived;
-        let Message { cost, rendezvous, non_blocking, .. } = *message;
+        let Message { cost, rendezvous, .. } = *message;
         if rendezvous {
             self.at(now + cost.delay, Event::Arrive(sent));
-        }
-        if rendezvous && !non_blocking {
-            self.at(now + cost.held, Event::Run(key.0));
+            self.at(now + cost.held, Event::Leave(sent));
         }
     }
 

@@ -63,11 +63,39 @@ pub(crate) fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Record {
     Compute(u64),
-    Send { to: usize, bytes: u64, tag: u32, comm: usize, sync: bool, non_blocking: bool },
-    Recv { from: usize, tag: u32, comm: usize },
-    Irecv { from: usize, tag: u32, comm: usize },
-    Wait { from: usize, tag: u32, comm: usize },
-    Collective { op: CollectiveOp, comm: usize, root: usize, send: u64, recv: u64, mode: Mode },
+    Send {
+        to: usize,
+        bytes: u64,
+        tag: u32,
+        comm: usize,
+        sync: bool,
+        non_blocking: bool,
+    },
+    Recv {
+        from: usize,
+        tag: u32,
+        comm: usize,
+    },
+    Irecv {
+        from: usize,
+        tag: u32,
+        comm: usize,
+    },
+    Wait {
+        from: usize,
+        tag: u32,
+        comm: usize,
+    },
+    /// For the send that was so many sends ago.
+    WaitSend(usize),
+    Collective {
+        op: CollectiveOp,
+        comm: usize,
+        root: usize,
+        send: u64,
+        recv: u64,
+        mode: Mode,
+    },
     WaitCollective,
 }
 
@@ -101,6 +129,7 @@ enum Event {
         comm: usize,
         mode: (bool, bool),
         early: Option<(usize, Option<usize>)>,
+        awaited: Option<usize>,
     },
     Collective {
         op: usize,
@@ -118,11 +147,12 @@ const OPS: [CollectiveOp; 4] =
 fn any_event() -> impl Strategy<Value = Event> {
     let mode = prop_oneof![Just(Mode::Blocking), Just(Mode::NonBlocking), Just(Mode::RootSynchronous)];
     let bytes = || prop_oneof![Just(0u64), Just(1), 2u64..5000, 5000u64..2_000_000];
+    let awaited = proptest::option::weighted(0.7, 0usize..6);
     let early = proptest::option::of((0usize..6, proptest::option::weighted(0.9, 0usize..6)));
     prop_oneof![
         3 => (0usize..8, prop_oneof![Just(0u64), 1u64..2_000_000]).prop_map(|(rank, nanos)| Event::Compute { rank, nanos }),
-        6 => (0usize..8, 0usize..8, bytes(), 0u32..2, 0usize..3, any::<(bool, bool)>(), early)
-            .prop_map(|(src, dst, bytes, tag, comm, mode, early)| Event::Message { src, dst, bytes, tag, comm, mode, early }),
+        6 => (0usize..8, 0usize..8, bytes(), 0u32..2, 0usize..3, any::<(bool, bool)>(), early, awaited)
+            .prop_map(|(src, dst, bytes, tag, comm, mode, early, awaited)| Event::Message { src, dst, bytes, tag, comm, mode, early, awaited }),
         1 => (0usize..4, 0usize..3, 0usize..8, (bytes(), bytes()), mode, 0usize..6)
             .prop_map(|(op, comm, root, sizes, mode, later)| Event::Collective { op, comm, root, sizes, mode, later }),
     ]
@@ -165,7 +195,7 @@ impl Layout {
         }
         let in_order = |mut placed: Vec<(usize, Record)>| {
             placed.sort_by_key(|(place, _)| *place);
-            placed.into_iter().map(|(_, record)| record).collect()
+            with_counted_sends(placed)
         };
         Records { ranks: self.placed.into_iter().map(in_order).collect(), comms: self.comms }
     }
@@ -174,7 +204,7 @@ impl Layout {
         let ranks = self.placed.len();
         match *event {
             Event::Compute { rank, nanos } => self.placed[rank % ranks].push((place, Record::Compute(nanos))),
-            Event::Message { src, dst, bytes, tag, comm, mode: (sync, non_blocking), early } => {
+            Event::Message { src, dst, bytes, tag, comm, mode: (sync, non_blocking), early, awaited } => {
                 let (src, dst, comm) = (src % ranks, dst % ranks, comm % self.comms.len());
                 // A rank cannot wait for itself: its own messages are always asked for before.
                 let early = if src == dst { early.or(Some((0, Some(0)))) } else { early };
@@ -182,6 +212,10 @@ impl Layout {
                 let record = Record::Send { to: dst, bytes, tag, comm, sync, non_blocking };
                 self.placed[src].push((place, record));
                 self.put_wait(place, (src, dst, tag, comm), early);
+                if let Some(slots) = awaited.filter(|_| non_blocking) {
+                    // Of the send it has the place here, which becomes how many sends ago that was.
+                    self.placed[src].push((place + 16 * slots + 7, Record::WaitSend(place)));
+                }
             }
             Event::Collective { op, comm, root, sizes, mode, later } => {
                 let comm = comm % self.comms.len();
@@ -221,6 +255,22 @@ impl Layout {
             self.placed[dst].push((place + 16 * slots + 5, Record::Wait { from, tag, comm }));
         }
     }
+}
+
+/// The records in order, where waits for sends say how many sends ago those were, not at which place.
+fn with_counted_sends(placed: Vec<(usize, Record)>) -> Vec<Record> {
+    let mut sends = Vec::new();
+    let mut records = Vec::new();
+    for (place, record) in placed {
+        records.push(match record {
+            Record::WaitSend(at) => Record::WaitSend(sends.iter().rev().position(|send| *send == at).unwrap()),
+            other => other,
+        });
+        if let Record::Send { .. } = record {
+            sends.push(place);
+        }
+    }
+    records
 }
 
 /// How the header of a `.dim` file names byte offsets.
@@ -317,6 +367,7 @@ fn dim_line(rank: usize, record: Record) -> String {
             };
             format!("10:{rank}:0:{}:{}:{root}:0:{send}:{recv}:{sync}\n", op as u8, comm + 1)
         }
+        Record::WaitSend(ago) => format!("32:{rank}:0:{ago}\n"),
         Record::WaitCollective => format!("10:{rank}:0:0:1:0:0:0:0:2\n"),
     }
 }
@@ -404,8 +455,8 @@ impl Numbers {
             count: ranks.div_ceil(self.ranks_per_node) as u32,
             cpus: self.ranks_per_node as u32,
             speed: self.speed,
-            intra_latency: Time::from_nanos(self.inside_latency),
-            intra_bandwidth: Rate::from_bytes_per_second(self.inside_rate),
+            intra_latency: Some(Time::from_nanos(self.inside_latency)),
+            intra_bandwidth: Some(Rate::from_bytes_per_second(self.inside_rate)),
             ..NodeGroup::default()
         };
         let nodes = (0..ranks).map(|rank| self.node(rank) as u32).collect();

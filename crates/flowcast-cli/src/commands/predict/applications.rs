@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::Asked;
 use super::trace::{
-    TraceArgs, add_interval, add_model, margin, parse_mapping, print_assumptions, print_counts, print_ranks,
-    print_unused, ranks_json, unused_json,
+    TraceArgs, add_inside, add_interval, add_model, margin, parse_mapping, print_assumptions, print_counts,
+    print_ranks, print_unused, ranks_json, unused_json,
 };
 use crate::commands::explain_trace;
 use crate::trace_args::print_notes;
@@ -44,7 +44,7 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
     print_notes(together.program().ignored());
     let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal: None };
     let prepared = Prepared::Program(together);
-    let Prediction { model, outcome, view, explanation, unused, notes, .. } =
+    let Prediction { model, outcome, view, explanation, unused, inside, notes, .. } =
         prepared.predict(outputs, &asked.fields)?;
     let interval = prepared.interval(&outcome, &asked.interval())?;
     let outcomes = flowcast::split(&outcome, &programs);
@@ -57,6 +57,7 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
     if asked.json {
         let mut document = to_json(&parts, &outcomes, &unused);
         add_model(&mut document, &model, &notes);
+        add_inside(&mut document, inside.as_ref());
         add_interval(&mut document, interval.as_ref());
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);

@@ -6,19 +6,21 @@ use anyhow::{Context, Result, bail};
 use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
+use flowcast::replay::inside::InsideTraffic;
 use flowcast::report::Page;
+use flowcast::report::answer::Grouped;
 use flowcast::units::{Rounded, Time};
 use flowcast::{Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps};
 use serde_json::{Value, json};
 
 use super::Asked;
 use super::pattern::step_intervals;
-use super::trace::{TraceArgs, add_interval, add_model, parse_mapping, print_assumptions};
+use super::trace::{TraceArgs, add_inside, add_interval, add_model, parse_mapping, print_assumptions};
 use crate::trace_args::print_notes;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::println_out;
 use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{cells, table};
+use flowcast_terminal::tables::table;
 
 /// One row.
 struct Row {
@@ -29,6 +31,8 @@ struct Row {
     interval: Option<Interval>,
     /// Of a trace: the share of the ranks' time that is not their own computation.
     communication: Option<f64>,
+    /// Of a trace: what happened inside nodes.
+    inside: Option<InsideTraffic>,
     /// What else JSON has of it.
     more: Value,
 }
@@ -100,6 +104,7 @@ pub(in crate::commands) fn of_pattern(
                 interval: step_intervals(steps, network, (options, &predicted), asked)?
                     .map(|intervals| intervals.makespan),
                 communication: None,
+                inside: None,
                 more: json!({}),
             });
         }
@@ -132,6 +137,7 @@ fn row(
         "slowest_rank": outcome.slowest().map(|rank| rank.0),
     });
     add_model(&mut more, &prediction.model, &prediction.notes);
+    add_inside(&mut more, prediction.inside.as_ref());
     Row {
         network: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
         model: prediction.model.name(),
@@ -139,6 +145,7 @@ fn row(
         makespan: outcome.makespan(),
         interval,
         communication: Some(communication),
+        inside: prediction.inside,
         more,
     }
 }
@@ -167,21 +174,41 @@ fn show(rows: &[Row], choices: &[ModelChoice], as_json: bool) {
         println_out!("{}", json!({"schema": "flowcast/comparison/1", "predictions": predictions}));
         return;
     }
-    let mut told: Vec<String> = choices.iter().map(ModelChoice::to_string).collect();
-    told.dedup();
+    let mut told: Vec<String> = choices.iter().map(|choice| with_inside(choice, choices).to_string()).collect();
     told.sort();
     told.dedup();
     told.iter().for_each(|line| println_out!("{line}"));
-    let mut table = table(&["network", "model", "mapping", ">predicted time", ">to the first", ">in communication"]);
+    let mut columns = vec!["network", "model", "mapping", ">predicted time", ">to the first", ">in communication"];
+    let has_inside = rows.iter().any(|row| row.inside.is_some());
+    if has_inside {
+        columns.push(">inside nodes");
+    }
+    let mut table = table(&columns);
     for row in rows {
-        table.add_row(cells![
-            row.network,
-            row.model,
-            row.mapping.as_deref().unwrap_or("-"),
+        let mut cells = vec![
+            row.network.clone(),
+            row.model.to_owned(),
+            row.mapping.clone().unwrap_or("-".to_owned()),
             row.interval.as_ref().map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
             format!("{:.3}", ratio(row)),
-            row.communication.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
-        ]);
+            row.communication.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+        ];
+        if has_inside {
+            cells.push(row.inside.as_ref().map_or("-".to_owned(), inside_cell));
+        }
+        table.add_row(cells);
     }
     println_out!("{table}");
+}
+
+/// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.
+fn with_inside<'a>(choice: &'a ModelChoice, choices: &'a [ModelChoice]) -> &'a ModelChoice {
+    let is_same = |other: &&ModelChoice| ModelChoice { inside: choice.inside, ..(*other).clone() } == *choice;
+    let with = choices.iter().filter(is_same).find(|other| other.inside.is_some());
+    if choice.inside.is_none() { with.unwrap_or(choice) } else { choice }
+}
+
+/// Messages, bytes, and what they take one after the other.
+fn inside_cell(InsideTraffic { messages, bytes, time, .. }: &InsideTraffic) -> String {
+    format!("{} messages, {} bytes, {}", Grouped(*messages), Grouped(bytes.0), Rounded(*time))
 }

@@ -6,8 +6,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::graph::noise::Noise;
 use flowcast::model::machine::Mapping;
-use flowcast::model::network::Network;
+use flowcast::model::network::{Network, Progress};
 use flowcast::replay::influence::Unused;
+use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
@@ -169,7 +170,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         }
         Err(error) => return Err(error),
     };
-    let Prediction { model, outcome, view, explanation, unused, notes, loops } = prediction;
+    let Prediction { model, outcome, view, explanation, unused, inside, notes, loops } = prediction;
     let ranks = outcome.ranks.len();
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
@@ -192,6 +193,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
             "no_influence": unused_json(&unused),
         });
         add_model(&mut document, &model, &notes);
+        add_inside(&mut document, inside.as_ref());
         add_interval(&mut document, interval.as_ref());
         if let Some(noisy) = &noisy {
             document["noise"] = noisy.document();
@@ -231,9 +233,20 @@ pub(in crate::commands) fn print_assumptions(notes: &[String]) {
 pub(in crate::commands) fn add_model(document: &mut serde_json::Value, model: &ModelChoice, notes: &[String]) {
     document["model"] = model.name().into();
     document["model_reason"] = model.reason.as_str().into();
+    document["collectives"] = model.collectives.into();
     document["leaves_out"] = model.leaves_out().into();
+    document["progress"] = model.progress.map(Progress::name).into();
     document["uncontended"] = model.is_uncontended.into();
     document["notes"] = notes.into();
+}
+
+/// What happened inside nodes, and who says what it costs; null where nothing did.
+pub(in crate::commands) fn add_inside(document: &mut serde_json::Value, inside: Option<&InsideTraffic>) {
+    document["inside_nodes"] = inside
+        .map(|InsideTraffic { source, messages, bytes, time }| {
+            json!({"source": source.name(), "messages": messages, "bytes": bytes.0, "time_s": time.as_seconds()})
+        })
+        .into();
 }
 
 /// The margin of a prediction; null where none is known.

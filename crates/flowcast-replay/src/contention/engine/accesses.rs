@@ -6,6 +6,7 @@
 
 use super::Engine;
 use crate::accesses::{Done, Memory, Requests, Transfers};
+use crate::contention::calls::Interface;
 use crate::contention::events::{Event, Kind};
 use crate::contention::messages::{Mark, Message, Purpose};
 use crate::contention::processors::Place;
@@ -75,7 +76,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let (_, route) = self.route_to(rank, target);
         let cost = self.costs.paths[route].accesses[index as usize];
         if self.ranks[rank.index()].phase == Phase::Begin
-            && let Some(step) = self.begin_send(rank, self.route_costs[route].send, cost.busy)
+            && let Some(step) = self.begin_send(rank, self.route_costs[route].send, Interface::Awaited(cost.busy))
         {
             return step;
         }

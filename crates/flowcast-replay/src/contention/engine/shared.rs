@@ -47,7 +47,7 @@ impl InTransit {
                 ReceivePosted { since: Time::ZERO, polled: Time::ZERO };
                 rows(T::HANDSHAKES && has_rendezvous, slots)
             ],
-            polled: vec![Time::ZERO; rows(T::HANDSHAKES, program.streams())],
+            polled: vec![ReceivePosted::NEVER; rows(T::HANDSHAKES, program.streams())],
         }
     }
 }
@@ -68,6 +68,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 self.pending.advance(within(since));
                 self.let_go(slot);
             }
+            Progress::Met(Departure { slot, start, .. }) => {
+                self.pending.advance(within(start));
+                self.meet(self.in_transit.numbers[slot.index()]);
+            }
             Progress::Arrived(delivery) => {
                 self.pending.advance(within(delivery.arrival));
                 self.delivered(delivery);
@@ -83,7 +87,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let size = self.program.classes()[class as usize].size;
         let mut cost = self.costs.paths[route].classes[class as usize];
         cost.delay = cost.bytes;
-        if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::HANDSHAKES) {
+        if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::CONTROL_FRAMES) {
             cost.delay = cost.delay * perturbation.transfer(now, route, Route::Between, size).on_links;
         }
         self.in_transit.numbers[slot.index()] = number;
@@ -107,19 +111,19 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let Delivery { slot, start, arrival, .. } = delivery;
         if let Some(number) = slot.0.checked_sub(self.program.messages()) {
             let (_, flight) = self.messages.part(number);
-            return self.pass_on(number, if T::HANDSHAKES { Time::ZERO } else { flight });
+            return self.pass_on(number, if T::CONTROL_FRAMES { Time::ZERO } else { flight });
         }
         let number = self.in_transit.numbers[slot.index()];
         let route = self.route_number(slot);
-        let latency = if T::HANDSHAKES { Time::ZERO } else { self.costs.paths[route].latency };
+        let latency = if T::CONTROL_FRAMES { Time::ZERO } else { self.costs.paths[route].latency };
         if O::WATCHES {
             self.observer.moved(slot, start, arrival + latency);
             let asked = self.messages.asked(number);
-            if !T::HANDSHAKES && asked < start {
+            if !T::CONTROL_FRAMES && asked < start {
                 self.observer.queued(slot, asked);
             }
         }
-        if T::HANDSHAKES {
+        if T::CONTROL_FRAMES {
             self.let_go(slot);
         }
         self.pass_on(number, latency);
@@ -127,7 +131,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The last byte of a message is so far from its receiver.
     fn pass_on(&mut self, number: u32, latency: Time) {
-        if T::HANDSHAKES {
+        if T::CONTROL_FRAMES {
             return self.arrived(number);
         }
         if latency > Time::ZERO {
@@ -144,25 +148,31 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A rendezvous message departs with its RTS.
-    pub(in crate::contention) fn send_rts(&mut self, mut message: Message, receiver: Rank) -> Step {
+    pub(in crate::contention) fn send_rts(&mut self, mut message: Message) -> Step {
         let Message { slot, from, class, .. } = message;
         self.slots.note_send(from, slot);
-        let is_posted = self.slots.states[slot.index()] != state::EMPTY;
-        let posted = is_posted.then(|| self.in_transit.posted[slot.index()]);
         let is_blocking = !self.program.classes()[class as usize].mode.non_blocking;
         if is_blocking {
             message.mark(Mark::HoldsSender);
             self.ranks[from.index()].before = self.pending.now();
         }
         let number = self.messages.add(message);
+        self.depart_with_rts(number);
+        if is_blocking { Step::Wait } else { Step::Done }
+    }
+
+    /// The interface is free for the RTS of a message.
+    pub(in crate::contention) fn depart_with_rts(&mut self, number: u32) {
+        let Message { slot, from, .. } = self.messages[number];
         if O::WATCHES {
             self.messages.set_asked(number, self.pending.now());
         }
+        let is_posted = self.slots.states[slot.index()] != state::EMPTY;
+        let posted = is_posted.then(|| self.in_transit.posted[slot.index()]);
         if !is_posted {
             self.slots.wait(slot, number);
         }
-        self.depart(number, Some(Rts { from, to: receiver, posted }));
-        if is_blocking { Step::Wait } else { Step::Done }
+        self.depart(number, Some(Rts { from, to: self.slots.receiver(slot), posted }));
     }
 
     /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver

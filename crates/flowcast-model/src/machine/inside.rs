@@ -1,0 +1,145 @@
+//! What a message between two ranks of one node costs: `T = L + size/bandwidth`, by the network's rule.
+//!
+//! A file that says nothing of it does not say that such messages are free: the built-in network `shared-memory`, measured
+//! inside a socket, stands in. A stated 0 is meant, as in Dimemas' configurations, which state both values always.
+
+use std::fmt;
+
+use super::{Machine, NodeGroup};
+use crate::network::Network;
+use flowcast_units::{Bytes, Rate, Time};
+
+/// The built-in network whose interface stands in for what a file leaves open.
+pub const STAND_IN: &str = "shared-memory";
+
+/// Its figures: its file is not read for them, which would take a millisecond.
+const STAND_IN_LATENCY: Time = Time::from_nanos(760.0);
+const STAND_IN_RATE: Rate = Rate::from_bytes_per_second(39_038e6);
+
+/// What a message inside a node costs: `latency + size/rate`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InsideNode {
+    /// Start-up of a message, whatever its size.
+    pub latency: Time,
+    /// Bytes per second; 0 is infinite.
+    pub rate: Rate,
+}
+
+/// Who says what messages inside nodes cost. Shown, it goes on from "inside nodes".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InsideSource {
+    /// The network file.
+    Stated,
+    /// The network file, and they cost nothing.
+    StatedFree,
+    /// [`STAND_IN`], as the network file says nothing.
+    StandIn,
+    /// The network file, and [`STAND_IN`] where it says nothing.
+    Partly,
+}
+
+impl InsideNode {
+    /// Of the first group of the network's nodes.
+    pub fn of(network: &Network) -> InsideNode {
+        network.machine.groups()[0].inside()
+    }
+
+    /// How long a message of this size takes.
+    pub fn time_for(&self, size: Bytes) -> Time {
+        self.latency + self.rate.time_for(size)
+    }
+}
+
+impl NodeGroup {
+    /// What a message inside one of these nodes costs.
+    pub fn inside(&self) -> InsideNode {
+        InsideNode {
+            latency: self.intra_latency.unwrap_or(STAND_IN_LATENCY),
+            rate: self.intra_bandwidth.unwrap_or(STAND_IN_RATE),
+        }
+    }
+}
+
+impl Machine {
+    /// Its groups of nodes; where it names none, the one of as many nodes as there are ranks.
+    pub fn groups(&self) -> Vec<NodeGroup> {
+        match self.nodes.is_empty() {
+            true => vec![NodeGroup { count: 0, ..NodeGroup::default() }],
+            false => self.nodes.clone(),
+        }
+    }
+}
+
+impl InsideSource {
+    /// Of these groups of nodes.
+    pub fn of(groups: &[NodeGroup]) -> InsideSource {
+        let costs = || groups.iter().flat_map(|group| [group.intra_latency.is_some(), group.intra_bandwidth.is_some()]);
+        let is_free = |group: &NodeGroup| {
+            let InsideNode { latency, rate } = group.inside();
+            latency == Time::ZERO && rate.as_bytes_per_second() == 0.0
+        };
+        match (costs().any(|stated| stated), costs().all(|stated| stated)) {
+            (_, true) if groups.iter().all(is_free) => InsideSource::StatedFree,
+            (_, true) => InsideSource::Stated,
+            (true, false) => InsideSource::Partly,
+            (false, false) => InsideSource::StandIn,
+        }
+    }
+
+    /// Name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            InsideSource::Stated | InsideSource::StatedFree => "network",
+            InsideSource::StandIn => STAND_IN,
+            InsideSource::Partly => "network and shared-memory",
+        }
+    }
+}
+
+impl fmt::Display for InsideSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InsideSource::Stated => f.write_str("as the network states"),
+            InsideSource::StatedFree => f.write_str("free, as the network states"),
+            InsideSource::StandIn => write!(f, "as {STAND_IN}"),
+            InsideSource::Partly => write!(f, "as the network states, as {STAND_IN} where it does not"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    fn network(nodes: &str) -> Network {
+        let text = format!("{}\n[[machine.nodes]]\n{nodes}", builtin::text("gige-tcp").unwrap());
+        let network = Network::from_toml(&text, &[]).unwrap();
+        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network, "it is read back as it was");
+        network
+    }
+
+    fn costs(network: &Network) -> (f64, f64) {
+        let InsideNode { latency, rate } = network.machine.groups()[0].inside();
+        (latency.as_nanos(), rate.as_bytes_per_second())
+    }
+
+    #[test]
+    fn what_a_file_leaves_open_costs_what_shared_memory_costs_and_a_stated_zero_is_kept() {
+        let stand_in = builtin::network(STAND_IN).unwrap().nic;
+        let (latency, rate) = (stand_in.latency.as_nanos(), stand_in.rate().as_bytes_per_second());
+        for (nodes, expected, source) in [
+            ("cpus = 4", (latency, rate), InsideSource::StandIn),
+            ("intra_latency = \"1us\"", (1000.0, rate), InsideSource::Partly),
+            ("intra_bandwidth = \"0B/s\"", (latency, 0.0), InsideSource::Partly),
+            ("intra_latency = \"1us\"\nintra_bandwidth = \"2B/s\"", (1000.0, 2.0), InsideSource::Stated),
+            ("intra_latency = \"0s\"\nintra_bandwidth = \"0B/s\"", (0.0, 0.0), InsideSource::StatedFree),
+        ] {
+            let network = network(nodes);
+            assert_eq!((costs(&network), InsideSource::of(&network.machine.groups())), (expected, source), "{nodes}");
+        }
+        let plain = builtin::network("gige-tcp").unwrap();
+        assert_eq!(costs(&plain), (latency, rate));
+        assert_eq!(plain.quantity("machine.nodes.*.intra_latency"), Some(stand_in.latency.into()));
+    }
+}

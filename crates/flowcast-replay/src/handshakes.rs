@@ -1,0 +1,175 @@
+//! Rendezvous messages of ranks that progress messages in MPI calls alone.
+//!
+//! RTS and CTS take no time themselves. A receiver answers an RTS when it posts the receive, if it has polled since that came,
+//! else at its next wait; the data move from when the sender next waits. They then go the way that all other messages go.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::polling::Polling;
+use crate::slab::Slab;
+use crate::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
+use flowcast_model::network;
+use flowcast_model::sharing::SharingError;
+use flowcast_trace::slot::Slot;
+use flowcast_units::{Rank, Time};
+
+/// Brings senders and receivers together above a transit that carries their data.
+pub(crate) struct Handshakes<T> {
+    carrier: T,
+    polling: Polling,
+    open: Slab<Handshake>,
+    /// By slot: messages whose receive is not posted yet.
+    requested: HashMap<Slot, u32>,
+    /// What happens when: to which message, by slot and index.
+    coming: BinaryHeap<Reverse<(Time, Slot, u32)>>,
+}
+
+/// A message whose data do not move yet.
+#[derive(Debug, Clone, Copy)]
+struct Handshake {
+    departure: Departure,
+    rts: Rts,
+    next: Next,
+}
+
+/// What happens next to a handshake, at the time for which it is scheduled, if it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Next {
+    /// The RTS reaches the receiver.
+    Arrive,
+    /// The receiver, whose receive is not posted, had the RTS from this time on.
+    Post(Time),
+    /// The receiver answers.
+    Answer,
+    /// The sender sees the CTS.
+    Move,
+}
+
+impl<T: Transit> Handshakes<T> {
+    /// Above a transit.
+    pub(crate) fn above(carrier: T) -> Handshakes<T> {
+        Handshakes {
+            carrier,
+            polling: Polling::new(network::Progress::InCalls),
+            open: Slab::default(),
+            requested: HashMap::new(),
+            coming: BinaryHeap::new(),
+        }
+    }
+
+    fn schedule(&mut self, at: Time, index: u32) {
+        self.coming.push(Reverse((at, self.open[index].departure.slot, index)));
+    }
+
+    /// A rank has to see something that comes at this time.
+    fn see(&mut self, rank: Rank, came: Time, index: u32, next: Next) {
+        self.open[index].next = next;
+        if let Some(at) = self.polling.see(rank, came, index) {
+            self.schedule(at, index);
+        }
+    }
+
+    /// The receive is posted of an RTS that came at this time.
+    fn answer(&mut self, index: u32, came: Time, posted: ReceivePosted) {
+        if came <= posted.polled {
+            self.open[index].next = Next::Answer;
+            self.schedule(posted.since, index);
+        } else {
+            self.see(self.open[index].rts.to, came.max(posted.since), index, Next::Answer);
+        }
+    }
+
+    /// What was scheduled for a message happens; its data once both ranks have seen each other.
+    fn happen(&mut self, index: u32, now: Time) -> Option<Departure> {
+        let Handshake { departure, rts, next } = self.open[index];
+        match next {
+            Next::Arrive => match rts.posted {
+                Some(posted) => self.answer(index, now, posted),
+                None => self.open[index].next = Next::Post(now),
+            },
+            Next::Answer => self.see(rts.from, now, index, Next::Move),
+            Next::Move => {
+                self.open.give_back(index);
+                return Some(Departure { start: now, rts: None, ..departure });
+            }
+            Next::Post(_) => {}
+        }
+        None
+    }
+}
+
+impl<T: Transit> Transit for Handshakes<T> {
+    const SHARED: bool = true;
+    const HANDSHAKES: bool = true;
+
+    fn depart(&mut self, departure: Departure) {
+        let Some(rts) = departure.rts else { return self.carrier.depart(departure) };
+        let index = self.open.insert(Handshake { departure, rts, next: Next::Arrive });
+        if rts.posted.is_none() {
+            self.requested.insert(departure.slot, index);
+        }
+        self.schedule(departure.start, index);
+    }
+
+    fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
+        let Some(index) = self.requested.remove(&slot) else { return };
+        let handshake = &mut self.open[index];
+        handshake.rts.posted = Some(posted);
+        if let Next::Post(came) = handshake.next {
+            self.answer(index, came, posted);
+        }
+    }
+
+    fn wait(&mut self, rank: Rank, since: Time) {
+        for (came, index) in self.polling.wait(rank, since) {
+            self.schedule(since.max(came), index);
+        }
+    }
+
+    fn go_on(&mut self, rank: Rank) {
+        self.polling.go_on(rank);
+    }
+
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        loop {
+            let next = self.coming.peek().map(|Reverse((time, ..))| *time);
+            let until = next.into_iter().chain(limit).min();
+            if let Some(happening) = self.carrier.deliver(until)? {
+                return Ok(Some(happening));
+            }
+            let due = self.coming.peek().copied().filter(|Reverse((at, ..))| limit.is_none_or(|limit| *at <= limit));
+            let Some(Reverse((now, _, index))) = due else { return Ok(None) };
+            self.coming.pop();
+            if let Some(departure) = self.happen(index, now) {
+                return Ok(Some(Progress::Met(departure)));
+            }
+        }
+    }
+}
+
+/// Messages that do not disturb one another, handed over in the order of their arrival.
+#[derive(Default)]
+pub(crate) struct InOrder {
+    in_flight: BinaryHeap<Reverse<(Time, Slot, Time, Time)>>,
+}
+
+impl Transit for InOrder {
+    const SHARED: bool = true;
+
+    fn depart(&mut self, Departure { slot, start, cost, latency, .. }: Departure) {
+        let arrival = start + cost.delay;
+        self.in_flight.push(Reverse((arrival, slot, start, arrival - latency)));
+    }
+
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        let is_due = |arrival: Time| limit.is_none_or(|limit| arrival <= limit);
+        let Some(Reverse((arrival, slot, start, left))) =
+            self.in_flight.peek().copied().filter(|Reverse((arrival, ..))| is_due(*arrival))
+        else {
+            return Ok(None);
+        };
+        self.in_flight.pop();
+        Ok(Some(Progress::Arrived(Delivery { slot, start, arrival, left })))
+    }
+}
