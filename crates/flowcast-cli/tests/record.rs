@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 
 use flowcast::recording::decode::{self, RankFile};
 use flowcast::recording::summary::rank_file;
+use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Rank, Time};
 use serde_json::Value;
 
@@ -381,6 +382,73 @@ fn ranks_of_other_clocks_are_put_on_one_axis(mpi: Mpi) {
     }
 }
 
+/// Programs of two threads or more on four ranks, which share two processors or less.
+fn threads_are_streams_that_compute_what_they_computed(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("threads.c");
+    let record = |kind: &str| {
+        bench.recorded(kind, &[&program, kind]);
+        let (answer, notes) = bench.predict(kind);
+        // A recording of four ranks on a busy machine may carry a warning of that; this sentence is in each.
+        assert!(answer["notes"].to_string().contains("computation takes thread CPU time"), "{answer} {notes}");
+        let computed = worked(&open(&bench.path(kind))).iter().map(|time| time.as_seconds()).sum::<f64>();
+        (answer, notes, computed)
+    };
+    // A thread that sleeps in a join does not compute: the rank computes no more than its threads did.
+    for kind in ["join", "three"] {
+        let (answer, notes, computed) = record(kind);
+        assert!(!notes.contains("in one row"), "{notes}");
+        let rows = answer["ranks"].as_array().unwrap();
+        let predicted: f64 = rows.iter().map(|row| row["compute_s"].as_f64().unwrap()).sum();
+        // Wall time of threads that sleep was fifty times as much.
+        assert!((predicted - computed).abs() < 0.2 * computed, "{kind}: {answer}, computed {computed}");
+    }
+    // One thread computes for 0.1 s while another one communicates, and two compute 0.1 s each at the same time. When the first
+    // joins the second is not recorded where ranks share processors, so it may end later.
+    for (kind, thread) in [("beside", 1), ("both", 2)] {
+        let (answer, notes, _) = record(kind);
+        assert!(!notes.contains("in one row"), "{notes}");
+        let rows = answer["ranks"].as_array().unwrap();
+        let row = rows.iter().find(|row| (row["task"].as_u64(), row["thread"].as_u64()) == (Some(0), Some(thread)));
+        let end = row.unwrap()["end_s"].as_f64().unwrap();
+        assert!(end < 0.19, "{kind}: {answer}");
+        let computed: f64 = rows.iter().map(|row| row["compute_s"].as_f64().unwrap()).sum();
+        assert!(computed > 0.38, "{kind}: {answer}");
+    }
+    // Requests that another thread completes belong to no thread.
+    let (answer, notes, _) = record("shared");
+    assert!(notes.contains("complete each other's requests"), "{notes}");
+    assert_eq!(answer["messages"], 200, "{answer}");
+}
+
+fn a_validation_predicts_its_recording_as_predict_does(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("threads.c");
+    let launcher = format!("mpirun.{}", mpi.ending);
+    let validate =
+        ["validate", "app", "--network", "gige-tcp", "--runs", "1", "-o", "v.html", "--json", "--", &launcher];
+    let output = bench.flowcast(&[&validate[..], mpi.options, &["-np", "4", &program, "both"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let validation = summary(&output);
+    let predicted = validation["rows"][0]["predicted_s"].as_object().unwrap();
+    let output = bench.flowcast(&["predict", "v.rec", "--network", "gige-tcp", "--json"]);
+    let prediction: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let model = prediction["model"].as_str().unwrap();
+    let (_, total) = predicted.iter().find(|(name, _)| name.starts_with(model)).unwrap();
+    assert_eq!(*total, prediction["makespan_s"], "{validation} {prediction}");
+}
+
+fn a_program_that_failed_is_predicted_only_when_asked_for(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("threads.c");
+    let output = bench.record("failed", &[], &["sh", "-c", &format!("{program} none; exit 3")]);
+    assert!(!output.status.success());
+    let refused = bench.flowcast(&["predict", "failed", "--network", "gige-tcp"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("found the recording of a program that failed"));
+    bench.predict_with("failed", &["--incomplete"]);
+}
+
 fn open(folder: &Path) -> Vec<RankFile> {
     let read = |name: String| decode::read(&name, &fs::read(folder.join(&name)).unwrap()).unwrap();
     (0..4).map(|rank| read(rank_file(Rank(rank)))).collect()
@@ -418,4 +486,7 @@ for_both!(
     recording_costs_little,
     the_other_launcher_is_refused,
     ranks_of_other_clocks_are_put_on_one_axis,
+    threads_are_streams_that_compute_what_they_computed,
+    a_validation_predicts_its_recording_as_predict_does,
+    a_program_that_failed_is_predicted_only_when_asked_for,
 );

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::steps::{Message, Step};
-use super::{Counters, Losses, RMA_AND_IO, Tables};
+use super::{Counters, Losses, RMA_AND_IO, THREADS, Tables, is_of_threads};
 use flowcast_trace::access::{Access, FileKind, LockKind, TransferKind};
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
@@ -33,7 +33,7 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
     let frame = Frame {
         name: &program.name,
         threads: program.threads_of_tasks(),
-        communicators: program.communicators().len(),
+        communicators: program.communicators().iter().filter(|known| !is_of_threads(program, known)).count(),
         definitions: numbers.definitions(program),
     };
     frame.write(out, |rank, out| Writer::new(&tables, &numbers, dialect, rank).write(out))
@@ -175,7 +175,7 @@ impl Numbers {
                 communicator.members.iter().map(|member| format!(":{}", program.task(*member))).collect();
             format!("d:1:{}:{}{members}\n", self.number(communicator.id), communicator.members.len())
         };
-        program.communicators().iter().map(line).collect()
+        program.communicators().iter().filter(|known| !is_of_threads(program, known)).map(line).collect()
     }
 }
 
@@ -252,6 +252,10 @@ impl<'a> Writer<'a> {
                 }
                 Dialect::Dimemas => self.losses.count(WAITS),
             },
+            Op::Collective { call, .. } if self.tables.is_of_threads(call) => {
+                self.losses.count(THREADS);
+                writeln!(out, "0:{own}")?;
+            }
             Op::Collective { call, instance } => self.collective((call, instance), own, out)?,
             Op::WaitCollective(instance) => self.wait_collective(instance, own, out)?,
             Op::Event(event) => {

@@ -27,7 +27,7 @@ pub use ti::{needs_messages, ti_rank};
 
 use flowcast_trace::key_map::KeyMap;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveCall, MessageClass, Program};
+use flowcast_trace::program::{CollectiveCall, Communicator, MessageClass, Program};
 use flowcast_trace::slot::Slot;
 use flowcast_units::Rank;
 
@@ -116,11 +116,22 @@ impl<'a> Tables<'a> {
         &self.program.calls()[number as usize]
     }
 
+    /// Whether a call is no collective of MPI: threads of a rank wait for one another.
+    fn is_of_threads(&self, call: u32) -> bool {
+        let communicator = &self.program.communicators()[self.call(call).communicator as usize];
+        is_of_threads(self.program, communicator)
+    }
+
     /// The root of an execution.
     fn root(&self, instance: u32) -> Option<Rank> {
         let mut calls = self.executions[instance as usize].iter();
         calls.find(|(_, call)| self.call(*call).is_root).map(|(rank, _)| *rank)
     }
+}
+
+/// Whether threads of a rank wait for one another in the collectives of a communicator.
+fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
+    program.is_inside_a_task(communicator) && communicator.members.iter().all(|member| member.index() < program.ranks())
 }
 
 /// What a wait is for: the receives of a rank by slot, its sends by number.
@@ -144,6 +155,7 @@ impl Counters {
 
 const RMA_AND_IO: &str = "one-sided operations and requests to files";
 const EVENTS: &str = "events";
+const THREADS: &str = "waits of a thread for another one of its rank";
 const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
 const SYNCHRONOUS: &str = "synchronous sends; the format decides by size which sends are";
 const BARRIER_BYTES: &str = "barriers that carry bytes; they are written without";

@@ -3,7 +3,7 @@
 //! The steps come from a program in memory ([`Steps`]) or from a workload as it is generated. What such a format leaves
 //! out is counted here, so that the writers only have to find the text.
 
-use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, Tables};
+use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, Tables};
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::{CollectiveMode, MessageClass, SendMode};
 use flowcast_trace::slot::Slot;
@@ -78,6 +78,7 @@ impl<'a> Steps<'a> {
                 Op::Irecv => return Some(Step::Post(self.post())),
                 Op::WaitRecv(slot) => return Some(Step::AwaitReceive(self.incoming(slot))),
                 Op::WaitSend(ago) => return Some(Step::AwaitSend(self.sent[self.sent.len() - 1 - ago as usize])),
+                Op::Collective { call, .. } if self.tables.is_of_threads(call) => losses.count(THREADS),
                 Op::Collective { call, instance } => return Some(self.collective(call, instance)),
                 Op::Event(_) => losses.count(EVENTS),
                 Op::Access(_) => losses.count(RMA_AND_IO),

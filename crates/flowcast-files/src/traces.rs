@@ -80,17 +80,24 @@ pub fn is_pattern(path: &Path) -> Result<Holding> {
 /// Refuses a recording of which a part is missing.
 ///
 /// # Errors
-/// Not all ranks were recorded to their end.
+/// Not all ranks were recorded to their end, or the program failed.
 pub fn whole_recording(trace: &Trace) -> Result<()> {
-    match trace.ignored().iter().find(|ignored| ignored.kind == trace::read::CUT) {
-        Some(cut) => bail!(
+    let ignored = trace.ignored();
+    if let Some(cut) = ignored.iter().find(|ignored| ignored.kind == trace::read::CUT) {
+        bail!(
             "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
              machine failed (--incomplete predicts what there is)",
             cut.count,
             trace.ranks()
-        ),
-        None => Ok(()),
+        );
     }
+    if ignored.iter().any(|ignored| ignored.kind == trace::read::FAILED) {
+        bail!(
+            "found the recording of a program that failed, expected one of a program that ended with code 0 (--incomplete \
+             predicts what it did until then)"
+        );
+    }
+    Ok(())
 }
 
 /// As many threads as there are processors.

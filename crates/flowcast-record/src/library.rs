@@ -49,6 +49,8 @@ struct Functions {
     group_size: Query,
     group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int,
     group_free: unsafe extern "C" fn(*mut usize) -> c_int,
+    /// MPI_Comm_get_parent, of the process model.
+    get_parent: Option<unsafe extern "C" fn(*mut usize) -> c_int>,
     query_thread: unsafe extern "C" fn(*mut c_int) -> c_int,
     comm_f2c: Option<Convert>,
     type_f2c: Option<Convert>,
@@ -120,6 +122,7 @@ fn functions() -> Option<Functions> {
         group_size: function(c"PMPI_Group_size")?,
         group_translate_ranks: function(c"PMPI_Group_translate_ranks")?,
         group_free: function(c"PMPI_Group_free")?,
+        get_parent: function(c"PMPI_Comm_get_parent"),
         query_thread: function(c"PMPI_Query_thread")?,
         comm_f2c: function(c"PMPI_Comm_f2c"),
         type_f2c: function(c"PMPI_Type_f2c"),
@@ -247,6 +250,16 @@ impl Exchange {
 }
 
 impl Library {
+    /// Whether another MPI program has started this one: its world is not the recording's.
+    pub(crate) fn is_spawned(&self) -> bool {
+        let Some(get_parent) = self.functions.get_parent else { return false };
+        let mut parent = 0;
+        // SAFETY: the variable has room for a handle of either size.
+        let code = unsafe { get_parent(&mut parent) };
+        let parent = if self.handle_bytes == 4 { parent & 0xFFFF_FFFF } else { parent };
+        code == 0 && parent != self.no_communicator
+    }
+
     /// By which recorders talk; none where a constant or a function is not known.
     pub(crate) fn exchange(&self) -> Option<Exchange> {
         (self.byte != 0).then_some(Exchange {

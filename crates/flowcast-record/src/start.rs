@@ -68,14 +68,18 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
     let took = clock::monotonic().saturating_sub(begin);
     refuse_lonely_world(library);
     calibration.end();
+    if library.is_spawned() {
+        return result;
+    }
     match begin_session(&folder, library) {
         Ok(session) => {
             let reading = read_clock(library);
-            thread.begin(clock::now());
             *SESSION.lock() = Some(session);
             // The count begins where the call did, which is written next.
             note_clock(thread, clock::monotonic().saturating_sub(took), reading);
-            BEGUN.store(clock::now(), Ordering::Relaxed);
+            let start = clock::now();
+            thread.begin(start);
+            BEGUN.store(start, Ordering::Relaxed);
             record_alone(entry.function, thread, Times { call: took, ..Times::default() });
             ON.store(true, Ordering::Relaxed);
         }

@@ -81,11 +81,13 @@ impl Thread {
         self.mark.set((clock::thread_cpu(), start));
     }
 
-    /// A call is about to begin. A thread's first begins where the recording began.
+    /// A call is about to begin. A thread's first begins where the recording began, and all of the thread's CPU time is
+    /// taken to lie there: a thread that calls MPI is mostly started behind `MPI_Init`.
     #[inline]
     pub(crate) fn enter(&self, recording_start: u64) -> Before {
         if self.last_end.get() < recording_start {
-            self.begin(recording_start);
+            let is_new = self.last_end.replace(recording_start) == 0;
+            self.mark.set((if is_new { 0 } else { clock::thread_cpu() }, recording_start));
         }
         let now = clock::now();
         let burst = clock::nanos(now.saturating_sub(self.last_end.get()));

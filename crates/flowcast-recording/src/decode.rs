@@ -234,6 +234,8 @@ struct Decoder {
     thread: u32,
     /// Where each thread's last call ended.
     clocks: Vec<u64>,
+    /// Where recording began, or began again: a thread's first computation counts from there.
+    began: u64,
     /// The first signature since the last reset.
     base: u32,
 }
@@ -272,6 +274,8 @@ impl Decoder {
             control::OFF => {
                 let off = varint(bytes, at)?;
                 self.advance(off);
+                self.began = *self.clock();
+                self.clocks.fill(self.began);
                 self.file.items.push(Item::Off(off));
             }
             control::POLLS => self.polls(bytes, at)?,
@@ -325,7 +329,7 @@ impl Decoder {
     fn clock(&mut self) -> &mut u64 {
         let thread = self.thread as usize;
         if self.clocks.len() <= thread {
-            self.clocks.resize(thread + 1, 0);
+            self.clocks.resize(thread + 1, self.began);
         }
         &mut self.clocks[thread]
     }
@@ -350,6 +354,9 @@ impl Decoder {
         let thread = self.thread;
         let begin = self.clock().saturating_add(burst);
         *self.clock() = begin.saturating_add(time);
+        if self.file.items.is_empty() {
+            self.began = *self.clock();
+        }
         self.file.items.push(Item::Call(Call { thread, signature, begin, burst, cpu, time }));
     }
 

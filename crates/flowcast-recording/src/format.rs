@@ -36,6 +36,8 @@ pub const MAGIC: &str = "#FLOWCAST-RANK 2";
 pub const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
 /// First line of the file that stands for the whole recording.
 pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
+/// How its line begins that says how a program ended that failed.
+pub const FAILED: &str = "failed ";
 /// Name of that file.
 pub const RECORDING: &str = "recording";
 /// Key of the header's last line: the CRC-32 of what stands before it, as eight hexadecimal digits.

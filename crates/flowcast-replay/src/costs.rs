@@ -293,9 +293,9 @@ impl Costs {
     }
 }
 
-/// What a rank and its progress stream do together costs nothing: they have no shape.
+/// What the threads of a rank, or a rank and its progress stream, do together costs nothing: they have no shape.
 fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
-    let shape = |known: &Communicator| match known.members.iter().any(|rank| rank.index() >= program.ranks()) {
+    let shape = |known: &Communicator| match program.is_inside_a_task(known) {
         true => Shape { ranks: 0, nodes: 0, sites: Vec::new() },
         false => Shape::new(&known.members, placement),
     };

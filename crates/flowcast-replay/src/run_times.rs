@@ -19,6 +19,8 @@ pub struct RunTimer<'a> {
     classes: Vec<u32>,
     /// By rank.
     regions: Vec<OpenRegions>,
+    /// By rank: how long it waited for other threads of its task, outside of MPI.
+    asleep: Vec<Time>,
     times: RunTimes,
 }
 
@@ -31,15 +33,19 @@ impl<'a> RunTimer<'a> {
             ops: ops_of_instances(program),
             classes: vec![0; program.messages() as usize],
             regions: vec![OpenRegions::default(); program.ranks()],
-            times: RunTimes::of_ranks(program.ranks()),
+            asleep: vec![Time::ZERO; program.ranks()],
+            times: RunTimes::of_ranks(program.threads_of_tasks().len()),
         }
     }
 
     /// The times, once the replay has come to this end.
     pub fn finish(mut self, outcome: &Outcome) -> RunTimes {
         self.times.total = outcome.makespan();
-        self.times.communication = outcome.ranks.iter().map(|rank| rank.communication()).collect();
-        self.times.computation = outcome.ranks.iter().map(|rank| rank.compute).collect();
+        for ((rank, times), asleep) in (0..).map(Rank).zip(&outcome.ranks).zip(&self.asleep) {
+            let task = self.program.task(rank) as usize;
+            self.times.communication[task] += times.communication() - *asleep;
+            self.times.computation[task] += times.compute;
+        }
         for regions in &self.regions {
             regions.sums().iter().for_each(|(name, time)| self.times.add_region(name, *time));
         }
@@ -91,6 +97,11 @@ impl Observer for RunTimer<'_> {
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
         if rank.index() >= self.program.ranks() {
+            return;
+        }
+        let communicator = self.program.instances()[gathered.instance as usize];
+        if self.program.is_inside_a_task(&self.program.communicators()[communicator as usize]) {
+            self.asleep[rank.index()] += gathered.end - gathered.call;
             return;
         }
         let op = self.ops[gathered.instance as usize];

@@ -262,7 +262,7 @@ impl<'a> Cut<'a> {
 
     /// The program without its instructions.
     fn tables(&self) -> Program {
-        let Program { name, classes, calls, communicators, events, threads, library, .. } = self.program;
+        let Program { name, classes, calls, communicators, events, assumed, threads, library, .. } = self.program;
         Program {
             name: name.clone(),
             streams: Vec::new(),
@@ -276,6 +276,7 @@ impl<'a> Cut<'a> {
             accesses: Vec::new(),
             bytes: Bytes(0),
             ignored: Vec::new(),
+            assumed: assumed.clone(),
             source: None,
             threads: threads.clone(),
             progress: Vec::new(),

@@ -276,6 +276,7 @@ impl Flat {
             accesses: self.accesses.keys().collect(),
             bytes: folded.bytes,
             ignored: ignored(&pieces),
+            assumed: first.assumed.clone(),
             source: None,
             threads: first.threads.clone(),
             progress: first.progress.clone(),

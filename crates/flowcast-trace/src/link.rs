@@ -47,6 +47,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         name: parts.name,
         bytes: Bytes(parts.ranks.iter().map(RankBuilder::bytes).fold(0, u64::saturating_add)),
         ignored: ignored_records(&parts.ranks, parts.ignored_kind),
+        assumed: Vec::new(),
         streams: Vec::with_capacity(parts.ranks.len()),
         slots: tables.slots,
         classes: tables.classes.keys().collect(),

@@ -142,6 +142,7 @@ pub struct Program {
     pub(super) accesses: Vec<Access>,
     pub(super) bytes: Bytes,
     pub(super) ignored: Vec<IgnoredRecords>,
+    pub(super) assumed: Vec<String>,
     pub(super) source: Option<Source>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub(super) threads: Vec<(u32, u32)>,
@@ -269,12 +270,18 @@ impl Program {
         &self.instances
     }
 
-    /// Number of collectives, each counted once however many ranks take part; where a rank meets its progress stream is none.
+    /// Number of collectives, each counted once however many ranks take part; where streams of one rank meet is none.
     pub fn collectives(&self) -> u64 {
-        let is_of_ranks =
-            |communicator: &Communicator| communicator.members.iter().all(|member| member.index() < self.ranks());
-        let of_ranks: Vec<bool> = self.communicators.iter().map(is_of_ranks).collect();
+        let of_ranks: Vec<bool> = self.communicators.iter().map(|known| !self.is_inside_a_task(known)).collect();
         self.instances.iter().filter(|communicator| of_ranks[**communicator as usize]).count() as u64
+    }
+
+    /// Whether a communicator is no communicator of MPI: in its collectives threads of one task wait for one another, or a
+    /// rank and its progress stream, which costs nothing.
+    pub fn is_inside_a_task(&self, communicator: &Communicator) -> bool {
+        let tasks = &mut communicator.members.iter().map(|member| self.task(*member));
+        let first = tasks.next();
+        communicator.members.len() > 1 && tasks.all(|task| Some(task) == first)
     }
 
     /// Types and values of the trace's events.
@@ -290,6 +297,11 @@ impl Program {
     /// What the reader found and the replay leaves out.
     pub fn ignored(&self) -> &[IgnoredRecords] {
         &self.ignored
+    }
+
+    /// What the reader assumed beyond the trace, a sentence each.
+    pub fn assumed(&self) -> &[String] {
+        &self.assumed
     }
 
     /// The task that a rank is a thread of.

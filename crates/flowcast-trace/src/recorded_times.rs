@@ -20,7 +20,10 @@ pub fn measured(files: &[RankFile]) -> RunTimes {
         let span = of_rank(file, &known, &mut times);
         times.total = times.total.max(span.whole);
         times.communication[rank] = span.communication;
-        times.computation[rank] = span.whole - span.communication;
+        times.computation[rank] = match has_threads(file) {
+            true => worked_by(file, &known),
+            false => span.whole - span.communication,
+        };
     }
     times
 }
@@ -28,15 +31,21 @@ pub fn measured(files: &[RankFile]) -> RunTimes {
 /// What the processor worked between MPI's calls, by rank: thread CPU time, which does not grow where ranks take turns.
 pub fn worked(files: &[RankFile]) -> Vec<Time> {
     let known = known_functions();
-    let worked = |file: &RankFile| {
-        let calls = file.items[between(file, &known)].iter().map(|item| match item {
-            Item::Call(call) => call.cpu.min(call.burst),
-            Item::Polls(polls) => polls.burst,
-            Item::Off(_) => 0,
-        });
-        nanos(calls.sum())
-    };
-    files.iter().map(worked).collect()
+    files.iter().map(|file| worked_by(file, &known)).collect()
+}
+
+fn worked_by(file: &RankFile, known: &BTreeMap<String, Function>) -> Time {
+    let calls = file.items[between(file, known)].iter().map(|item| match item {
+        Item::Call(call) => call.cpu.min(call.burst),
+        Item::Polls(polls) => polls.burst,
+        Item::Off(_) => 0,
+    });
+    nanos(calls.sum())
+}
+
+/// Whether calls of several threads overlap, so that the time between calls of one is not the rank's.
+pub(crate) fn has_threads(file: &RankFile) -> bool {
+    file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0))
 }
 
 struct Span {

@@ -39,6 +39,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         accesses: Vec::new(),
         bytes: Bytes(0),
         ignored: Vec::new(),
+        assumed: Vec::new(),
         source: sources(programs),
         threads: Vec::new(),
         progress: Vec::new(),

@@ -281,6 +281,7 @@ impl<'a> PreparedProgram<'a> {
             .iter()
             .map(|warning| format!("the fit of {}: {warning}", self.network.name))
             .collect();
+        notes.extend_from_slice(self.program.assumed());
         let processors = self.placement.processors_by_mapping();
         if processors > 1 {
             notes.push(format!(

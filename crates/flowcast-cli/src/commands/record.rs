@@ -16,6 +16,7 @@ use flowcast::units::{Bytes, Time};
 use serde::Serialize;
 use serde_json::json;
 
+use super::doctor;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::{EnvironmentLacks, Finding};
@@ -73,7 +74,8 @@ impl Record {
         }
         let folder = self.output.as_deref().context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
-        let folder = &prepare(folder)?;
+        let disturbed = doctor::tell_other_programs("times of computation may be too long; the recording is marked");
+        let folder = &prepare(folder, disturbed)?;
         let loading = Loading {
             recorder: &recorder.path,
             folder,
@@ -87,6 +89,10 @@ impl Record {
             // So that the next attempt finds the folder empty.
             let _ = fs::remove_file(folder.join(PROVENANCE));
             return Err(not_recorded(&self.command, status));
+        }
+        if !status.success() {
+            let path = folder.join(format::RECORDING);
+            write_text(&path, &format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED))?;
         }
         // A folder that was empty holds what the system let the ranks write.
         let files = open_recording(folder).map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
@@ -124,14 +130,16 @@ impl Record {
 const PROVENANCE: &str = "provenance.json";
 
 /// The folder, made and with a note of where the recording comes from.
-pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
+pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBuf> {
     let cannot = || format!("cannot write {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
     if fs::read_dir(folder).with_context(cannot)?.next().is_some() {
         bail!("--output: found files in {}, expected a new or empty folder", folder.display());
     }
     let folder = fs::canonicalize(folder).with_context(cannot)?;
-    let note = json!({ "schema": "flowcast/recording/1", "provenance": provenance::of_this_run() });
+    let mut provenance = provenance::of_this_run();
+    provenance.extend(disturbed.map(|found| ("disturbed_by".to_owned(), found)));
+    let note = json!({ "schema": "flowcast/recording/1", "provenance": provenance });
     write_text(&folder.join(PROVENANCE), &format!("{note}\n"))?;
     Ok(folder)
 }
@@ -258,6 +266,9 @@ impl Shown for Recorded {
             Known::Apart { ranks } => println_out!(
                 "{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"
             ),
+        }
+        if self.functions.iter().any(|function| function.name.starts_with("MPI_Comm_spawn")) {
+            println_out!("processes that MPI_Comm_spawn started are not recorded");
         }
         if self.not_modelled > 0 {
             println_out!("{} calls have no model and are left out of a replay", self.not_modelled);

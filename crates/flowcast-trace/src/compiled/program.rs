@@ -38,6 +38,8 @@ pub(super) struct Tables {
     self_messages: bool,
     bytes: u64,
     ignored: Vec<(String, u64)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    assumed: Vec<String>,
     /// Task and thread of each rank, where tasks have several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     threads: Vec<(u32, u32)>,
@@ -86,6 +88,7 @@ pub(super) fn tables_of(program: &Program) -> Tables {
         self_messages: program.self_messages,
         bytes: program.bytes.0,
         ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
+        assumed: program.assumed.clone(),
         threads: program.threads.clone(),
         progress: program.progress.iter().map(|rank| rank.0).collect(),
         library: program.library,
@@ -133,6 +136,7 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         self_messages: tables.self_messages,
         bytes: Bytes(tables.bytes),
         ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
+        assumed: tables.assumed,
         source: None,
         threads: tables.threads,
         progress: tables.progress.into_iter().map(Rank).collect(),

@@ -110,7 +110,8 @@ impl<'a> Expansion<'a> {
     /// As [`expand`].
     pub fn carry_out(self, options: ReadOptions) -> Result<Expanded, TraceError> {
         let Expansion { program, found, uses } = self;
-        let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
+        let carried_out = found.groups_of.iter().flatten().count() as u64;
+        let kept = program.collectives().saturating_sub(carried_out);
         // The messages of progress streams are those of an expansion: there is nothing left to carry out.
         if found.groups.is_empty() || !program.progress.is_empty() {
             return Ok(Expanded { program: program.clone(), uses, kept });
@@ -127,6 +128,7 @@ impl<'a> Expansion<'a> {
         };
         let mut program_again = link(parts, options)?;
         program_again.ignored = program.ignored.clone();
+        program_again.assumed = program.assumed.clone();
         program_again.library = program.library;
         program_again.progress = progress.owners;
         Ok(Expanded { program: program_again, uses, kept })
@@ -161,7 +163,8 @@ impl Executions {
         let mut known: HashMap<&[u32], u32> = HashMap::new();
         let (starts, calls) = self.calls(program);
         for (instance, own) in starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).enumerate() {
-            if own.is_empty() || own.contains(&NO_CALL) {
+            let communicator = &program.communicators[program.instances[instance] as usize];
+            if own.is_empty() || own.contains(&NO_CALL) || program.is_inside_a_task(communicator) {
                 continue;
             }
             let of = |call: &u32| program.calls[*call as usize];

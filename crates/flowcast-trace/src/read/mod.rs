@@ -24,7 +24,7 @@ use scan::bytes_of;
 
 pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
 pub use recorded::{
-    CUT, Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
+    CUT, Clock, FAILED, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
 };
 
 /// A format: its name for messages, what a file in it looks like, and its reader.

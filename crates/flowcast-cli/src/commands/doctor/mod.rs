@@ -114,7 +114,7 @@ pub(crate) fn provenance_of_measurement() -> BTreeMap<String, String> {
 
 /// What other programs do while none of a measurement runs: looked at for half a second, which the load of the last minute does
 /// not say, because the runs before are in it. None if they take a tenth of the processors at most.
-pub(crate) fn other_programs() -> Option<String> {
+fn other_programs() -> Option<String> {
     const MOST: f64 = 0.1;
     let before = processor_time()?;
     std::thread::sleep(Duration::from_millis(500));
@@ -122,6 +122,15 @@ pub(crate) fn other_programs() -> Option<String> {
     let all = after.all.saturating_sub(before.all).max(1) as f64;
     let busy = 1.0 - after.idle.saturating_sub(before.idle) as f64 / all;
     (busy > MOST).then(|| format!("other programs take {:.0} % of the processors", busy * 100.0))
+}
+
+/// The same, said on standard error with what becomes of what is measured now.
+pub(crate) fn tell_other_programs(consequence: &str) -> Option<String> {
+    let found = other_programs();
+    if let Some(found) = &found {
+        say!("flowcast: warning: {found} (flowcast doctor): {consequence}");
+    }
+    found
 }
 
 /// Ticks of all processors since the machine started.

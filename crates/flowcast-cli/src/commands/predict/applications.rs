@@ -116,7 +116,7 @@ fn print(parts: &[Part], network: &Network, outcomes: &[Outcome], show: Most) {
     println_out!("{} programs at once on {}", parts.len(), network.name);
     for (part, outcome) in parts.iter().zip(outcomes) {
         println_out!("{}: predicted time {}", part.path.display(), Rounded(outcome.makespan()));
-        print_counts(part.program.collectives(), outcome);
+        print_counts(Some(&part.program), part.program.collectives(), outcome);
         print_ranks(Some(&part.program), outcome, show);
     }
 }

@@ -215,7 +215,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         if let (Some(noisy), Some(noise)) = (&noisy, &args.noise) {
             println_out!("with noise {noise}: {noisy}");
         }
-        print_counts(prepared.collectives(), &outcome);
+        print_counts(program, prepared.collectives(), &outcome);
         print_ranks(program, &outcome, args.show_ranks);
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
@@ -322,9 +322,12 @@ pub(in crate::commands) fn ranks_json(program: Option<&Program>, outcome: &Outco
 }
 
 /// What was replayed.
-pub(in crate::commands) fn print_counts(collectives: u64, outcome: &Outcome) {
-    let counts = Counts { ranks: outcome.ranks.len(), messages: outcome.messages, collectives };
-    println_out!("{counts}, {} bytes", Grouped(outcome.bytes.0));
+pub(in crate::commands) fn print_counts(program: Option<&Program>, collectives: u64, outcome: &Outcome) {
+    let streams = outcome.ranks.len();
+    let ranks = program.map_or(streams, |program| program.threads_of_tasks().len());
+    let counts = Counts { ranks, messages: outcome.messages, collectives };
+    let threads = if streams == ranks { String::new() } else { format!(", {} threads", Grouped(streams as u64)) };
+    println_out!("{counts}, {} bytes{threads}", Grouped(outcome.bytes.0));
 }
 
 /// The ranks, at most so many, the slowest first where not all have a row.

@@ -1,10 +1,12 @@
 //! From a rank's calls to what they do.
 
+mod gaps;
 mod requests;
 
 use super::{Clock, Regions};
 use crate::build::{CallRecord, Channel};
 use crate::program::CollectiveMode;
+use crate::recorded_times::has_threads;
 use flowcast_recording::decode::{Call, Item, Members, RankFile};
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
 use flowcast_recording::summary::known_functions;
@@ -74,7 +76,7 @@ pub(crate) struct Collective {
 }
 
 /// What a rank does; numbers are indices into its lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     Compute(u64),
     Send(u32),
@@ -87,6 +89,23 @@ pub(crate) enum Action {
     Event(i64, i64),
     LeftOut(u32),
     Nothing,
+    /// Another thread of the rank, by its number, goes on when this one has come here.
+    Signal(u32),
+    /// The thread has slept until another one came to its next signal for it.
+    Await(u32),
+}
+
+/// A call of a rank with several threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadCall {
+    /// The thread that called.
+    pub thread: u32,
+    /// What it computed before, in ns.
+    pub computed: u64,
+    /// When it called, in ns after the recorder's start.
+    pub begin: u64,
+    /// When the call returned.
+    pub end: u64,
 }
 
 /// An action and the call that it belongs to.
@@ -113,8 +132,8 @@ pub(crate) struct RankActions {
     pub sends: Vec<Send>,
     /// All collective calls, by the index that steps name.
     pub collectives: Vec<Collective>,
-    /// Begin and end of each thread's calls; empty where there is one thread.
-    pub calls: Vec<(u32, u64, u64)>,
+    /// The calls in the order in which they returned; empty where there is one thread.
+    pub calls: Vec<ThreadCall>,
 }
 
 /// What all ranks have in common.
@@ -153,9 +172,11 @@ enum Started {
 pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let known = known_functions();
     let functions: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
-    let several = file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0));
+    let several = has_threads(file);
     let out = RankActions::default();
-    let mut translation = Translation { file, context, functions, several, slots: Vec::new(), out, item: 0, thread: 0 };
+    let gaps = gaps::Gaps::new(if several { &file.items } else { &[] });
+    let mut translation =
+        Translation { file, context, functions, several, gaps, slots: Vec::new(), out, item: 0, thread: 0 };
     for (item, number) in file.items.iter().zip(0..) {
         translation.item = number;
         match item {
@@ -163,10 +184,14 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
                 translation.thread = call.thread;
                 translation.call(call);
             }
-            Item::Polls(polls) => translation.compute(polls.burst, 0),
+            Item::Polls(polls) => {
+                translation.thread = polls.thread;
+                translation.compute(polls.burst, 0);
+            }
             Item::Off(_) => {}
         }
     }
+    translation.insert_signals();
     translation.out
 }
 
@@ -182,6 +207,7 @@ struct Translation<'a> {
     functions: Vec<Option<&'a Function>>,
     /// Threads call at the same time: what blocks begins and ends at two places.
     several: bool,
+    gaps: gaps::Gaps,
     slots: Vec<Option<Request>>,
     out: RankActions,
     item: u32,
@@ -199,7 +225,7 @@ impl<'a> Translation<'a> {
     }
 
     fn compute(&mut self, nanos: u64, time: u64) {
-        if nanos > 0 && !self.several {
+        if nanos > 0 {
             self.push(time, Action::Compute(nanos));
         }
     }
@@ -211,18 +237,21 @@ impl<'a> Translation<'a> {
             Clock::Wall => call.burst,
             Clock::ThreadCpu => call.cpu.min(call.burst),
         };
-        self.compute(burst.saturating_sub(file.header.overhead), call.begin);
+        let computed = burst.saturating_sub(file.header.overhead);
         let end = call.begin.saturating_add(call.time);
         if self.several {
-            self.out.calls.push((call.thread, call.begin, end));
+            self.gap(call, computed);
+        } else {
+            self.compute(computed, call.begin);
         }
-        let Some(function) = self.functions[words[0] as usize] else {
-            return self.push(call.begin, Action::LeftOut(OTHER));
-        };
-        // A call that failed has no words but its function; so have those without arguments.
-        match words.len() {
-            1 if function.makes_request() => self.push(call.begin, Action::Nothing),
-            _ => self.meaning(function, words, (call.begin, end)),
+        match self.functions[words[0] as usize] {
+            None => self.push(call.begin, Action::LeftOut(OTHER)),
+            // A call that failed has no words but its function; so have those without arguments.
+            Some(function) if words.len() == 1 && function.makes_request() => self.push(call.begin, Action::Nothing),
+            Some(function) => self.meaning(function, words, (call.begin, end)),
+        }
+        if self.several {
+            self.gaps.called(self.out.steps.len());
         }
     }
 

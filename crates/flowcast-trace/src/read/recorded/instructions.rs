@@ -8,17 +8,17 @@ use crate::program::{CollectiveMode, MessageClass, SendMode};
 use crate::read::fault::Fault;
 use flowcast_units::{Rank, Time};
 
-/// Builds a rank's stream.
-pub(super) fn instructions(rank: Rank, actions: RankActions) -> Result<RankBuilder, TraceError> {
+/// Builds the stream of a rank, or of one of its threads, from these steps.
+pub(super) fn instructions(rank: Rank, actions: &RankActions, steps: &[Step]) -> Result<RankBuilder, TraceError> {
     let mut instructions = InstructionBuilder {
         slots: vec![None; actions.posts.len()],
         numbers: vec![None; actions.sends.len()],
         immediates: vec![None; actions.collectives.len()],
         builder: RankBuilder::default(),
-        actions: &actions,
+        actions,
     };
     let mut item = None;
-    for step in &actions.steps {
+    for step in steps {
         let record = if item == Some(step.item) { Record::Continues } else { Record::Begins };
         item = Some(step.item);
         let place = || format!("rank {rank}, call {}", step.item + 1);
@@ -66,6 +66,8 @@ impl InstructionBuilder<'_> {
             Action::Event(kind, value) => self.builder.event(kind, value)?,
             Action::LeftOut(kind) => self.builder.ignored(kind),
             Action::Nothing => self.builder.nothing(),
+            // Where threads have streams of their own these have become collectives of two.
+            Action::Signal(_) | Action::Await(_) => {}
         }
         Ok(())
     }

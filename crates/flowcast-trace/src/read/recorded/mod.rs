@@ -5,12 +5,12 @@
 //! cut recording leaves without its counterpart is removed and counted (`prune`); calls of several threads are put in
 //! order (`threads`); the rest becomes the instructions of a program (`instructions`).
 //!
-//! Computation takes its wall time; where a host has more ranks than processors it takes its thread CPU time, since
-//! the wall time then holds the turns of the others.
+//! Computation takes its wall time, unless that holds what is none ([`Clock::of`]).
 
 pub(super) mod actions;
 mod instructions;
 mod prune;
+mod streams;
 mod threads;
 mod wildcards;
 
@@ -23,17 +23,25 @@ use super::scan::bytes_of;
 use crate::link::{Parts, link};
 use crate::parallel::for_each_mut;
 use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
+use crate::recorded_times::has_threads;
 use crate::{ReadOptions, TraceError};
 use actions::RankActions;
 use flowcast_model::algorithm::Base;
 use flowcast_recording::decode::{self, Members, RankFile};
+use flowcast_recording::time_axis::CLOCK;
 use flowcast_recording::{format, summary};
 use flowcast_units::Rank;
+use threads::Order;
 
 /// The kind of [`IgnoredRecords`] of ranks whose program, disk or machine failed before they came to their end.
 pub const CUT: &str = "ends of ranks, which were not recorded,";
+/// That of programs that failed, whose ranks may have come to their end because of that.
+pub const FAILED: &str = "program that failed; what it did until then is replayed";
 /// That of ranks whose budget was used up.
 const SPENT: &str = "ends of ranks, for which the budget was not enough,";
+
+/// That of ranks whose threads share requests.
+const IN_A_ROW: &str = "ranks of which threads complete each other's requests; their calls are in one row";
 
 /// Whether the text is that of a recording.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -43,7 +51,13 @@ pub(super) fn recognises(text: &[u8]) -> bool {
 /// Reads a recording.
 pub(super) fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
     let files = files(name, text, open, options)?;
-    program(name, &files, Clock::of(&files), options)
+    let (clock, reason) = (Clock::of(&files), WallFault::of(&files));
+    let mut program = program(name, &files, clock, options)?;
+    if String::from_utf8_lossy(text).lines().any(|line| line.starts_with(format::FAILED)) {
+        program.ignored.push(IgnoredRecords { kind: FAILED.to_owned(), count: 1 });
+    }
+    program.assumed.extend(reason.map(|reason| format!("computation takes thread CPU time: {}", reason.words())));
+    Ok(program)
 }
 
 /// The program of a recording whose files are read, with computation by a clock.
@@ -78,20 +92,29 @@ pub(super) fn assemble(
 ) -> Result<Program, TraceError> {
     let guessed = wildcards::assign(&mut ranks);
     let pruned = prune::prune(&mut ranks, &communicators);
-    threads::order(&mut ranks, &communicators);
-    let builders: Result<Vec<_>, _> =
-        (0..).map(Rank).zip(ranks).map(|(rank, actions)| instructions::instructions(rank, actions)).collect();
+    let orders = threads::order(&mut ranks, &communicators);
+    let rows = orders.iter().filter(|order| **order == Order::Row).count() as u64;
+    let streams = streams::divide(&mut ranks, &orders, communicators);
+    let mut builders = Vec::with_capacity(streams.steps.len());
+    for ((rank, actions), steps) in (0..).map(Rank).zip(&ranks).zip(&streams.steps) {
+        for steps in steps {
+            builders.push(instructions::instructions(rank, actions, steps)?);
+        }
+    }
     let parts = Parts {
         name,
-        ranks: builders?,
-        communicators,
+        ranks: builders,
+        communicators: streams.communicators,
         ignored_kind: |kind| actions::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
         source: None,
-        threads: Vec::new(),
+        threads: streams.threads,
     };
     let mut program = link(parts, options)?;
     program.ignored.extend(guessed);
     program.ignored.extend(pruned);
+    if rows > 0 {
+        program.ignored.push(IgnoredRecords { kind: IN_A_ROW.to_owned(), count: rows });
+    }
     Ok(program)
 }
 
@@ -156,16 +179,48 @@ pub enum Clock {
 }
 
 impl Clock {
-    fn of(files: &[RankFile]) -> Clock {
-        let mut hosts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    /// The rule: thread CPU time where the wall time of computations holds something else, which is then in all of them;
+    /// else wall time, in which waiting for files, accelerators and threads that do not call MPI is.
+    pub fn of(files: &[RankFile]) -> Clock {
+        WallFault::of(files).map_or(Clock::Wall, |_| Clock::ThreadCpu)
+    }
+}
+
+/// Why wall time is no measure of a recording's computations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WallFault {
+    Threads,
+    Turns,
+    OneMachine,
+}
+
+impl WallFault {
+    fn of(files: &[RankFile]) -> Option<WallFault> {
+        if files.iter().any(has_threads) {
+            return Some(WallFault::Threads);
+        }
+        let mut machines: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
         for file in files {
             let field = |key: &str| file.header.fields.get(key).map_or("", String::as_str);
-            let host = hosts.entry(field("host")).or_default();
-            *host = (host.0 + 1, field("cores").parse().unwrap_or(u64::MAX));
+            let kernel = if field(CLOCK).is_empty() { field("host") } else { field(CLOCK) };
+            let processors = field("cores").parse().unwrap_or(u64::MAX);
+            machines.entry(kernel).or_default().push((field("host"), processors));
         }
-        match hosts.values().any(|(ranks, cores)| ranks > cores) {
-            true => Clock::ThreadCpu,
-            false => Clock::Wall,
+        let takes_turns =
+            |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(_, processors)| ranks.len() as u64 > *processors);
+        let has_hosts = |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(host, _)| *host != ranks[0].0);
+        match () {
+            () if machines.values().any(takes_turns) => Some(WallFault::Turns),
+            () if machines.values().any(has_hosts) => Some(WallFault::OneMachine),
+            () => None,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            WallFault::Threads => "several threads of a rank call MPI, and one that sleeps does not compute",
+            WallFault::Turns => "a machine has more ranks than processors, so they take turns",
+            WallFault::OneMachine => "hosts of the recording are one machine, as in a lab, and share its processors",
         }
     }
 }

@@ -1,32 +1,63 @@
-//! Calls of several threads in one order.
+//! What several threads of a rank do, each in a stream of its own.
 //!
-//! Threads of a rank call at the same time, and a replay's rank does one thing after the other. So what blocks is
-//! begun where its call began and waited for where it ended, in order of time; between two of these moments the rank
-//! computes if any thread is outside of MPI. Times alone could put a wait before a send of another thread that the
-//! awaited message depends on, and the replay would stand still. So all ranks are walked through together, and a wait
-//! comes when what it waits for has been begun: the program did end, so each of them does.
+//! All ranks are walked through together, in order of time, what blocks begun where its call began and waited for where it
+//! ended; a wait comes when what it waits for has been begun: the program did end, so each of them does. That order tells
+//! which thread's receive gets which message and which threads meet in a collective, and a replay of the streams (`streams`)
+//! cannot stand still: it may go in this order.
+//!
+//! A request that another thread completes than the one that made it belongs to no stream. Then the calls of the rank's
+//! threads become one row in the order of the walk; between two of them the rank computes if any thread does.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::actions::{Action, RankActions, Step};
+use super::actions::{Action, RankActions, Step, ThreadCall};
 use crate::build::Channel;
 use crate::program::Communicator;
 use flowcast_units::Rank;
 
-/// Puts the steps of ranks with several threads in order, and computation between them; where each rank has one thread,
-/// nothing changes.
-pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) {
+/// How the threads of a rank are replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Each in a stream of its own.
+    Streams,
+    /// In one row, one call after the other.
+    Row,
+}
+
+/// Puts the steps of all ranks in an order in which they can be replayed, and says which ranks' threads are in one row;
+/// where each rank has one thread, nothing changes.
+pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<Order> {
     if ranks.iter().all(|rank| rank.calls.is_empty()) {
-        return;
+        return vec![Order::Streams; ranks.len()];
     }
     let mut walk = Walk::new(ranks, communicators);
-    walk.run();
-    let orders = std::mem::take(&mut walk.done);
-    for (rank, steps) in ranks.iter_mut().zip(orders) {
-        let calls = std::mem::take(&mut rank.calls);
-        rank.steps = if calls.is_empty() { steps } else { with_computation(&outside(&calls), steps) };
+    let is_whole = walk.run();
+    let done = std::mem::take(&mut walk.done);
+    let mut orders = Vec::with_capacity(ranks.len());
+    for (rank, done) in ranks.iter_mut().zip(done) {
+        let is_apart = is_whole && completes_its_own(&done);
+        rank.steps = if is_apart || rank.calls.is_empty() { done } else { in_a_row(&rank.calls, done) };
+        orders.push(if is_apart || rank.calls.is_empty() { Order::Streams } else { Order::Row });
     }
+    orders
+}
+
+/// Whether each thread waits for nothing but what it has begun itself.
+fn completes_its_own(done: &[Step]) -> bool {
+    let mut begun = BTreeMap::new();
+    done.iter().all(|step| match step.action {
+        Action::Send(send) => begun.insert(Action::WaitSend(send), step.thread).is_none(),
+        Action::Irecv(post) => begun.insert(Action::WaitRecv(post), step.thread).is_none(),
+        Action::Collective(number) => begun.insert(Action::WaitCollective(number), step.thread).is_none(),
+        wait => begun.get(&wait).is_none_or(|thread| *thread == step.thread),
+    })
+}
+
+/// The steps of all threads one after the other.
+fn in_a_row(calls: &[ThreadCall], mut done: Vec<Step>) -> Vec<Step> {
+    done.retain(|step| !matches!(step.action, Action::Compute(_) | Action::Signal(_) | Action::Await(_)));
+    with_computation(&computing(calls), done)
 }
 
 /// What a wait waits for: the number of sends of a channel, of receives posted for it, of ranks at a collective.
@@ -36,6 +67,8 @@ enum Thing {
     Sent(Rank, Channel),
     /// Ranks that have come to an execution on a communicator.
     Came(i32, u32),
+    /// Signals of a thread of a rank for another one.
+    Signalled(Rank, u32, u32),
 }
 
 /// A thread of a rank, by rank and number.
@@ -53,6 +86,8 @@ struct Walk<'a> {
     executions: Vec<Vec<u32>>,
     posted: BTreeMap<(Rank, Channel), u32>,
     executed: BTreeMap<(Rank, i32), u32>,
+    /// How often a thread of a rank has waited for another one: rank, the other one, itself.
+    awaited: BTreeMap<(Rank, u32, u32), u32>,
     done: Vec<Vec<Step>>,
 }
 
@@ -69,6 +104,7 @@ impl<'a> Walk<'a> {
             executions: ranks.iter().map(|rank| vec![0; rank.collectives.len()]).collect(),
             posted: BTreeMap::new(),
             executed: BTreeMap::new(),
+            awaited: BTreeMap::new(),
             done: vec![Vec::new(); ranks.len()],
         };
         for (rank, actions) in (0..).map(Rank).zip(ranks) {
@@ -80,25 +116,29 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    fn run(&mut self) {
+    /// Whether all came to their end.
+    fn run(&mut self) -> bool {
         while let Some(Reverse((time, place))) = self.ready.pop() {
             self.advance(place, time);
         }
         // Only a damaged recording has waits that nothing ends.
+        let mut is_whole = true;
         for ((rank, _), queue) in std::mem::take(&mut self.queues) {
+            is_whole &= queue.is_empty();
             self.done[rank.index()].extend(queue);
         }
+        is_whole
     }
 
     /// Does the next step of a thread, if it may be done.
     fn advance(&mut self, place: Place, now: u64) {
         let Some(queue) = self.queues.get_mut(&place) else { return };
         let Some(step) = queue.front().copied() else { return };
-        if let Some(thing) = self.lacks(place.0, step.action) {
+        if let Some(thing) = self.lacks(place.0, &step) {
             self.waiting.entry(thing).or_default().push(place);
             return;
         }
-        self.begin(place.0, step.action, now);
+        self.begin(place.0, &step, now);
         self.done[place.0.index()].push(Step { time: now, ..step });
         if let Some(queue) = self.queues.get_mut(&place) {
             queue.pop_front();
@@ -109,9 +149,9 @@ impl<'a> Walk<'a> {
     }
 
     /// What has to be begun before this.
-    fn lacks(&self, rank: Rank, action: Action) -> Option<Thing> {
+    fn lacks(&self, rank: Rank, step: &Step) -> Option<Thing> {
         let actions = &self.ranks[rank.index()];
-        let (thing, wanted) = match action {
+        let (thing, wanted) = match step.action {
             Action::WaitRecv(post) => {
                 let channel = actions.posts[post as usize].channel?;
                 (Thing::Sent(rank, channel), self.posts[rank.index()][post as usize])
@@ -126,14 +166,20 @@ impl<'a> Walk<'a> {
                 let execution = self.executions[rank.index()][number as usize];
                 (Thing::Came(id, execution), self.sizes.get(&id).copied().filter(|_| !call.dropped)?)
             }
+            Action::Await(from) => {
+                let pair = (rank, from, step.thread);
+                (Thing::Signalled(rank, from, step.thread), self.awaited.get(&pair).map_or(1, |count| count + 1))
+            }
             _ => return None,
         };
         (self.counts.get(&thing).copied().unwrap_or(0) < wanted).then_some(thing)
     }
 
-    fn begin(&mut self, rank: Rank, action: Action, now: u64) {
+    fn begin(&mut self, rank: Rank, step: &Step, now: u64) {
         let actions = &self.ranks[rank.index()];
-        match action {
+        match step.action {
+            Action::Signal(to) => self.count(Thing::Signalled(rank, step.thread, to), now),
+            Action::Await(from) => *self.awaited.entry((rank, from, step.thread)).or_default() += 1,
             Action::Send(send) if !actions.sends[send as usize].dropped => {
                 let Channel { peer, .. } = actions.sends[send as usize].channel;
                 let channel = Channel { peer: rank, ..actions.sends[send as usize].channel };
@@ -166,10 +212,10 @@ impl<'a> Walk<'a> {
 }
 
 /// The steps with the computation before each.
-fn with_computation(outside: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
+fn with_computation(computing: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
     let mut steps = Vec::with_capacity(done.len() * 2);
     let mut now = 0;
-    let mut spans = outside.iter().peekable();
+    let mut spans = computing.iter().peekable();
     for step in done {
         let mut computed = 0;
         while let Some((begin, end)) = spans.peek() {
@@ -188,16 +234,10 @@ fn with_computation(outside: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The times in which at least one thread is between two of its calls, in order and without overlap. The first thread
-/// is there from the start.
-fn outside(calls: &[(u32, u64, u64)]) -> Vec<(u64, u64)> {
-    let mut last: BTreeMap<u32, u64> = BTreeMap::from([(0, 0)]);
-    let mut spans = Vec::new();
-    for (thread, begin, end) in calls {
-        if let Some(before) = last.insert(*thread, *end) {
-            spans.push((before, *begin));
-        }
-    }
+/// The times in which at least one thread computes, in order and without overlap: each does so last before it calls.
+fn computing(calls: &[ThreadCall]) -> Vec<(u64, u64)> {
+    let mut spans: Vec<(u64, u64)> =
+        calls.iter().map(|call| (call.begin.saturating_sub(call.computed), call.begin)).collect();
     spans.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (begin, end) in spans {
@@ -217,9 +257,10 @@ mod tests {
 
     #[test]
     fn a_rank_computes_while_any_of_its_threads_does() {
-        // Thread 0 is in MPI from 10 to 20, thread 1 from 15 to 40; between 20 and 30 only thread 0 computes.
-        let calls = [(0, 10, 20), (1, 15, 16), (0, 30, 35), (1, 36, 40)];
-        assert_eq!(outside(&calls), [(0, 10), (16, 36)]);
+        // Thread 0 computes from 0 to 10 and from 20 to 30, thread 1 from 16 to 36.
+        let call = |thread, computed, begin, end| ThreadCall { thread, computed, begin, end };
+        let calls = [call(0, 10, 10, 20), call(1, 0, 15, 16), call(0, 10, 30, 35), call(1, 20, 36, 40)];
+        assert_eq!(computing(&calls), [(0, 10), (15, 15), (16, 36)]);
         let step = |time, action| Step { item: 0, thread: 0, time, action };
         let steps = vec![
             step(10, Action::Send(0)),
@@ -227,7 +268,7 @@ mod tests {
             step(20, Action::WaitSend(0)),
             step(40, Action::WaitRecv(0)),
         ];
-        let actions: Vec<Action> = with_computation(&outside(&calls), steps).iter().map(|step| step.action).collect();
+        let actions: Vec<Action> = with_computation(&computing(&calls), steps).iter().map(|step| step.action).collect();
         use Action::*;
         assert_eq!(actions, [Compute(10), Send(0), Irecv(0), Compute(4), WaitSend(0), Compute(16), WaitRecv(0)]);
     }
@@ -248,7 +289,7 @@ mod tests {
             steps: vec![step(0, 1, Action::Irecv(0)), step(0, 10, Action::WaitRecv(0)), step(1, 11, Action::Send(0))],
             posts: vec![Post { channel: Some(channel(1, 5)), takes: None }],
             sends: vec![send(1, 6)],
-            calls: vec![(0, 1, 10), (1, 11, 12)],
+            calls: vec![ThreadCall { thread: 0, computed: 0, begin: 1, end: 10 }],
             ..RankActions::default()
         };
         let one_thread = RankActions {

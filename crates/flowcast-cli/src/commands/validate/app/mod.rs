@@ -34,7 +34,7 @@ use crate::network_args::{self, parse_overrides};
 use crate::predictors::{self, Predictor, Setting};
 use crate::recording::open_recording;
 use flowcast_terminal::answers::write_page;
-use flowcast_terminal::output::{Format, say, show};
+use flowcast_terminal::output::{Format, show};
 use flowcast_terminal::provenance;
 
 pub(super) use chart::ValidateChart;
@@ -43,8 +43,8 @@ pub(super) use chart::ValidateChart;
 ///
 /// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
 /// took is kept: in all, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
-/// each model and each way of carrying out collectives. Computation takes its thread CPU time, so that a machine with
-/// more ranks than processors does not spoil it. Each finished run is kept in REPORT.html.journal at once.
+/// each model and each way of carrying out collectives. Computation takes its wall time, or its thread CPU time where ranks
+/// share processors or sleep, as in a lab. Each finished run is kept in REPORT.html.journal at once.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
@@ -91,9 +91,9 @@ pub(crate) struct ValidateApp {
     /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Precision")]
     seeds: Option<u32>,
-    /// Which time computations take
-    #[arg(long, value_enum, default_value_t = Compute::Cpu, help_heading = "Program")]
-    compute: Compute,
+    /// Which time computations take [default: as for `predict`, thread CPU time where the wall time holds something else]
+    #[arg(long, value_enum, help_heading = "Program")]
+    compute: Option<Compute>,
     /// Multiplies all computation
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", help_heading = "Program")]
     compute_scale: f64,
@@ -157,12 +157,8 @@ impl ValidateApp {
             bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
         }
         let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
-        let disturbed = if self.no_run { None } else { doctor::other_programs() };
-        if let Some(found) = &disturbed {
-            say!(
-                "flowcast: warning: {found} (flowcast doctor): what is measured now is marked and kept in no accuracy record"
-            );
-        }
+        let marked = "what is measured now is marked and kept in no accuracy record";
+        let disturbed = if self.no_run { None } else { doctor::tell_other_programs(marked) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
         let (given, network) = match known {
             Some(networks) => networks,
@@ -257,15 +253,20 @@ impl ValidateApp {
         predictors: &mut [Predictor],
         network: &Network,
     ) -> Result<(AppValidation, Vec<Option<Interval>>)> {
+        let recordings: Vec<_> =
+            measured.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<_>>()?;
+        let clock = match self.compute {
+            Some(Compute::Cpu) => Clock::ThreadCpu,
+            Some(Compute::Wall) => Clock::Wall,
+            None => recordings.first().map_or(Clock::Wall, |files| Clock::of(files)),
+        };
         let setting = Setting {
             network,
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
             seeds: self.seeds,
-            clock: if self.compute == Compute::Cpu { Clock::ThreadCpu } else { Clock::Wall },
+            clock,
         };
-        let recordings: Vec<_> =
-            measured.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<_>>()?;
         let first = recordings.first().context("found no recorded run, expected one (--resume records it)")?;
         if measured.runs.is_empty() {
             bail!("found no timed run, expected one (--resume runs it)");
@@ -279,12 +280,12 @@ impl ValidateApp {
             runs: measured.runs.clone(),
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
-            provenance: self.provenance(measured, network),
+            provenance: self.provenance(measured, network, clock),
         };
         Ok((validation, intervals))
     }
 
-    fn provenance(&self, measured: &Measured, network: &Network) -> BTreeMap<String, String> {
+    fn provenance(&self, measured: &Measured, network: &Network, clock: Clock) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("program".into(), measured.header.title());
         if let Some(lab) = &measured.header.lab {
@@ -294,7 +295,8 @@ impl ValidateApp {
         if let Some(seeds) = self.seeds {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
-        all.insert("compute".into(), format!("{:?} times {}", self.compute, self.compute_scale).to_lowercase());
+        let time = if clock == Clock::ThreadCpu { "cpu" } else { "wall" };
+        all.insert("compute".into(), format!("{time} times {}", self.compute_scale));
         all
     }
 }

@@ -161,7 +161,7 @@ impl Plan<'_> {
         }
         let name = kept.file_name().context("found no file name, expected -o REPORT.html")?;
         let folder = self.folder_beside()?;
-        let times = self.run(place, recorder, &prepare(folder.path())?)?;
+        let times = self.run(place, recorder, &prepare(folder.path(), None)?)?;
         fs::rename(folder.path(), &kept).with_context(|| format!("cannot write {}", kept.display()))?;
         // What it was made for has its name now.
         let _ = folder.keep();

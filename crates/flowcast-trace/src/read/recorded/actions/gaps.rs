@@ -1,0 +1,145 @@
+//! What a thread does between two calls, where a rank has several.
+//!
+//! It computes for its thread CPU time. The rest it sleeps: in a join, at a barrier, for a condition. That ends when other
+//! threads of the rank have come somewhere, so it waits for the last call that each of them ended meanwhile. The rank's
+//! first thread starts and joins the others: a thread's first call waits for what the first thread did before, and the
+//! first thread's next call for each thread that has made its last one.
+
+use super::{Action, Step, ThreadCall, Translation};
+use crate::read::recorded::Clock;
+use flowcast_recording::decode::{Call, Item};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A gap is slept in if its computation leaves out more than this part of it: the recorded share is known to half a 255th,
+/// and interrupts take some of it.
+const PART: u64 = 16;
+
+/// What is known of the calls so far.
+#[derive(Default)]
+pub(super) struct Gaps {
+    /// By call: how many steps there were behind it.
+    behind: Vec<usize>,
+    /// By call: its item.
+    items: Vec<u32>,
+    /// The calls of the rank's first thread, by number.
+    of_first: Vec<usize>,
+    threads: BTreeSet<u32>,
+    /// By thread: the item of its last call.
+    last_items: BTreeMap<u32, u32>,
+    /// Last calls of threads that the first thread has not waited for.
+    finished: Vec<usize>,
+    /// Signals, and the number of steps before each.
+    signals: Vec<(usize, Step)>,
+}
+
+impl Gaps {
+    /// Before the first call of a rank.
+    pub(super) fn new(items: &[Item]) -> Gaps {
+        let thread = |item: &Item| match item {
+            Item::Call(call) => Some(call.thread),
+            _ => None,
+        };
+        let calls = items.iter().zip(0..).filter_map(|(item, number)| Some((thread(item)?, number)));
+        Gaps { last_items: calls.collect(), ..Gaps::default() }
+    }
+
+    /// The call that was announced last has its steps.
+    pub(super) fn called(&mut self, steps: usize) {
+        self.behind.push(steps);
+    }
+}
+
+impl Translation<'_> {
+    /// What lies between a call and the one before it on its thread.
+    pub(super) fn gap(&mut self, call: &Call, computed: u64) {
+        let is_first = self.gaps.threads.insert(call.thread);
+        let computed = if is_first && self.context.clock == Clock::Wall { 0 } else { computed };
+        let awaited = if is_first { self.starter(call, computed) } else { self.ended_while_asleep(call, computed) };
+        let joined = self.joined(call);
+        // A thread that was woken computes from then on. One that had no processor for a part of that time slept for lack of
+        // one, and is taken to have computed before it waited.
+        let woken = awaited.iter().map(|number| self.out.calls[*number].end).max();
+        let since = woken.map_or(0, |woken| call.begin.saturating_sub(woken));
+        let after = if since <= computed.saturating_add(since / PART) { computed.min(since) } else { 0 };
+        self.compute(computed - after, call.begin);
+        for number in if awaited.is_empty() { joined } else { awaited } {
+            self.wait_for(number, call.begin);
+        }
+        self.compute(after, call.begin);
+        let number = self.out.calls.len();
+        if self.is_first_thread(call) {
+            self.gaps.of_first.push(number);
+        } else if self.gaps.last_items.get(&call.thread) == Some(&self.item) {
+            self.gaps.finished.push(number);
+        }
+        self.gaps.items.push(self.item);
+        let end = call.begin.saturating_add(call.time);
+        self.out.calls.push(ThreadCall { thread: call.thread, computed, begin: call.begin, end });
+    }
+
+    fn is_first_thread(&self, call: &Call) -> bool {
+        self.out.calls.first().is_none_or(|first| first.thread == call.thread)
+    }
+
+    /// The last calls of threads that ended before this call of the rank's first thread, and not before the one before.
+    fn joined(&mut self, call: &Call) -> Vec<usize> {
+        if !self.is_first_thread(call) {
+            return Vec::new();
+        }
+        let calls = &self.out.calls;
+        self.gaps.finished.extract_if(.., |number| calls[*number].end <= call.begin).collect()
+    }
+
+    /// The last call of the rank's first thread before this thread began to compute.
+    fn starter(&self, call: &Call, computed: u64) -> Vec<usize> {
+        let (calls, of_first) = (&self.out.calls, &self.gaps.of_first);
+        let began = call.begin.saturating_sub(computed);
+        let before = of_first.partition_point(|number| calls[*number].end <= began);
+        of_first[..before].last().copied().into_iter().collect()
+    }
+
+    /// The last calls of other threads that ended in a gap of which the thread slept a part.
+    fn ended_while_asleep(&self, call: &Call, computed: u64) -> Vec<usize> {
+        let slept = call.burst.saturating_sub(computed);
+        if slept <= self.file.header.cpu_threshold.max(call.burst / PART) {
+            return Vec::new();
+        }
+        let fell_asleep = call.begin.saturating_sub(call.burst);
+        let (mut found, mut threads) = (Vec::new(), BTreeSet::from([call.thread]));
+        for (number, other) in self.out.calls.iter().enumerate().rev() {
+            if other.end <= fell_asleep {
+                break;
+            }
+            if other.end <= call.begin && threads.insert(other.thread) {
+                found.push(number);
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    fn wait_for(&mut self, number: usize, time: u64) {
+        let other = self.out.calls[number];
+        let action = Action::Signal(self.thread);
+        let signal = Step { item: self.gaps.items[number], thread: other.thread, time: other.end, action };
+        self.gaps.signals.push((self.gaps.behind[number], signal));
+        self.push(time, Action::Await(other.thread));
+    }
+
+    /// Puts each signal behind the call that it belongs to.
+    pub(super) fn insert_signals(&mut self) {
+        let mut signals = std::mem::take(&mut self.gaps.signals);
+        if signals.is_empty() {
+            return;
+        }
+        signals.sort_by_key(|(behind, _)| *behind);
+        let steps = std::mem::take(&mut self.out.steps);
+        let mut from = 0;
+        for (behind, signal) in signals {
+            self.out.steps.extend_from_slice(&steps[from..behind]);
+            self.out.steps.push(signal);
+            from = behind;
+        }
+        self.out.steps.extend_from_slice(&steps[from..]);
+    }
+}
