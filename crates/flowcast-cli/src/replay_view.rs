@@ -1,5 +1,6 @@
 //! Replays side by side in a table.
 
+use flowcast::Interval;
 use flowcast::report::NetworkView;
 use flowcast::units::Rounded;
 
@@ -7,12 +8,12 @@ use flowcast_terminal::output::println_out;
 use flowcast_terminal::tables::{cells, table};
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.
-pub(crate) fn print_comparison(views: &[NetworkView]) {
+pub(crate) fn print_comparison(views: &[NetworkView], intervals: &[Option<Interval>]) {
     let mut table = table(&["network", ">predicted time", ">in communication", ">slowest rank", "what limits it"]);
-    for view in views {
+    for (view, interval) in views.iter().zip(intervals) {
         table.add_row(cells![
             view.name,
-            Rounded(view.outcome.makespan()),
+            interval.as_ref().map_or_else(|| Rounded(view.outcome.makespan()).to_string(), Interval::to_string),
             format!("{:.1} %", view.communication_share() * 100.0),
             view.slowest_rank().map_or(String::new(), |rank| rank.to_string()),
             view.limits.sentence

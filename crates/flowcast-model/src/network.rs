@@ -14,7 +14,7 @@ pub use super::ledger::Accuracy;
 use super::ledger::Ledger;
 pub use super::link_rate::{LinkRate, LoneFlow};
 use super::machine::Machine;
-use super::origin::{Evidence, Origin};
+use super::origin::{Evidence, Origin, OriginKind};
 pub use super::parameter_interval::Interval;
 use super::sharing::model::Model;
 use super::sharing::parameters::{PacketParameters, Sharing};
@@ -296,6 +296,12 @@ impl Network {
             year: origins().filter_map(|origin| origin.year).min(),
             source: origins().min_by_key(|origin| origin.kind)?.short(),
         })
+    }
+
+    /// The values without a source, by field, in the order of the fields' names: others stand in for them.
+    pub fn stand_ins(&self) -> impl Iterator<Item = (&str, &Origin)> {
+        let unknown = self.origins.iter().filter(|(_, origin)| origin.kind == OriginKind::Unknown);
+        unknown.map(|(field, origin)| (field.as_str(), origin))
     }
 
     /// The network with the rates and the latency that a model takes: of packets those of the wire.

@@ -9,8 +9,13 @@ use flowcast_fit::samples::PrttSamples;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure, stepped_sizes};
+use crate::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
+use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure};
 use crate::tcp::{TcpTransport, Waiting, loopback_pair};
+
+/// What a short measurement may cost at most, in messages, and how narrow its intervals are to be.
+const MESSAGES: u32 = 50_000;
+const PRECISION: f64 = 0.02;
 
 /// Why loopback has no parameters.
 #[derive(Debug, Error)]
@@ -55,21 +60,22 @@ pub fn with_loopback<R>(
     })
 }
 
-/// A short measurement of loopback and its fit: fewer sizes than the full plan, over within `max_time` and two rounds.
+/// A short measurement of loopback within a budget ([`crate::budget`]), and its fit.
 ///
 /// Half of the time the ends poll, half of it they sleep, and the way that carries a byte faster is the one reported:
 /// polling where each end has a processor, sleeping where they share one or others need it.
 ///
 /// # Errors
-/// As [`measure_loopback`], or samples that give no parameters in either way.
+/// As [`measure_budgeted`], or samples that give no parameters in either way.
 pub fn measure_and_fit_loopback(
     max_time: Time,
-    observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
-) -> Result<(Measured, LogGpFit), LoopbackError> {
-    let sizes = stepped_sizes(Bytes(1 << 16), Bytes(4096));
-    let plan = PrttPlan { sizes, max_time: max_time * 0.5, ..PrttPlan::default() };
-    let mut attempt = |waiting| -> Result<(Measured, LogGpFit), LoopbackError> {
-        let measured = measure_loopback(&plan, waiting, PrttSamples::default(), observe)?;
+    observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
+) -> Result<(Budgeted, LogGpFit), LoopbackError> {
+    let plan =
+        BudgetPlan { messages: MESSAGES, max_time: max_time * 0.5, precision: PRECISION, ..BudgetPlan::default() };
+    let mut attempt = |waiting| -> Result<(Budgeted, LogGpFit), LoopbackError> {
+        let measured =
+            with_loopback(waiting, |client| measure_budgeted(client, &plan, PrttSamples::default(), observe))?;
         let fit = fit_loggp(&measured.samples, &FitOptions::default())?;
         Ok((measured, fit))
     };

@@ -8,6 +8,7 @@ use flowcast_fit::loggp::{FitOptions, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
 use flowcast_fit::verdict::FitWarning;
 use flowcast_model::loggp::LogGp;
+use flowcast_net::budget::Batch;
 use flowcast_net::loopback::{measure_and_fit_loopback, measure_loopback};
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes};
 use flowcast_net::tcp::Waiting;
@@ -158,17 +159,16 @@ fn an_observer_ends_the_measurement_and_samples_go_on_where_they_stopped() {
 
 #[test]
 fn loopback_has_plausible_parameters() {
-    let mut go_on = |_: &Round| ControlFlow::Continue(());
+    let mut go_on = |_: &Batch| ControlFlow::Continue(());
     let (measured, fit) = measure_and_fit_loopback(Time::from_seconds(1.0), &mut go_on).unwrap();
     let LogGp { latency, overhead, gap, gap_per_byte } = fit.parameters;
     for time in [latency, overhead, gap] {
         assert!(time >= Time::ZERO && time < Time::from_seconds(0.1), "{fit:?}");
     }
     assert!(gap_per_byte.as_nanos() >= 0.0 && gap_per_byte.as_nanos() < 1000.0, "{fit:?}");
-    assert!(overhead <= measured.delay + gap + Time::from_seconds(0.01), "{fit:?}");
-    assert!(
-        measured.rounds >= 1 && measured.samples.points().all(|(_, times)| times.len() == measured.rounds as usize)
-    );
+    // Loopback's sender does the receiver's work too, so that L may be 0; how well it is known is said.
+    assert!(fit.intervals.latency.1 > latency && fit.intervals.overhead.0 < overhead, "{fit:?}");
+    assert!(measured.messages > 40 && measured.samples.len() > 40, "{measured:?}");
 }
 
 #[test]

@@ -9,10 +9,12 @@ use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::report::Page;
 use flowcast::units::Time;
-use flowcast::{Options, Outputs, Prepared};
+use flowcast::{Interval, IntervalOptions, Options, Outputs, Prepared};
 use flowcast_net::loopback::measure_and_fit_loopback;
 use serde_json::json;
 
+use super::predict::stand_ins::print_stand_ins;
+use super::predict::trace::add_interval;
 use crate::replay_view::print_comparison;
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::EnvironmentLacks;
@@ -24,12 +26,12 @@ use flowcast_terminal::provenance;
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
 
-/// Built-in networks to compare loopback with.
-const OTHERS: [&str; 2] = ["gige-tcp", "infiniband-2006"];
+/// Built-in networks to compare loopback with: of 2006, and of today.
+const OTHERS: [&str; 4] = ["gige-tcp", "infiniband-2006", "ethernet-10g-tcp", "infiniband-ndr200"];
 
 const MEASURING_SECONDS: f64 = 5.0;
 
-/// Measure loopback, replay a real program on it and on two other networks, write a report
+/// Measure loopback, replay a real program on it and on networks of 2006 and of today, write a report
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
 pub(crate) struct Demo {
@@ -52,25 +54,29 @@ impl Demo {
             networks.push(builtin::network(name)?);
         }
         let progress = Progress::of("replaying", "networks", networks.len() as u64);
-        let mut views = Vec::new();
+        let (mut views, mut intervals) = (Vec::new(), Vec::new());
         for network in &networks {
             let prepared = Prepared::new(&trace, Some(network), &Options::default())?;
-            views.extend(prepared.predict(outputs, &[])?.view);
+            let prediction = prepared.predict(outputs, &[])?;
+            intervals.push(prepared.interval(&prediction.outcome, &IntervalOptions::default())?);
+            views.extend(prediction.view);
             progress.add(1);
         }
         drop(progress);
         let page = Page {
             title: "NAS LU, class S, 4 ranks".to_owned(),
-            subtitle: "One recorded program on this machine's loopback and on two networks of 2006".to_owned(),
+            subtitle: "One recorded program on this machine's loopback, on two networks of 2006 and on two of today"
+                .to_owned(),
             networks: views,
             provenance: provenance::of_this_run(),
         };
         write_text(&self.output, &page.to_html())?;
         if self.json {
-            println_out!("{}", summary(&page, &self.output));
+            println_out!("{}", summary(&page, &intervals, &self.output));
         } else {
             println_out!("{}: {} messages\n", page.title, Grouped(trace.messages()));
-            print_comparison(&page.networks);
+            print_comparison(&page.networks, &intervals);
+            print_stand_ins(&networks);
             println_out!("\nreport: {}", self.output.display());
         }
         Ok(())
@@ -80,8 +86,8 @@ impl Demo {
 fn measure_network() -> Result<Network> {
     let progress = Progress::for_seconds("measuring loopback TCP", MEASURING_SECONDS);
     let time = Time::from_seconds(MEASURING_SECONDS);
-    let (measured, fit) = measure_and_fit_loopback(time, &mut |round| {
-        progress.at_seconds(round.elapsed.as_seconds());
+    let (measured, fit) = measure_and_fit_loopback(time, &mut |batch| {
+        progress.at_seconds(batch.elapsed.as_seconds());
         ControlFlow::Continue(())
     })
     .map_err(|error| EnvironmentLacks(format!("loopback cannot be measured: {error}")))
@@ -95,15 +101,17 @@ fn measure_network() -> Result<Network> {
     Ok(network)
 }
 
-fn summary(page: &Page, report: &std::path::Path) -> serde_json::Value {
-    let networks = page.networks.iter().map(|view| {
-        json!({
+fn summary(page: &Page, intervals: &[Option<Interval>], report: &std::path::Path) -> serde_json::Value {
+    let networks = page.networks.iter().zip(intervals).map(|(view, interval)| {
+        let mut network = json!({
             "network": view.name,
             "makespan_s": view.outcome.makespan().as_seconds(),
             "communication_share": view.communication_share(),
             "slowest_rank": view.slowest_rank().map(|rank| rank.0),
             "limited_by": view.limits.sentence,
-        })
+        });
+        add_interval(&mut network, interval.as_ref());
+        network
     });
     json!({
         "schema": "flowcast/demo/1",

@@ -3,6 +3,7 @@
 pub(in crate::commands) mod applications;
 pub(in crate::commands) mod comparison;
 pub(in crate::commands) mod pattern;
+pub(in crate::commands) mod stand_ins;
 pub(in crate::commands) mod trace;
 
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ use flowcast::{Outputs, Prediction, Prepared, PreparedProgram};
 use serde_json::json;
 
 use super::Asked;
+use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use super::trace::{
     TraceArgs, add_inside, add_interval, add_model, margin, parse_mapping, print_assumptions, print_counts,
     print_ranks, print_unused, ranks_json, unused_json,
@@ -58,6 +59,7 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
         let mut document = to_json(&parts, &outcomes, &unused);
         add_model(&mut document, &model, &notes);
         add_inside(&mut document, inside.as_ref());
+        document["stand_ins"] = stand_ins_json(network);
         add_interval(&mut document, interval.as_ref());
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);
@@ -67,6 +69,7 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
         println_out!("{model}");
         print(&parts, network, &outcomes, args.show_ranks);
         println_out!("{}", margin(Some(network), interval.as_ref()));
+        print_stand_ins(std::slice::from_ref(network));
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
         print_assumptions(&notes);
@@ -113,7 +116,7 @@ fn to_json(parts: &[Part], outcomes: &[Outcome], unused: &[Unused]) -> serde_jso
 }
 
 fn print(parts: &[Part], network: &Network, outcomes: &[Outcome], show: Most) {
-    println_out!("{} programs at once on {}", parts.len(), network.name);
+    println_out!("{} programs at once on {}", parts.len(), marked_name(network));
     for (part, outcome) in parts.iter().zip(outcomes) {
         println_out!("{}: predicted time {}", part.path.display(), Rounded(outcome.makespan()));
         print_counts(Some(&part.program), part.program.collectives(), outcome);

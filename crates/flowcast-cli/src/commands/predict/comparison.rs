@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::pattern::step_intervals;
+use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use super::trace::{TraceArgs, add_inside, add_interval, add_model, parse_mapping, print_assumptions};
 use crate::trace_args::print_notes;
 use flowcast_terminal::files::write_text;
@@ -23,8 +24,9 @@ use flowcast_terminal::provenance;
 use flowcast_terminal::tables::table;
 
 /// One row.
-struct Row {
-    network: String,
+struct Row<'a> {
+    /// None where the parameters are given as numbers.
+    network: Option<&'a Network>,
     model: &'static str,
     mapping: Option<String>,
     makespan: Time,
@@ -35,6 +37,12 @@ struct Row {
     inside: Option<InsideTraffic>,
     /// What else JSON has of it.
     more: Value,
+}
+
+impl Row<'_> {
+    fn name(&self) -> &str {
+        self.network.map_or("LogGOPS", |network| &network.name)
+    }
 }
 
 /// A trace on each network by each model with each mapping, in the order given, the last changing first.
@@ -79,7 +87,7 @@ pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &
         let page = Page { title, subtitle, networks: views, provenance: provenance::of_this_run() };
         write_text(path, &page.to_html())?;
     }
-    show(&rows, &said, asked.json);
+    show(&rows, &said, networks, asked.json);
     print_assumptions(&notes);
     Ok(())
 }
@@ -97,7 +105,7 @@ pub(in crate::commands) fn of_pattern(
             let predicted = predict_steps(steps, network, options).with_context(|| format!("on {}", network.name))?;
             let last = predicted.last().expect("a pattern has a step");
             rows.push(Row {
-                network: network.name.clone(),
+                network: Some(network),
                 model: last.model.name(),
                 mapping: None,
                 makespan: last.prediction.makespan(),
@@ -105,11 +113,11 @@ pub(in crate::commands) fn of_pattern(
                     .map(|intervals| intervals.makespan),
                 communication: None,
                 inside: None,
-                more: json!({}),
+                more: json!({ "stand_ins": stand_ins_json(network) }),
             });
         }
     }
-    show(&rows, &[], asked.json);
+    show(&rows, &[], networks, asked.json);
     Ok(())
 }
 
@@ -121,12 +129,12 @@ fn mappings(texts: &[String]) -> Result<Vec<(Option<String>, Option<Mapping>)>> 
     texts.iter().map(one).collect()
 }
 
-fn row(
-    network: Option<&Network>,
+fn row<'a>(
+    network: Option<&'a Network>,
     mapping: Option<String>,
     prediction: &flowcast::Prediction,
     interval: Option<Interval>,
-) -> Row {
+) -> Row<'a> {
     let outcome = &prediction.outcome;
     let sum = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| outcome.ranks.iter().map(of).sum::<Time>();
     let all = sum(|rank| rank.end).as_nanos();
@@ -138,8 +146,9 @@ fn row(
     });
     add_model(&mut more, &prediction.model, &prediction.notes);
     add_inside(&mut more, prediction.inside.as_ref());
+    more["stand_ins"] = network.map(stand_ins_json).into();
     Row {
-        network: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
+        network,
         model: prediction.model.name(),
         mapping,
         makespan: outcome.makespan(),
@@ -153,16 +162,16 @@ fn row(
 fn label(row: &Row, several_models: bool, several_mappings: bool) -> String {
     let model = several_models.then(|| row.model.to_owned());
     let mapping = row.mapping.clone().filter(|_| several_mappings);
-    std::iter::once(row.network.clone()).chain(model).chain(mapping).collect::<Vec<_>>().join(", ")
+    std::iter::once(row.name().to_owned()).chain(model).chain(mapping).collect::<Vec<_>>().join(", ")
 }
 
-fn show(rows: &[Row], choices: &[ModelChoice], as_json: bool) {
+fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bool) {
     let first = rows.first().map_or(0.0, |row| row.makespan.as_nanos());
     let ratio = |row: &Row| if first > 0.0 { row.makespan.as_nanos() / first } else { 1.0 };
     if as_json {
         let prediction = |row: &Row| {
             let mut document = row.more.clone();
-            document["network"] = row.network.as_str().into();
+            document["network"] = row.name().into();
             document["model"] = row.model.into();
             document["mapping"] = row.mapping.as_deref().into();
             document["makespan_s"] = row.makespan.as_seconds().into();
@@ -186,7 +195,7 @@ fn show(rows: &[Row], choices: &[ModelChoice], as_json: bool) {
     let mut table = table(&columns);
     for row in rows {
         let mut cells = vec![
-            row.network.clone(),
+            row.network.map_or(row.name().to_owned(), marked_name),
             row.model.to_owned(),
             row.mapping.clone().unwrap_or("-".to_owned()),
             row.interval.as_ref().map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
@@ -199,6 +208,7 @@ fn show(rows: &[Row], choices: &[ModelChoice], as_json: bool) {
         table.add_row(cells);
     }
     println_out!("{table}");
+    print_stand_ins(networks);
 }
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.

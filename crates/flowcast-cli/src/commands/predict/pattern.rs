@@ -16,6 +16,7 @@ use flowcast::{PatternIntervals, PatternOptions, PatternPrediction, pattern_inte
 use serde_json::{Value, json};
 
 use super::Asked;
+use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use super::trace::{add_interval, margin};
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::files::write_text;
@@ -76,11 +77,12 @@ pub(in crate::commands) fn run(
     let in_steps = if predicted.len() > 1 { format!(" in {} steps", predicted.len()) } else { String::new() };
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
-    println_out!("{flows}{in_steps} on {} ({}): the last ends at {makespan}", network.name, model.name());
+    println_out!("{flows}{in_steps} on {} ({}): the last ends at {makespan}", marked_name(network), model.name());
     match predicted.len() {
         1 => println_out!("{}", margin(Some(network), interval)),
         _ => println_out!("no margin known of patterns in several steps"),
     }
+    print_stand_ins(std::slice::from_ref(network));
     if let Some(seeds) = args.seeds {
         println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
     }
@@ -122,6 +124,7 @@ fn document(predicted: &[PatternPrediction], network: &Network, (args, explain):
     let mut document = json!({
         "schema": "flowcast/pattern-prediction/1",
         "network": network.name,
+        "stand_ins": stand_ins_json(network),
         "model": last.model.name(),
         "makespan_s": last.prediction.makespan().as_seconds(),
         "flows": flows,

@@ -20,6 +20,7 @@ use flowcast_files::{ScenarioDefaults, read_mapping, read_scenarios};
 use serde_json::json;
 
 use super::Asked;
+use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::commands::explain_trace;
 use crate::network_args::{LoadedNetwork, load, tell_rate_kind};
@@ -194,6 +195,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         });
         add_model(&mut document, &model, &notes);
         add_inside(&mut document, inside.as_ref());
+        document["stand_ins"] = network.map(stand_ins_json).into();
         add_interval(&mut document, interval.as_ref());
         if let Some(noisy) = &noisy {
             document["noise"] = noisy.document();
@@ -206,12 +208,13 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         }
         println_out!("{document}");
     } else {
-        let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
+        let on = network.map_or(String::new(), |network| format!(" on {}", marked_name(network)));
         println_out!("{model}");
         loops.iter().for_each(|loops| println_out!("{loops}"));
         let time = interval.as_ref().map_or_else(|| Rounded(outcome.makespan()).to_string(), Interval::to_string);
         println_out!("predicted time{on}: {time}");
         println_out!("{}", margin(network, interval.as_ref()));
+        print_stand_ins(network.map_or(&[], std::slice::from_ref));
         if let (Some(noisy), Some(noise)) = (&noisy, &args.noise) {
             println_out!("with noise {noise}: {noisy}");
         }

@@ -1,0 +1,41 @@
+//! What tables of predictions say of values that have no source of their own, and of values that were measured differently.
+
+use std::collections::BTreeMap;
+
+use flowcast::model::network::Network;
+use flowcast::model::origin::{Origin, OriginKind};
+use flowcast_terminal::output::println_out;
+use serde_json::{Value, json};
+
+/// The name of a network, with an asterisk where values stand in.
+pub(in crate::commands) fn marked_name(network: &Network) -> String {
+    let mark = if network.stand_ins().next().is_some() { "*" } else { "" };
+    format!("{}{mark}", network.name)
+}
+
+/// What the asterisks stand for, and where the latencies of several networks come from.
+pub(in crate::commands) fn print_stand_ins(networks: &[Network]) {
+    // Networks whose values stand in for the same reason share a line.
+    let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for network in networks {
+        for (field, origin) in network.stand_ins() {
+            reasons.entry((field, &origin.text)).or_default().push(&network.name);
+        }
+    }
+    for ((field, reason), names) in reasons {
+        println_out!("* {field} of {}: {reason}", names.join(", "));
+    }
+    let latencies = networks.iter().filter_map(|network| network.origins.get("nic.latency"));
+    let known = latencies.filter(|origin| origin.kind != OriginKind::Unknown);
+    let mut sources: Vec<&str> = known.map(Origin::short).collect();
+    sources.sort();
+    sources.dedup();
+    if sources.len() > 1 {
+        println_out!("latencies come from different machines and methods: {}", sources.join("; "));
+    }
+}
+
+/// Fields whose values stand in, and why.
+pub(in crate::commands) fn stand_ins_json(network: &Network) -> Value {
+    network.stand_ins().map(|(field, origin)| json!({"parameter": field, "reason": origin.text})).collect()
+}
