@@ -104,7 +104,9 @@ def test_a_program_that_fails_is_told(command: str, launcher: list[str], tmp_pat
     subprocess.run(["mpicc", "-o", str(program), str(source)], check=True, timeout=60)
     with pytest.raises(flowcast.FindingError, match="the program ended with"):
         flowcast.record([*launcher[:-1], str(program)], tmp_path / "fails.rec")
-    assert flowcast.Trace.open(tmp_path / "fails.rec").ranks == 2
+    with pytest.raises(flowcast.InputError, match="the recording of a program that failed"):
+        flowcast.Trace.open(tmp_path / "fails.rec")
+    assert flowcast.Trace.open(tmp_path / "fails.rec", incomplete=True).ranks == 2
 
 
 def test_an_interrupt_ends_the_program(command: str, launcher: list[str], tmp_path: Path) -> None:

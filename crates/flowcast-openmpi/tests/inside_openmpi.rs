@@ -77,7 +77,7 @@ fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&s
     let system = run("ompi_info", &["--path", "pkglibdir", "--parsable"]);
     let system = system.trim().rsplit(':').next().unwrap().to_owned();
     let mut command = Command::new("unshare");
-    command.args(["-Urn", "sh", "-c", rails, "sh", "timeout", "-k", "5", "60", "mpirun.openmpi", "--oversubscribe"]);
+    command.args(["-Urn", "sh", "-c", rails, "sh", "timeout", "-k", "5", "180", "mpirun.openmpi", "--oversubscribe"]);
     command.args(["-np", &ranks.to_string()]);
     let path = format!("{}:{system}", folder().display());
     let usual = [
