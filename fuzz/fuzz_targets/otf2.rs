@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/flowcast/tests/otf2_events/mod.rs"]
+#[path = "../../crates/flowcast/tests/it/otf2_events/mod.rs"]
 mod otf2_events;
 
 // The library reads the bytes of an archive; what it tells may be anything.

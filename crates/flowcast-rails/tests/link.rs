@@ -66,6 +66,8 @@ fn answering(door: Door) -> thread::JoinHandle<Link> {
 enum Mishap {
     Cut(usize),
     Spoil(usize),
+    /// Holds everything back for so long, again and again.
+    Stall(usize, Duration),
 }
 
 /// A cable to `to`; gives its near end.
@@ -112,6 +114,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
         match mishap {
             Mishap::Cut(at) if carried + bytes > at => break,
             Mishap::Spoil(at) if (carried..carried + bytes).contains(&at) => buffer[at - carried] ^= 4,
+            Mishap::Stall(every, pause) if carried / every != (carried + bytes) / every => thread::sleep(pause),
             _ => {}
         }
         carried += bytes;
@@ -236,6 +239,26 @@ fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
         whole(audit, 200);
         assert!(link.counts().divided > 0, "cut at {cut_at}");
         assert_eq!(link.session().alive(), RailSet::first(1), "cut at {cut_at}");
+        end(&mut link).unwrap();
+        other.join().unwrap();
+    }
+}
+
+/// Pieces on the other rail overtake those that are held back, so that they arrive in another order than they left.
+#[test]
+fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
+    let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
+    for (every, adapts) in [(3000, false), (100_000, true), (400_000, false)] {
+        let (door, addresses) = door(2);
+        let other = answering(door);
+        let stalled = cable(addresses[1], Mishap::Stall(every, Duration::from_millis(5)));
+        let mut link = Link::connect(&[rail(addresses[0]), rail(stalled)], rule(), Waiting::Sleep).unwrap();
+        for (split, size) in [(split, 40_000), (None, 300)] {
+            let course = Course { split, ..course(Discipline::EarliestDelivery, adapts) };
+            whole(count(&mut link, course, 200, Bytes(size), &mut |_, _| {}).unwrap(), 200);
+        }
+        assert!(link.counts().divided > 0 && link.faults().is_empty(), "every {every}: {:?}", link.faults());
+        assert_eq!(link.session().alive(), RailSet::first(2), "every {every}");
         end(&mut link).unwrap();
         other.join().unwrap();
     }

@@ -1,6 +1,7 @@
 //! The fast engine for schedules and the plain one tell the same, to the last bit, and the fast one allocates nothing
 //! once its queues have grown.
 
+#[path = "it/random_programs/mod.rs"]
 mod random_programs;
 
 use std::alloc::{GlobalAlloc, Layout, System};

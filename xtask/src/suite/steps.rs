@@ -62,10 +62,11 @@ pub(super) const STEPS: &[Step] = &[
             "--package",
             "flowcast",
             "--test",
-            "margins",
+            "it",
             "--",
             "--ignored",
             "--nocapture",
+            "margins::",
         ])
     })
     .long(),

@@ -1,6 +1,5 @@
 //! Messages sent together: programs stay programs, bytes stay, and what goes together costs what one message costs.
 
-mod random_programs;
 
 use flowcast::model::sharing::model::Model;
 use flowcast::trace::aggregate::aggregated;
@@ -9,7 +8,7 @@ use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Bytes, Rank};
 use flowcast::{Collectives, Contention, Options, predict};
 use proptest::prelude::*;
-use random_programs::{any_records, as_program, read_text};
+use crate::random_programs::{any_records, as_program, read_text};
 
 /// Ranks 0 and 1 of a `.dim` trace.
 fn two_ranks(first: &str, second: &str) -> Program {
@@ -73,7 +72,7 @@ proptest! {
         // What is compiled is checked when it is read.
         let mut file = Vec::new();
         compiled::write(&Trace::Program(together.clone()), &mut file).unwrap();
-        let read = as_program(random_programs::read_bytes("together.fct", file).unwrap());
+        let read = as_program(crate::random_programs::read_bytes("together.fct", file).unwrap());
         prop_assert_eq!(makespan(&read), makespan(&together));
         // Only empty messages go together in none.
         if program.classes().iter().all(|class| class.size > Bytes(0)) {

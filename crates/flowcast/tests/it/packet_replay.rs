@@ -1,6 +1,5 @@
 //! Programs packet by packet, by hand and beside patterns of the same messages.
 
-mod random_programs;
 
 use flowcast::flows::concurrent::{Method, predict_flows};
 use flowcast::model::builtin;
@@ -17,7 +16,7 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Node, Time};
-use random_programs::{as_program, explained, read_text, recorded};
+use crate::random_programs::{as_program, explained, read_text, recorded};
 
 const WIRE: f64 = 1e6;
 /// A full packet.

@@ -1,7 +1,6 @@
 //! Non-blocking collectives that have become messages: they move beside their rank, and are waited for where the program
 //! says.
 
-mod random_programs;
 
 use std::fmt::Write as _;
 
@@ -20,7 +19,7 @@ use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
-use random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
+use crate::random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
 
 /// A program of these communicators; each rank's records, without the rank.
 fn program(communicators: &[&[u32]], ranks: &[String]) -> Program {

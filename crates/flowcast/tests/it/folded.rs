@@ -1,6 +1,5 @@
 //! A program with loops and the same program unrolled are replayed to the same times.
 
-mod random_programs;
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Bytes, Time};
 use flowcast::{Contention, Options, predict};
 use proptest::prelude::*;
-use random_programs::{Numbers, any_alike, any_numbers, as_program, read_bytes, read_text};
+use crate::random_programs::{Numbers, any_alike, any_numbers, as_program, read_bytes, read_text};
 
 /// Loops over programs: pieces are taken modulo what there is.
 fn any_parts(depth: u32) -> BoxedStrategy<Vec<Part<usize>>> {

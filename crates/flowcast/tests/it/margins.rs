@@ -22,12 +22,12 @@ use flowcast::{
 };
 use serde_json::Value;
 
-const CHAINS: &str = include_str!("../../../tests/data/validation/chains.journal");
-const RACKS: &str = include_str!("../../../tests/data/validation/racks.journal");
+const CHAINS: &str = include_str!("../../../../tests/data/validation/chains.journal");
+const RACKS: &str = include_str!("../../../../tests/data/validation/racks.journal");
 /// Fitted to conflicts that were measured in the same two labs.
-const CHAINS_NETWORK: &str = include_str!("../../../tests/data/validation/chains.toml");
-const RACKS_NETWORK: &str = include_str!("../../../tests/data/validation/racks.toml");
-const NAS: &str = include_str!("../../../tests/data/validation/nas.toml");
+const CHAINS_NETWORK: &str = include_str!("../../../../tests/data/validation/chains.toml");
+const RACKS_NETWORK: &str = include_str!("../../../../tests/data/validation/racks.toml");
+const NAS: &str = include_str!("../../../../tests/data/validation/nas.toml");
 
 fn network(intervals: &str) -> Network {
     let text = format!(

@@ -9,7 +9,7 @@ use flowcast::model::stats::resampling::Resampler;
 use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Time};
 
-const MEASURED: &str = include_str!("../../../tests/data/calls/point_to_point.csv");
+const MEASURED: &str = include_str!("../../../../tests/data/calls/point_to_point.csv");
 const PIECES: usize = 8;
 
 type Sizes = BTreeMap<Bytes, Time>;

@@ -1,7 +1,6 @@
 //! Replay with limited links, buses and processors: against Dimemas' own times, against the walk without events where
 //! nothing is limited, and what no limit may ever be exceeded by.
 
-mod random_programs;
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use flowcast::trace::slot::Slot;
 use flowcast::trace::{Program, ReadOptions, read};
 use flowcast::units::{Bytes, Node, Rank};
 use proptest::prelude::*;
-use random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)
@@ -228,8 +227,8 @@ proptest! {
         records in any_records(), numbers in any_numbers(), limits in any_limits(), turn in 1usize..8, seed in any::<u64>(),
     ) {
         let numbers = Numbers { ranks_per_node: 1, ..numbers };
-        let text = with_odd_computations(&records.to_dim(random_programs::Offsets::Absent), seed);
-        let program = as_program(random_programs::read_text(text).unwrap());
+        let text = with_odd_computations(&records.to_dim(crate::random_programs::Offsets::Absent), seed);
+        let program = as_program(crate::random_programs::read_text(text).unwrap());
         let ranks = program.ranks();
         let network = Limits { cpus: None, ..limits }.on(&numbers, ranks);
         let turned = (0..ranks).map(|rank| ((rank + turn) % ranks) as u32).collect();

@@ -1,6 +1,5 @@
 //! The curve of the makespan over a field against predictions at single values of it.
 
-mod random_programs;
 
 use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
@@ -9,7 +8,7 @@ use flowcast::trace::Trace;
 use flowcast::units::Bytes;
 use flowcast::{Contention, Inexact, Options, Parameter, Sensitivity, predict, sensitivity};
 use proptest::prelude::*;
-use random_programs::{any_numbers, any_records, read_bytes};
+use crate::random_programs::{any_numbers, any_records, read_bytes};
 
 /// Fields and ranges of all kinds: times, times per byte, rates, speeds.
 const FIELDS: [(&str, &str, &str); 9] = [

@@ -1,6 +1,5 @@
 //! Programs whose collectives have become messages: what they cost, and that nothing else has changed.
 
-mod random_programs;
 
 use std::fmt::Write as _;
 
@@ -15,7 +14,7 @@ use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
-use random_programs::{Mode, Record, any_records, as_program, read_text};
+use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
 
 const LATENCY: f64 = 2000.0;
 const NANOS_PER_BYTE: f64 = 0.5;

@@ -1,8 +1,6 @@
 //! The data-flow replay against an event-driven simulation of the same random programs, and what must not change a
 //! result: the form of the trace, the names of the ranks, the unit of time.
 
-mod event_driven;
-mod random_programs;
 
 use std::io::Write as _;
 
@@ -18,7 +16,7 @@ use flowcast::replay::walk::Replay;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use flowcast::units::{Bytes, Rank, Time};
 use proptest::prelude::*;
-use random_programs::{
+use crate::random_programs::{
     Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
 };
 
@@ -66,7 +64,7 @@ proptest! {
     fn the_replay_ends_when_the_event_driven_simulation_does(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let outcome = outcome(&numbers, &program);
-        let expected = event_driven::end_times(&records, &numbers);
+        let expected = crate::event_driven::end_times(&records, &numbers);
         for (rank, (own, twin)) in ends(&outcome).into_iter().zip(expected).enumerate() {
             prop_assert!((own - twin).abs() <= 1e-9 * twin, "rank {rank}: {own}, expected {twin}\n{}", records.to_dim(Offsets::Absent));
         }
@@ -199,7 +197,7 @@ fn threads_that_replay_many_messages_change_nothing() {
 
 #[test]
 fn threads_that_replay_ranks_that_wait_for_ever_say_why() {
-    let program = as_program(read_text(include_str!("../../../examples/deadlock.dim")).unwrap());
+    let program = as_program(read_text(include_str!("../../../../examples/deadlock.dim")).unwrap());
     let network = builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();

@@ -1,15 +1,13 @@
 //! Traces that are wrong: each fault is told with its place, what was found and what was expected; nothing panics.
 
-mod mutations;
-mod random_programs;
 
 use flowcast::model::network::Rule;
 use flowcast::replay::loggops::{self, Loggops};
 use flowcast::replay::outcome::Outcome;
 use flowcast::trace::{Trace, compiled};
-use mutations::{any_mutations, mutate};
+use crate::mutations::{any_mutations, mutate};
 use proptest::prelude::*;
-use random_programs::{Numbers, read_bytes};
+use crate::random_programs::{Numbers, read_bytes};
 
 const NUMBERS: Numbers = Numbers {
     rule: Rule::Dimemas,
@@ -331,7 +329,7 @@ fn a_compiled_trace_that_lies_under_a_right_checksum_does_no_harm() {
     }
 }
 
-const GOAL_BINARY: &[u8] = include_bytes!("../../../tests/data/tracers/goal/every-word.bin");
+const GOAL_BINARY: &[u8] = include_bytes!("../../../../tests/data/tracers/goal/every-word.bin");
 
 #[test]
 fn a_damaged_binary_goal_schedule_is_refused_in_one_line() {
@@ -436,14 +434,14 @@ proptest! {
     }
 
     #[test]
-    fn no_mutation_of_a_random_program_panics(records in random_programs::any_records(), mutations in any_mutations()) {
-        let mut text = records.to_dim(random_programs::Offsets::Present).into_bytes();
+    fn no_mutation_of_a_random_program_panics(records in crate::random_programs::any_records(), mutations in any_mutations()) {
+        let mut text = records.to_dim(crate::random_programs::Offsets::Present).into_bytes();
         mutations.iter().for_each(|mutation| mutate(&mut text, mutation));
         let _ = predict(&text);
     }
 
     #[test]
-    fn no_mutation_of_a_compiled_trace_panics(records in random_programs::any_records(), mutations in any_mutations()) {
+    fn no_mutation_of_a_compiled_trace_panics(records in crate::random_programs::any_records(), mutations in any_mutations()) {
         let mut file = compiled::parts(&Trace::Program(records.program())).concat();
         mutations.iter().for_each(|mutation| mutate(&mut file, mutation));
         if file.len() > 32 {

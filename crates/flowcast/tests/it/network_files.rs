@@ -155,7 +155,7 @@ fn impossible_numbers_are_refused_by_field_wherever_they_stand() {
     }
 }
 
-const PAGE: &str = include_str!("../../../docs/reference/network-file.md");
+const PAGE: &str = include_str!("../../../../docs/reference/network-file.md");
 
 /// The blocks of the page that explains the network file; the first is a whole file, the others are sections.
 fn examples() -> Vec<&'static str> {

@@ -1,8 +1,5 @@
 //! What a replay writes for other programs follows their formats and says what the replay said.
 
-mod paraver_rules;
-mod protobuf;
-mod random_programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -24,10 +21,10 @@ use flowcast::report::export::{Replayed, chrome, perfetto, tables};
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, ReadOptions, Trace, TraceRef, read};
 use flowcast::units::{Bytes, Rank, Time, TimePerByte};
-use paraver_rules::Contents;
+use crate::paraver_rules::Contents;
 use proptest::prelude::*;
-use protobuf::{Value, fields, one};
-use random_programs::{any_numbers, any_records, as_program};
+use crate::protobuf::{Value, fields, one};
+use crate::random_programs::{any_numbers, any_records, as_program};
 
 /// All that is written of one replay.
 #[derive(PartialEq)]
@@ -149,7 +146,7 @@ fn program_of(prv: &str) -> Program {
 }
 
 fn check(written: &Written) -> Contents {
-    let checked = paraver_rules::check(&written.prv, &written.pcf, &written.row);
+    let checked = crate::paraver_rules::check(&written.prv, &written.pcf, &written.row);
     let contents = checked.unwrap_or_else(|problems| panic!("{}\n{}", problems.join("\n"), written.prv));
     let Outcome { messages, bytes, .. } = written.outcome;
     assert_eq!((contents.messages as u64, contents.bytes), (messages, bytes.0));
@@ -168,7 +165,7 @@ const SAMPLES: [&str; 2] = ["data/paraver/is.S.4", "data/paraver/ft.S.4"];
 fn the_checker_accepts_what_extrae_writes() {
     for sample in SAMPLES {
         let [prv, pcf, row] = ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{sample}.{ending}")));
-        let contents = paraver_rules::check(&prv, &pcf, &row).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let contents = crate::paraver_rules::check(&prv, &pcf, &row).unwrap_or_else(|problems| panic!("{problems:?}"));
         assert_eq!((contents.tasks.len(), contents.communicators), (4, 5));
         assert!(contents.states > 100 && contents.events > 100);
     }
@@ -191,10 +188,10 @@ fn the_checker_refuses_what_breaks_a_rule() {
     ];
     for (index, broken) in broken.iter().enumerate() {
         assert_ne!(broken, &prv, "{index}");
-        assert!(paraver_rules::check(broken, &pcf, &row).is_err(), "{index}");
+        assert!(crate::paraver_rules::check(broken, &pcf, &row).is_err(), "{index}");
     }
-    assert!(paraver_rules::check(&prv, &pcf.replacen("15    Others\n", "", 1), &row).is_err());
-    assert!(paraver_rules::check(&prv, &pcf, &row.replacen("THREAD 1.4.1\n", "", 1)).is_err());
+    assert!(crate::paraver_rules::check(&prv, &pcf.replacen("15    Others\n", "", 1), &row).is_err());
+    assert!(crate::paraver_rules::check(&prv, &pcf, &row.replacen("THREAD 1.4.1\n", "", 1)).is_err());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Which model predicts a trace when none is asked for, and that a contention-free walk gives its result where no messages
 //! meet.
 
-mod random_programs;
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ use flowcast::trace::Trace;
 use flowcast::units::{Bytes, Time};
 use flowcast::{Collectives, Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text, sweep};
 use proptest::prelude::*;
-use random_programs::{any_numbers, any_records};
+use crate::random_programs::{any_numbers, any_records};
 
 const PAIR: &str = "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
 
@@ -169,7 +168,7 @@ fn a_program_on_a_network_without_programs_has_the_margin_of_programs_in_laborat
 
 #[test]
 fn a_dimemas_configuration_keeps_its_rules_even_where_nothing_is_limited() {
-    let cfg = include_bytes!("../../../tests/data/dimemas-cfg/m_n4.cfg");
+    let cfg = include_bytes!("../../../../tests/data/dimemas-cfg/m_n4.cfg");
     let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
     let network = DimemasConfig::read(cfg, &mut none).unwrap().network;
     assert_eq!(by_default(&incast(3, 1000), &network).model.name(), "limits");

@@ -1,6 +1,5 @@
 //! The table of messages as Parquet, read back by a reader that shares nothing with the writer.
 
-mod random_programs;
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::report::export::{Replayed, parquet, tables};
 use flowcast::trace::{Program, TraceRef};
 use proptest::prelude::*;
-use random_programs::{any_numbers, any_records};
+use crate::random_programs::{any_numbers, any_records};
 
 /// A value of Thrift's compact protocol.
 #[derive(Debug, Clone)]

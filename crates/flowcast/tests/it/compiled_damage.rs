@@ -1,6 +1,5 @@
 //! Compiled traces with a right checksum and wrong content: refused, or a program like any other.
 
-mod random_programs;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use flowcast::units::Rank;
 use flowcast::{Collectives, Options, Outputs, Prepared};
 use proptest::prelude::*;
-use random_programs::any_records;
+use crate::random_programs::any_records;
 
 const HEADER: usize = 32;
 

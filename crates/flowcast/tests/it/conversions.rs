@@ -1,6 +1,5 @@
 //! Programs written in the forms of other tools and read again.
 
-mod random_programs;
 
 use flowcast::convert::{self, Dialect, Tables};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
@@ -10,7 +9,7 @@ use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
 use proptest::prelude::*;
-use random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
+use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
 
 fn as_dim(program: &Program, dialect: Dialect) -> Program {
     let mut text = Vec::new();
@@ -96,7 +95,7 @@ fn goal_schedules_come_back() {
     assert_eq!(run(&schedule), run(&again));
 }
 
-const BINARY: &[u8] = include_bytes!("../../../tests/data/tracers/goal/every-word.bin");
+const BINARY: &[u8] = include_bytes!("../../../../tests/data/tracers/goal/every-word.bin");
 
 #[test]
 fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
@@ -123,7 +122,7 @@ fn without_lines(trace: Trace) -> flowcast::trace::schedule::Schedule {
 
 #[test]
 fn the_binary_goal_of_txt2bin_is_its_text_in_both_directions() {
-    let text = include_str!("../../../tests/data/tracers/goal/every-word.goal");
+    let text = include_str!("../../../../tests/data/tracers/goal/every-word.goal");
     let (text, binary) = (read_text(text).unwrap(), read_bytes("trace", BINARY.to_vec()).unwrap());
     let text = without_lines(text);
     assert_eq!(text, without_lines(binary));
@@ -183,7 +182,7 @@ proptest! {
         let program = records.program();
         let blocking = convert::with_blocking_collectives(&program);
         let program = as_dim(&as_messages(&blocking.map_or(program, |(program, _)| program)), Dialect::Own);
-        let eager = random_programs::Numbers { rendezvous_from: None, ..numbers };
+        let eager = crate::random_programs::Numbers { rendezvous_from: None, ..numbers };
         let asynchronous = program.classes().iter().all(|class| !class.mode.synchronous);
         let again = as_ti(&program);
         prop_assert_eq!((program.messages(), program.bytes()), (again.messages(), again.bytes()));

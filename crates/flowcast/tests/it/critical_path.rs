@@ -1,6 +1,5 @@
 //! The critical path adds up to the makespan, and it is what limits: costs on it cannot grow without the makespan.
 
-mod random_programs;
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,7 @@ use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 
 /// Latency 20 ns, a tenth of a nanosecond for each byte, overhead 5 ns, gap 7 ns, one rank on a node.
 const NUMBERS: Numbers = Numbers {

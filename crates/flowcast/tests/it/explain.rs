@@ -1,6 +1,5 @@
 //! What communication is said to have cost is what it cost, under every engine.
 
-mod random_programs;
 
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::{LinkRate, Network, Rule};
@@ -13,7 +12,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::Time;
 use proptest::prelude::*;
-use random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 
 fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
@@ -23,7 +22,7 @@ fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Out
         None => Engine::new(program, network, placement, rendezvous).unwrap(),
     };
     recorded(program, |journal| engine.observed(journal));
-    random_programs::explained(&engine)
+    crate::random_programs::explained(&engine)
 }
 
 fn is_equal(found: f64, expected: f64) -> bool {

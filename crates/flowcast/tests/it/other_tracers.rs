@@ -1,14 +1,12 @@
 //! Traces of tools that write a file for each rank, as those tools wrote them.
 
-mod mutations;
-mod otf2_events;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flowcast::trace::read::{Part, is_part, read_parts};
 use flowcast::trace::{Program, ReadOptions, Trace, TraceError};
-use mutations::{any_mutations, mutate};
+use crate::mutations::{any_mutations, mutate};
 use proptest::prelude::*;
 
 fn folder(name: &str) -> PathBuf {
@@ -147,6 +145,6 @@ proptest! {
 proptest! {
     #[test]
     fn no_sequence_of_otf2_events_panics(told in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 0..80)) {
-        otf2_events::read(&told);
+        crate::otf2_events::read(&told);
     }
 }
