@@ -90,6 +90,7 @@ impl Asked {
                     prediction.outcome.ranks.len(),
                     prediction.outcome.messages
                 ),
+                notes: prediction.notes,
                 networks: prediction.view.into_iter().collect(),
                 provenance: provenance(),
             };
@@ -224,7 +225,7 @@ impl Prediction {
         Some((source.name(), messages, bytes.0, time.as_seconds()))
     }
 
-    /// What was assumed that no file says.
+    /// What of the trace is left out, then what was assumed that no file says.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.prediction.notes.clone()

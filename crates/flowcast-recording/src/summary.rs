@@ -20,6 +20,8 @@ pub struct Calls {
     pub bytes: u64,
     /// Time in all these calls together, in ns.
     pub nanos: u64,
+    /// Whether a replay has no model of the function and leaves them out.
+    pub left_out: bool,
 }
 
 /// One rank, or several together.
@@ -27,8 +29,6 @@ pub struct Calls {
 pub struct Summary {
     /// By function, with `MPI_`.
     pub functions: BTreeMap<String, Calls>,
-    /// Of these, the calls that a replay has no model for.
-    pub not_modelled: u64,
     /// Computation of all ranks together, in ns.
     pub burst: u64,
     /// Of these, with the processor.
@@ -75,10 +75,8 @@ pub fn of(file: &RankFile) -> Summary {
         }
     }
     for ((name, calls), kind) in file.functions.iter().zip(functions).zip(kinds) {
-        if kind.is_none_or(|kind| kind.kind == "other") {
-            summary.not_modelled += calls.calls;
-        }
-        summary.functions.insert(format!("MPI_{name}"), calls);
+        let left_out = kind.is_none_or(Function::is_left_out);
+        summary.functions.insert(format!("MPI_{name}"), Calls { left_out, ..calls });
     }
     summary
 }
@@ -92,8 +90,8 @@ impl Summary {
             sum.unsuccessful += calls.unsuccessful;
             sum.bytes += calls.bytes;
             sum.nanos += calls.nanos;
+            sum.left_out = calls.left_out;
         }
-        self.not_modelled += other.not_modelled;
         self.burst += other.burst;
         self.cpu += other.cpu;
         self.file_bytes += other.file_bytes;
@@ -116,7 +114,7 @@ pub fn known_functions() -> BTreeMap<String, Function> {
 }
 
 /// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.
-fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
+pub fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
     let word = |index: usize| words.get(index).and_then(|word| u64::try_from(*word).ok()).unwrap_or(0);
     match function.kind.as_str() {
         "send" | "ssend" | "isend" | "issend" | "sendrecv" => word(4),

@@ -30,6 +30,11 @@ impl Function {
     pub fn makes_request(&self) -> bool {
         self.position('q').is_some() && !REQUEST_USERS.contains(&self.kind.as_str())
     }
+
+    /// Whether a replay has no model of it and leaves it out.
+    pub fn is_left_out(&self) -> bool {
+        matches!(self.kind.as_str(), "comm" | "icomm" | "rma" | "irma" | "win" | "other")
+    }
 }
 
 /// The kinds that take requests instead of making one.

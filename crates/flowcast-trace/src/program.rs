@@ -124,6 +124,14 @@ pub struct IgnoredRecords {
     pub count: u64,
 }
 
+impl fmt::Display for IgnoredRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A kind that says what becomes of it needs no more words.
+        let left_out = if self.kind.contains(';') { "" } else { " left out of the replay" };
+        write!(f, "{} {}{left_out}", self.count, self.kind)
+    }
+}
+
 /// A whole program, sends and receives matched.
 #[derive(Clone)]
 pub struct Program {

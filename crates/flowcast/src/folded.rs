@@ -17,6 +17,7 @@ use flowcast_units::Time;
 
 use crate::error::finite;
 use crate::options::CollectivesWay;
+use crate::program::notes;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram};
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
@@ -144,7 +145,8 @@ impl<'a> PreparedFolded<'a> {
         let FoldedOutcome { outcome, iterations, walked, tick } = folded;
         let outcome = finite(outcome, Some(self.first().network), asked)?;
         let loops = Some(Loops { iterations, walked, tick });
-        let (unused, notes, inside) = (self.unused(&outcome, asked), self.first().notes(), self.inside());
+        let (unused, inside) = (self.unused(&outcome, asked), self.inside());
+        let notes = notes(&self.ignored, self.first().assumptions());
         let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.described() };
         Ok(Prediction { model, outcome, view: None, explanation: None, unused, inside, notes, loops })
     }

@@ -67,7 +67,8 @@ pub struct Prediction {
     pub unused: Vec<Unused>,
     /// What happened between ranks of one node; none if nothing did.
     pub inside: Option<InsideTraffic>,
-    /// What was assumed beyond trace, network and options, a sentence each.
+    /// What of the trace is left out, as [`Prepared::ignored`] counts it, then what was assumed beyond trace, network and
+    /// options; a sentence each.
     pub notes: Vec<String>,
     /// How the loops of the program were walked, if they were not unrolled.
     pub loops: Option<Loops>,

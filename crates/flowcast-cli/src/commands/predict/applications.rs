@@ -52,7 +52,8 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
     if let (Some(path), Some(view)) = (&args.report, view) {
         let title = programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ");
         let subtitle = format!("{} programs at once on {}", programs.len(), network.name);
-        let page = Page { title, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
+        let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
+        let page = Page { title, subtitle, notes, networks, provenance };
         write_text(path, &page.to_html())?;
     }
     if asked.json {
@@ -72,7 +73,7 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
         print_stand_ins(std::slice::from_ref(network));
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
-        print_assumptions(&notes);
+        print_assumptions(&notes, prepared.ignored());
     }
     Ok(())
 }

@@ -83,12 +83,12 @@ pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &
     }
     if let Some(path) = &args.report {
         let subtitle = format!("{} ranks, {} messages", trace.ranks(), trace.messages());
-        let title = trace.name().to_owned();
-        let page = Page { title, subtitle, networks: views, provenance: provenance::of_this_run() };
+        let (title, notes) = (trace.name().to_owned(), notes.clone());
+        let page = Page { title, subtitle, notes, networks: views, provenance: provenance::of_this_run() };
         write_text(path, &page.to_html())?;
     }
     show(&rows, &said, networks, asked.json);
-    print_assumptions(&notes);
+    print_assumptions(&notes, &trace.ignored());
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
+use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::why::{NoiseOptions, Noisy, parse_noise, scenarios};
@@ -176,7 +177,8 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
         let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
-        let page = Page { title: name, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
+        let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
+        let page = Page { title: name, subtitle, notes, networks, provenance };
         files.write_text(path, &page.to_html())?;
     }
     files.commit()?;
@@ -222,14 +224,14 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         print_ranks(program, &outcome, args.show_ranks);
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
-        print_assumptions(&notes);
+        print_assumptions(&notes, prepared.ignored());
     }
     Ok(())
 }
 
-/// What was assumed, on standard error.
-pub(in crate::commands) fn print_assumptions(notes: &[String]) {
-    notes.iter().for_each(|note| say!("flowcast: note: {note}"));
+/// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
+pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
+    notes.iter().skip(left_out.len()).for_each(|note| say!("flowcast: note: {note}"));
 }
 
 /// The model of a prediction, why, and what it leaves out.

@@ -3,30 +3,23 @@
 mod gaps;
 mod requests;
 
+use std::collections::BTreeMap;
+
 use super::{Clock, Regions};
 use crate::build::{CallRecord, Channel};
 use crate::program::CollectiveMode;
 use crate::recorded_times::has_threads;
 use flowcast_recording::decode::{Call, Item, Members, RankFile};
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
-use flowcast_recording::summary::known_functions;
+use flowcast_recording::summary::{bytes_sent, known_functions};
 use flowcast_recording::table::Function;
 use flowcast_recording::{operation, region_name};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
-/// What is counted and left out, by number.
-pub(crate) const LEFT_OUT: [&str; 5] = [
-    "one-sided operations",
-    "operations on files, which take the time that was recorded,",
-    "calls that make communicators",
-    "calls that are not modelled (MPI_Neighbor_*, MPI_Comm_spawn and the like)",
-    "collective calls between two groups",
-];
-const ONE_SIDED: u32 = 0;
-const FILES: u32 = 1;
-const NEW_COMMUNICATORS: u32 = 2;
-const OTHER: u32 = 3;
-const BETWEEN_GROUPS: u32 = 4;
+/// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
+const LEFT_OUT: &str = "";
+const BETWEEN_GROUPS: &str = " between two groups";
+const FILES: &str = "; they take the time that was recorded";
 
 /// The kind of event that marks regions; its value is the region's number, 0 at the end.
 pub const REGION: i64 = 60_000_019;
@@ -87,7 +80,6 @@ pub(crate) enum Action {
     WaitRecv(u32),
     WaitCollective(u32),
     Event(i64, i64),
-    LeftOut(u32),
     Nothing,
     /// Another thread of the rank, by its number, goes on when this one has come here.
     Signal(u32),
@@ -134,6 +126,17 @@ pub(crate) struct RankActions {
     pub collectives: Vec<Collective>,
     /// The calls in the order in which they returned; empty where there is one thread.
     pub calls: Vec<ThreadCall>,
+    /// What is not replayed, by function and remark.
+    pub left_out: BTreeMap<(String, &'static str), CallSum>,
+}
+
+/// Calls of a function that are not replayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CallSum {
+    /// How many they are.
+    pub calls: u64,
+    /// Bytes that they moved, as far as they are known.
+    pub bytes: u64,
 }
 
 /// What all ranks have in common.
@@ -175,8 +178,9 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let several = has_threads(file);
     let out = RankActions::default();
     let gaps = gaps::Gaps::new(if several { &file.items } else { &[] });
+    let left_out = BTreeMap::new();
     let mut translation =
-        Translation { file, context, functions, several, gaps, slots: Vec::new(), out, item: 0, thread: 0 };
+        Translation { file, context, functions, several, gaps, slots: Vec::new(), out, left_out, item: 0, thread: 0 };
     for (item, number) in file.items.iter().zip(0..) {
         translation.item = number;
         match item {
@@ -192,6 +196,8 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
         }
     }
     translation.insert_signals();
+    let name = |((function, remark), sum): ((usize, _), _)| ((file.functions[function].clone(), remark), sum);
+    translation.out.left_out = translation.left_out.into_iter().map(name).collect();
     translation.out
 }
 
@@ -210,6 +216,8 @@ struct Translation<'a> {
     gaps: gaps::Gaps,
     slots: Vec<Option<Request>>,
     out: RankActions,
+    /// What is not replayed, by function and remark.
+    left_out: BTreeMap<(usize, &'static str), CallSum>,
     item: u32,
     thread: u32,
 }
@@ -245,7 +253,7 @@ impl<'a> Translation<'a> {
             self.compute(computed, call.begin);
         }
         match self.functions[words[0] as usize] {
-            None => self.push(call.begin, Action::LeftOut(OTHER)),
+            None => self.leave_out(words, LEFT_OUT, call.begin),
             // A call that failed has no words but its function; so have those without arguments.
             Some(function) if words.len() == 1 && function.makes_request() => self.push(call.begin, Action::Nothing),
             Some(function) => self.meaning(function, words, (call.begin, end)),
@@ -266,27 +274,32 @@ impl<'a> Translation<'a> {
                 self.complete(&words[1..], end);
             }
             "request-free" => self.free(word(words, 1)),
-            "comm" | "icomm" => {
-                self.push(begin, Action::LeftOut(NEW_COMMUNICATORS));
-                self.request(function, Request::Nothing);
-            }
-            "rma" | "irma" => {
-                self.push(begin, Action::LeftOut(ONE_SIDED));
+            _ if function.is_left_out() => {
+                self.leave_out(words, LEFT_OUT, begin);
                 self.request(function, Request::Nothing);
             }
             "io" | "iio" => {
-                self.push(begin, Action::LeftOut(FILES));
+                self.leave_out(words, FILES, begin);
                 self.compute(end - begin, end);
                 self.request(function, Request::Nothing);
             }
             "pcontrol" => self.region(words, begin),
-            "other" => self.push(begin, Action::LeftOut(OTHER)),
             _ => match operation(&function.name) {
                 Some(_) if function.kind.ends_with("-init") => self.persistent(),
                 Some(op) => self.collective(function, op, words, (begin, end)),
                 None => self.push(begin, Action::Nothing),
             },
         }
+    }
+
+    /// Counts a call that is not replayed.
+    fn leave_out(&mut self, words: &[i64], remark: &'static str, time: u64) {
+        let function = words[0] as usize;
+        let bytes = self.functions[function].map_or(0, |known| bytes_sent(known, words));
+        let sum = self.left_out.entry((function, remark)).or_default();
+        sum.calls += 1;
+        sum.bytes = sum.bytes.saturating_add(bytes);
+        self.push(time, Action::Nothing);
     }
 
     fn communicator(&self, words: &[i64]) -> Option<(&'a Members, u32)> {
@@ -416,7 +429,10 @@ impl<'a> Translation<'a> {
             false => CollectiveMode::Blocking,
         };
         let number = self.add_collective(op, words, mode);
-        self.push(begin, number.map_or(Action::LeftOut(BETWEEN_GROUPS), Action::Collective));
+        match number {
+            Some(number) => self.push(begin, Action::Collective(number)),
+            None => self.leave_out(words, BETWEEN_GROUPS, begin),
+        }
         if let (Some(number), true) = (number, self.several && !returns_at_once) {
             self.push(end, Action::WaitCollective(number));
         }

@@ -64,7 +64,6 @@ impl InstructionBuilder<'_> {
                 }
             }
             Action::Event(kind, value) => self.builder.event(kind, value)?,
-            Action::LeftOut(kind) => self.builder.ignored(kind),
             Action::Nothing => self.builder.nothing(),
             // Where threads have streams of their own these have become collectives of two.
             Action::Signal(_) | Action::Await(_) => {}

@@ -25,7 +25,7 @@ use crate::parallel::for_each_mut;
 use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
 use crate::recorded_times::has_threads;
 use crate::{ReadOptions, TraceError};
-use actions::RankActions;
+use actions::{CallSum, RankActions};
 use flowcast_model::algorithm::Base;
 use flowcast_recording::decode::{self, Members, RankFile};
 use flowcast_recording::time_axis::CLOCK;
@@ -90,6 +90,7 @@ pub(super) fn assemble(
     communicators: Vec<Communicator>,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
+    let left_out = left_out(&ranks);
     let guessed = wildcards::assign(&mut ranks);
     let pruned = prune::prune(&mut ranks, &communicators);
     let orders = threads::order(&mut ranks, &communicators);
@@ -105,17 +106,33 @@ pub(super) fn assemble(
         name,
         ranks: builders,
         communicators: streams.communicators,
-        ignored_kind: |kind| actions::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
+        ignored_kind: |_| "calls".to_owned(),
         source: None,
         threads: streams.threads,
     };
     let mut program = link(parts, options)?;
+    program.ignored.extend(left_out);
     program.ignored.extend(guessed);
     program.ignored.extend(pruned);
     if rows > 0 {
         program.ignored.push(IgnoredRecords { kind: IN_A_ROW.to_owned(), count: rows });
     }
     Ok(program)
+}
+
+/// The calls that are not replayed, by function.
+fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
+    let mut sums: BTreeMap<(&str, &str), CallSum> = BTreeMap::new();
+    for ((function, remark), one) in ranks.iter().flat_map(|rank| &rank.left_out) {
+        let sum = sums.entry((function, remark)).or_default();
+        sum.calls += one.calls;
+        sum.bytes = sum.bytes.saturating_add(one.bytes);
+    }
+    let record = |((function, remark), sum): ((&str, &str), CallSum)| {
+        let bytes = if sum.bytes > 0 { format!(" ({} bytes)", sum.bytes) } else { String::new() };
+        IgnoredRecords { kind: format!("calls of MPI_{function}{bytes}{remark}"), count: sum.calls }
+    };
+    sums.into_iter().map(record).collect()
 }
 
 /// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`].
