@@ -8,7 +8,7 @@ use std::{env, fs};
 use flowcast_recording::table::{self, Function};
 
 /// Which argument a letter of the table stands for.
-const FIELDS: [(&str, char); 27] = [
+const FIELDS: [(&str, char); 29] = [
     ("count", 'n'),
     ("datatype", 't'),
     ("recv_count", 'N'),
@@ -34,6 +34,8 @@ const FIELDS: [(&str, char); 27] = [
     ("window", 'w'),
     ("new_window", 'W'),
     ("window_bytes", 'z'),
+    ("lock", 'e'),
+    ("group", 'u'),
     ("new_file", 'h'),
     ("file", 'k'),
 ];

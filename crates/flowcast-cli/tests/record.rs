@@ -57,7 +57,7 @@ const MIXES: [(&str, &str, (u64, u64), &str); 15] = [
         "windows",
         "File_close 4, File_open 4, File_write_at 4 3200B, Put 4 320B, Win_create 4, Win_fence 8, Win_free 4",
         (0, 0),
-        "4 calls of MPI_Put (320 bytes) left out",
+        "4 calls of MPI_Win_create left out",
     ),
     ("regions", "Barrier 8, Pcontrol 16", (0, 0), ""),
     ("threads", "Barrier 4, Recv 3200, Send 3200 1638400B", (3200, 1_638_400), ""),

@@ -10,6 +10,7 @@ use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
 use flowcast::report::export::{Replayed, tables};
+use flowcast::trace::program::Transfers;
 use flowcast::units::Time;
 use flowcast::{
     Interval, IntervalOptions, Outputs, PatternOptions, Prepared, pattern_intervals, predict_steps,
@@ -216,6 +217,13 @@ impl Prediction {
     #[getter]
     fn collectives(&self) -> Option<&'static str> {
         self.prediction.model.collectives
+    }
+
+    /// The transfers of one-sided communication, and their bytes; they are not among the messages.
+    #[getter]
+    fn one_sided(&self) -> (u64, u64) {
+        let Transfers { count, bytes } = self.prediction.transfers;
+        (count, bytes.0)
     }
 
     /// What happened inside nodes: who says what it costs, messages, bytes, and seconds one after the other; none if nothing did.

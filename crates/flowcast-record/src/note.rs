@@ -435,6 +435,16 @@ fn one_sided(session: &mut Session, call: &Made<'_>) -> bool {
         moved += bytes(session, arguments, (at.recv_count, at.recv_datatype));
     }
     session.words.extend_from_slice(&[window, target, moved]);
+    if at.lock != NONE {
+        session.words.extend(arguments.library.lock_type(arguments.int(at.lock)));
+    }
+    if at.group != NONE {
+        let (library, key) = (arguments.library, arguments.key(at.group));
+        let group = key.as_fortran().map_or(key.0 as usize, |number| library.group_of_fortran(number));
+        let ranks = library.ranks_in_world(group);
+        session.words.push(ranks.len() as i64);
+        session.words.extend(ranks.into_iter().map(i64::from));
+    }
     if at.request != NONE {
         make_request(session, arguments, Request { active: true, ..Request::default() });
     }

@@ -33,7 +33,7 @@ impl Function {
 
     /// Whether a replay has no model of it and leaves it out.
     pub fn is_left_out(&self) -> bool {
-        matches!(self.kind.as_str(), "comm" | "icomm" | "rma" | "irma" | "win" | "other")
+        matches!(self.kind.as_str(), "comm" | "icomm" | "win" | "other")
     }
 }
 

@@ -247,7 +247,8 @@ impl<'a> PreparedProgram<'a> {
         let model = ModelChoice { is_uncontended, inside: inside.map(|traffic| traffic.source), ..self.described() };
         let view = view.map(|view| model.named_in(view));
         let notes = notes(self.program.ignored(), self.assumptions());
-        Ok(Prediction { model, outcome, view, explanation, unused, inside, notes, loops: None })
+        let transfers = self.program.transfers();
+        Ok(Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops: None })
     }
 
     /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are

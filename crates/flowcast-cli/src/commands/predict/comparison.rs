@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Asked;
 use super::pattern::step_intervals;
 use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
-use super::trace::{TraceArgs, add_inside, add_interval, add_model, parse_mapping, print_assumptions};
+use super::trace::{TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions};
 use crate::trace_args::print_notes;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::println_out;
@@ -145,6 +145,7 @@ fn row<'a>(
         "slowest_rank": outcome.slowest().map(|rank| rank.0),
     });
     add_model(&mut more, &prediction.model, &prediction.notes);
+    add_transfers(&mut more, prediction.transfers);
     add_inside(&mut more, prediction.inside.as_ref());
     more["stand_ins"] = network.map(stand_ins_json).into();
     Row {

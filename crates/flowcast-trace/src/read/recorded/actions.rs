@@ -1,11 +1,13 @@
 //! From a rank's calls to what they do.
 
 mod gaps;
+mod one_sided;
 mod requests;
 
 use std::collections::BTreeMap;
 
 use super::{Clock, Regions};
+use crate::access::Access;
 use crate::build::{CallRecord, Channel};
 use crate::program::CollectiveMode;
 use crate::recorded_times::has_threads;
@@ -15,6 +17,7 @@ use flowcast_recording::summary::{bytes_sent, known_functions};
 use flowcast_recording::table::Function;
 use flowcast_recording::{operation, region_name};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
+use one_sided::Epochs;
 
 /// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
 const LEFT_OUT: &str = "";
@@ -79,6 +82,7 @@ pub(crate) enum Action {
     WaitSend(u32),
     WaitRecv(u32),
     WaitCollective(u32),
+    Access(u32),
     Event(i64, i64),
     Nothing,
     /// Another thread of the rank, by its number, goes on when this one has come here.
@@ -124,6 +128,8 @@ pub(crate) struct RankActions {
     pub sends: Vec<Send>,
     /// All collective calls, by the index that steps name.
     pub collectives: Vec<Collective>,
+    /// All accesses to memory of other ranks, by the index that steps name.
+    pub accesses: Vec<Access>,
     /// The calls in the order in which they returned; empty where there is one thread.
     pub calls: Vec<ThreadCall>,
     /// What is not replayed, by function and remark.
@@ -143,6 +149,8 @@ pub(crate) struct CallSum {
 pub(crate) struct Context<'a> {
     /// The rank's communicators by their number among all.
     pub ids: &'a [u32],
+    /// The rank's windows by their number among all communicators; nothing where it is not known whose they are.
+    pub windows: &'a [Option<i32>],
     /// Regions of all ranks, by their number among all.
     pub regions: &'a Regions,
     /// Which time computations take.
@@ -155,6 +163,11 @@ enum Request {
     Send(u32),
     Recv(u32),
     Collective(u32),
+    /// A transfer to or from a target's memory.
+    Transfer {
+        window: i32,
+        target: Rank,
+    },
     Nothing,
     /// Started anew each time by the call with this signature.
     Persistent {
@@ -178,9 +191,9 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let several = has_threads(file);
     let out = RankActions::default();
     let gaps = gaps::Gaps::new(if several { &file.items } else { &[] });
-    let left_out = BTreeMap::new();
+    let (slots, left_out, epochs) = (Vec::new(), BTreeMap::new(), Epochs::default());
     let mut translation =
-        Translation { file, context, functions, several, gaps, slots: Vec::new(), out, left_out, item: 0, thread: 0 };
+        Translation { file, context, functions, several, gaps, slots, epochs, out, left_out, item: 0, thread: 0 };
     for (item, number) in file.items.iter().zip(0..) {
         translation.item = number;
         match item {
@@ -195,6 +208,7 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
             Item::Off(_) => {}
         }
     }
+    translation.release_locks();
     translation.insert_signals();
     let name = |((function, remark), sum): ((usize, _), _)| ((file.functions[function].clone(), remark), sum);
     translation.out.left_out = translation.left_out.into_iter().map(name).collect();
@@ -215,6 +229,7 @@ struct Translation<'a> {
     several: bool,
     gaps: gaps::Gaps,
     slots: Vec<Option<Request>>,
+    epochs: Epochs,
     out: RankActions,
     /// What is not replayed, by function and remark.
     left_out: BTreeMap<(usize, &'static str), CallSum>,
@@ -278,6 +293,7 @@ impl<'a> Translation<'a> {
                 self.leave_out(words, LEFT_OUT, begin);
                 self.request(function, Request::Nothing);
             }
+            "rma" | "irma" | "win-sync" | "win-test" | "win-free" => self.one_sided(function, words, (begin, end)),
             "io" | "iio" => {
                 self.leave_out(words, FILES, begin);
                 self.compute(end - begin, end);
@@ -292,14 +308,18 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Counts a call that is not replayed.
+    /// A call that is not replayed, which is counted.
     fn leave_out(&mut self, words: &[i64], remark: &'static str, time: u64) {
+        self.count_left_out(words, remark);
+        self.push(time, Action::Nothing);
+    }
+
+    fn count_left_out(&mut self, words: &[i64], remark: &'static str) {
         let function = words[0] as usize;
         let bytes = self.functions[function].map_or(0, |known| bytes_sent(known, words));
         let sum = self.left_out.entry((function, remark)).or_default();
         sum.calls += 1;
         sum.bytes = sum.bytes.saturating_add(bytes);
-        self.push(time, Action::Nothing);
     }
 
     fn communicator(&self, words: &[i64]) -> Option<(&'a Members, u32)> {
@@ -374,15 +394,21 @@ impl<'a> Translation<'a> {
             return self.request(function, Request::Nothing);
         }
         let post = if is_open { self.add_wildcard(words) } else { self.add_post(matched) };
-        match (returns_at_once, self.several) {
-            (false, false) => self.push(begin, Action::Recv(post)),
-            (false, true) => {
-                self.push(begin, Action::Irecv(post));
-                self.push(end, Action::WaitRecv(post));
-            }
-            (true, _) => self.push(begin, Action::Irecv(post)),
+        match returns_at_once {
+            true => self.push(begin, Action::Irecv(post)),
+            false => self.receive(post, (begin, end)),
         }
         self.request(function, Request::Recv(post));
+    }
+
+    /// Receives what is posted before it goes on.
+    fn receive(&mut self, post: u32, (begin, end): (u64, u64)) {
+        if self.several {
+            self.push(begin, Action::Irecv(post));
+            self.push(end, Action::WaitRecv(post));
+        } else {
+            self.push(begin, Action::Recv(post));
+        }
     }
 
     fn sendrecv(&mut self, words: &[i64], (begin, end): (u64, u64)) {
@@ -395,12 +421,7 @@ impl<'a> Translation<'a> {
             None => (received[4] > 0).then(|| self.add_wildcard(&received)),
         };
         if let Some(post) = post {
-            if self.several {
-                self.push(begin, Action::Irecv(post));
-                self.push(end, Action::WaitRecv(post));
-            } else {
-                self.push(begin, Action::Recv(post));
-            }
+            self.receive(post, (begin, end));
         }
         if let Some(send) = send {
             self.push(end, Action::WaitSend(send));
@@ -418,23 +439,35 @@ impl<'a> Translation<'a> {
             send: Bytes(word(words, 3).max(0) as u64),
             recv: Bytes(word(words, 4).max(0) as u64),
         };
+        Some(self.add_call(record))
+    }
+
+    fn add_call(&mut self, record: CallRecord) -> u32 {
         self.out.collectives.push(Collective { record, dropped: false });
-        Some(self.out.collectives.len() as u32 - 1)
+        self.out.collectives.len() as u32 - 1
+    }
+
+    /// How a collective that blocks is executed.
+    fn mode_of_blocking(&self) -> CollectiveMode {
+        if self.several { CollectiveMode::NonBlocking } else { CollectiveMode::Blocking }
+    }
+
+    /// Executes a collective before it goes on.
+    fn execute(&mut self, number: u32, (begin, end): (u64, u64)) {
+        self.push(begin, Action::Collective(number));
+        if self.several {
+            self.push(end, Action::WaitCollective(number));
+        }
     }
 
     fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64], (begin, end): (u64, u64)) {
         let returns_at_once = function.makes_request();
-        let mode = match returns_at_once || self.several {
-            true => CollectiveMode::NonBlocking,
-            false => CollectiveMode::Blocking,
-        };
+        let mode = if returns_at_once { CollectiveMode::NonBlocking } else { self.mode_of_blocking() };
         let number = self.add_collective(op, words, mode);
         match number {
-            Some(number) => self.push(begin, Action::Collective(number)),
+            Some(number) if returns_at_once => self.push(begin, Action::Collective(number)),
+            Some(number) => self.execute(number, (begin, end)),
             None => self.leave_out(words, BETWEEN_GROUPS, begin),
-        }
-        if let (Some(number), true) = (number, self.several && !returns_at_once) {
-            self.push(end, Action::WaitCollective(number));
         }
         self.request(function, number.map_or(Request::Nothing, Request::Collective));
     }

@@ -68,8 +68,8 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
     let communicators = Communicators::of(files);
     let regions = Regions::of(files);
     let mut ranks = Vec::with_capacity(files.len());
-    for (file, ids) in files.iter().zip(&communicators.ids) {
-        ranks.push(actions::actions(file, &actions::Context { ids, regions: &regions, clock }));
+    for ((file, ids), windows) in files.iter().zip(&communicators.ids).zip(&communicators.windows) {
+        ranks.push(actions::actions(file, &actions::Context { ids, windows, regions: &regions, clock }));
     }
     let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
     program.library = files.first().and_then(|file| library(file.header.fields.get("library")?));
@@ -248,12 +248,14 @@ struct Communicators {
     members: Vec<Communicator>,
     /// For each rank, the index of each of its own.
     ids: Vec<Vec<u32>>,
+    /// For each rank, the communicator that each of its windows has for itself.
+    windows: Vec<Vec<Option<i32>>>,
 }
 
 impl Communicators {
     fn of(files: &[RankFile]) -> Communicators {
         let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
-        let mut all = Communicators { members: Vec::new(), ids: Vec::new() };
+        let mut all = Communicators { members: Vec::new(), ids: Vec::new(), windows: Vec::new() };
         for file in files {
             let mut times: BTreeMap<Members, u32> = BTreeMap::new();
             let mut ids = Vec::new();
@@ -271,7 +273,30 @@ impl Communicators {
             }
             all.ids.push(ids);
         }
+        all.define_windows(files);
         all
+    }
+
+    /// Windows are told apart as communicators are: by the communicator that they were made of, and by their order.
+    fn define_windows(&mut self, files: &[RankFile]) {
+        let mut known: BTreeMap<(u32, u32), i32> = BTreeMap::new();
+        for (file, ids) in files.iter().zip(&self.ids) {
+            let mut times: BTreeMap<u32, u32> = BTreeMap::new();
+            let mut windows = Vec::with_capacity(file.windows.len());
+            for own in &file.windows {
+                let of = usize::try_from(*own).ok().and_then(|own| ids.get(own)).copied();
+                windows.push(of.map(|of| {
+                    let time = times.entry(of).or_default();
+                    *time += 1;
+                    let members = &mut self.members;
+                    *known.entry((of, *time)).or_insert_with(|| {
+                        let ranks = members[of as usize].members.clone();
+                        streams::define(members, ranks)
+                    })
+                }));
+            }
+            self.windows.push(windows);
+        }
     }
 }
 

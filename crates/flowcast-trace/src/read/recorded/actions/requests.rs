@@ -86,11 +86,15 @@ impl<'a> Translation<'a> {
             Request::Send(send) => Started::Send(send),
             Request::Recv(post) => Started::Recv(post),
             Request::Collective(number) => Started::Collective(number),
-            Request::Nothing => Started::Not,
+            Request::Transfer { .. } | Request::Nothing => Started::Not,
         };
         let post_words = self.words_of_post(request);
         if !matches!(request, Request::Persistent { .. }) {
             self.free(slot);
+        }
+        if let Request::Transfer { window, target } = request {
+            self.flush(window, Some(target), time);
+            return true;
         }
         match action {
             Started::Not => return false,
