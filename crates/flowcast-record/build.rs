@@ -103,6 +103,9 @@ fn kind(text: &str) -> (String, String) {
         Some(bare) => (bare, true),
         None => (text, false),
     };
+    if let Some(shape) = bare.strip_prefix("neighbor-").or_else(|| bare.strip_prefix("ineighbor-")) {
+        return (if persistent { "NeighborInit" } else { "Neighbor" }.into(), camel(shape));
+    }
     let shape = SHAPES.iter().find(|shape| bare == **shape || bare.strip_prefix('i') == Some(shape));
     match shape {
         Some(shape) if persistent => ("CollectiveInit".into(), camel(shape)),

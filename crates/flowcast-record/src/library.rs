@@ -19,6 +19,8 @@ pub(crate) struct Library {
     pub proc_null: i32,
     /// The types of exclusive and shared locks, where they are known.
     locks: Option<[i32; 2]>,
+    /// What stands for a grid, a graph and a distributed graph, where that is known.
+    pub topologies: Option<[i32; 3]>,
     /// What stands for the buffer of the other side, in C and in Fortran.
     pub in_place: [usize; 2],
     /// What stands for a status that nobody wants, in C and in Fortran.
@@ -108,7 +110,8 @@ pub(crate) fn library() -> Option<&'static Library> {
     LIBRARY.get_or_init(detect).as_ref()
 }
 
-fn function<T: Copy>(name: &CStr) -> Option<T> {
+/// The library's own function of this name.
+pub(crate) fn function<T: Copy>(name: &CStr) -> Option<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
     let address = real(name);
     // SAFETY: the caller's type is that of the function of this name in the standard.
@@ -152,6 +155,7 @@ fn detect() -> Option<Library> {
         Library {
             is_open_mpi: true,
             locks: Some([1, 2]),
+            topologies: Some([1, 2, 3]),
             world,
             no_communicator: variable(c"ompi_mpi_comm_null"),
             byte: variable(c"ompi_mpi_byte"),
@@ -176,6 +180,7 @@ fn common(version: String, functions: Functions) -> Library {
         any_tag: -1,
         proc_null: -2,
         locks: None,
+        topologies: None,
         in_place: [1; 2],
         status_ignore: [0; 2],
         statuses_ignore: [0; 2],
@@ -196,6 +201,7 @@ fn mpich(version: String, functions: Functions) -> Library {
         any_source: -2,
         proc_null: -1,
         locks: Some([234, 235]),
+        topologies: Some([2, 1, 3]),
         in_place: [usize::MAX; 2],
         status_ignore: [1, variable(c"MPIR_F08_MPI_STATUS_IGNORE_OBJ")],
         statuses_ignore: [1, variable(c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ")],

@@ -31,9 +31,19 @@ impl Function {
         self.position('q').is_some() && !REQUEST_USERS.contains(&self.kind.as_str())
     }
 
-    /// Whether a replay has no model of it and leaves it out.
-    pub fn is_left_out(&self) -> bool {
-        matches!(self.kind.as_str(), "comm" | "icomm" | "win" | "other")
+    /// Whether it is a collective operation between neighbours, non-blocking or persistent ones too.
+    pub fn is_between_neighbours(&self) -> bool {
+        self.kind.starts_with("neighbor-") || self.kind.starts_with("ineighbor-")
+    }
+
+    /// Whether a replay leaves out a call of it with these words: it has no model of the function, or the recording is of
+    /// an earlier version, which does not tell a group of ranks or neighbours.
+    pub fn is_left_out(&self, words: &[i64]) -> bool {
+        match self.kind.as_str() {
+            "comm" | "icomm" | "win" | "other" => true,
+            "win-sync" => self.position('u').is_some() && words.len() < 5,
+            _ => self.is_between_neighbours() && words.len() < 3,
+        }
     }
 }
 

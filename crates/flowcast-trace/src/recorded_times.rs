@@ -124,6 +124,7 @@ fn call_type(function: &str, kind: &str) -> &'static str {
         "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall" | "request-free" | "cancel" => {
             RECEIVING
         }
+        kind if kind.starts_with("neighbor-") || kind.starts_with("ineighbor-") => RECEIVING,
         kind if kind.starts_with("wait") || kind.starts_with("test") || kind.ends_with("probe") => RECEIVING,
         "win-sync" | "win-test" | "win-free" => match function {
             "Win_fence" | "Win_free" => CollectiveOp::Barrier.name(),

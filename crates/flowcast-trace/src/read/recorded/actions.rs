@@ -1,7 +1,10 @@
 //! From a rank's calls to what they do.
 
 mod gaps;
+mod neighbours;
 mod one_sided;
+#[cfg(test)]
+mod recorded_by_hand;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -17,6 +20,7 @@ use flowcast_recording::summary::{bytes_sent, known_functions};
 use flowcast_recording::table::Function;
 use flowcast_recording::{operation, region_name};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
+use neighbours::Exchange;
 use one_sided::Epochs;
 
 /// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
@@ -163,6 +167,8 @@ enum Request {
     Send(u32),
     Recv(u32),
     Collective(u32),
+    /// Messages to and from neighbours.
+    Exchange(Exchange),
     /// A transfer to or from a target's memory.
     Transfer {
         window: i32,
@@ -182,6 +188,7 @@ enum Started {
     Send(u32),
     Recv(u32),
     Collective(u32),
+    Exchange(Exchange),
 }
 
 /// Turns a rank's calls into actions.
@@ -269,6 +276,12 @@ impl<'a> Translation<'a> {
         }
         match self.functions[words[0] as usize] {
             None => self.leave_out(words, LEFT_OUT, call.begin),
+            Some(function) if function.is_left_out(words) => {
+                self.leave_out(words, LEFT_OUT, call.begin);
+                if words.len() > 1 {
+                    self.request(function, Request::Nothing);
+                }
+            }
             // A call that failed has no words but its function; so have those without arguments.
             Some(function) if words.len() == 1 && function.makes_request() => self.push(call.begin, Action::Nothing),
             Some(function) => self.meaning(function, words, (call.begin, end)),
@@ -289,10 +302,6 @@ impl<'a> Translation<'a> {
                 self.complete(&words[1..], end);
             }
             "request-free" => self.free(word(words, 1)),
-            _ if function.is_left_out() => {
-                self.leave_out(words, LEFT_OUT, begin);
-                self.request(function, Request::Nothing);
-            }
             "rma" | "irma" | "win-sync" | "win-test" | "win-free" => self.one_sided(function, words, (begin, end)),
             "io" | "iio" => {
                 self.leave_out(words, FILES, begin);
@@ -300,6 +309,10 @@ impl<'a> Translation<'a> {
                 self.request(function, Request::Nothing);
             }
             "pcontrol" => self.region(words, begin),
+            kind if function.is_between_neighbours() => match kind.ends_with("-init") {
+                true => self.persistent(),
+                false => self.between_neighbours(function, words, (begin, end)),
+            },
             _ => match operation(&function.name) {
                 Some(_) if function.kind.ends_with("-init") => self.persistent(),
                 Some(op) => self.collective(function, op, words, (begin, end)),
@@ -353,6 +366,12 @@ impl<'a> Translation<'a> {
         let size = Bytes(word(words, 4).max(0) as u64);
         self.out.sends.push(Send { channel, size, synchronous, non_blocking, dropped: false });
         Some(self.out.sends.len() as u32 - 1)
+    }
+
+    /// A message that goes on its way while the rank goes on.
+    fn add_message(&mut self, channel: Channel, size: Bytes) -> u32 {
+        self.out.sends.push(Send { channel, size, synchronous: false, non_blocking: true, dropped: false });
+        self.out.sends.len() as u32 - 1
     }
 
     fn add_post(&mut self, channel: Option<Channel>) -> u32 {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Action, LEFT_OUT, Request, Send, Translation, word};
+use super::{Action, LEFT_OUT, Request, Translation, word};
 use crate::access::{Access, LockKind, TransferKind};
 use crate::build::{CallRecord, Channel};
 use flowcast_recording::decode::Members;
@@ -119,13 +119,13 @@ impl<'a> Translation<'a> {
     }
 
     fn expose(&mut self, window: i32, words: &[i64], time: u64) {
-        let Some(ranks) = group(words) else { return self.leave_out(words, LEFT_OUT, time) };
+        let ranks = group(words);
         self.notify(window, POSTED, &ranks, time);
         self.epochs.exposed_to.insert(window, ranks);
     }
 
     fn start_access(&mut self, window: i32, words: &[i64], times: (u64, u64)) {
-        let Some(ranks) = group(words) else { return self.leave_out(words, LEFT_OUT, times.0) };
+        let ranks = group(words);
         self.await_notes(window, POSTED, &ranks, times);
         self.epochs.accessed.insert(window, ranks);
     }
@@ -146,9 +146,8 @@ impl<'a> Translation<'a> {
         self.push(time, Action::Nothing);
         for peer in ranks {
             let channel = Channel { peer: *peer, tag, communicator: window };
-            let (size, synchronous, non_blocking, dropped) = (Bytes(0), false, true, false);
-            self.out.sends.push(Send { channel, size, synchronous, non_blocking, dropped });
-            self.push(time, Action::Send(self.out.sends.len() as u32 - 1));
+            let send = self.add_message(channel, Bytes(0));
+            self.push(time, Action::Send(send));
         }
     }
 
@@ -174,44 +173,20 @@ fn transfer_kind(function: &str) -> Option<TransferKind> {
     }
 }
 
-/// The ranks of the world in the group that a signature names; nothing where the recording does not tell them.
-fn group(words: &[i64]) -> Option<Vec<Rank>> {
-    let (count, ranks) = words.get(4..)?.split_first()?;
-    let ranks = ranks.get(..usize::try_from(*count).ok()?)?;
-    ranks.iter().map(|rank| u32::try_from(*rank).ok().map(Rank)).collect()
+/// The ranks of the world in the group that a signature names.
+fn group(words: &[i64]) -> Vec<Rank> {
+    let ranks = words.get(5..).unwrap_or(&[]);
+    ranks.iter().filter_map(|rank| u32::try_from(*rank).ok().map(Rank)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::recorded_by_hand::{TestCall, read, told};
+    use crate::Program;
     use crate::access::{Access, LockKind, TransferKind};
     use crate::opcodes::Op;
-    use crate::read::recorded::{Clock, program};
-    use crate::{Program, ReadOptions};
-    use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
     use flowcast_recording::format::LOCK_EXCLUSIVE;
     use flowcast_units::{Bytes, Rank};
-
-    /// A call: function, words behind it, thread.
-    type TestCall<'a> = (&'a str, &'a [i64], u32);
-
-    /// Two ranks with one window, number 0 at each, whose communicator among all is 1.
-    fn read(ranks: [&[TestCall<'_>]; 2]) -> Program {
-        let files: Vec<RankFile> = (0..2).map(Rank).zip(ranks).map(|(rank, calls)| file(rank, calls)).collect();
-        program("two", &files, Clock::Wall, ReadOptions::default()).unwrap()
-    }
-
-    fn file(rank: Rank, calls: &[TestCall<'_>]) -> RankFile {
-        let header = Header { rank, ranks: 2, ..Header::default() };
-        let communicators = vec![Members { own: vec![0, 1], remote: Vec::new() }];
-        let mut file = RankFile { header, communicators, windows: vec![0], ended: true, ..RankFile::default() };
-        for (number, (function, words, thread)) in (0..).zip(calls) {
-            file.functions.push((*function).to_owned());
-            file.signatures.push([&[i64::from(number)], *words].concat());
-            let begin = 1000 * u64::from(number);
-            file.items.push(Item::Call(Call { thread: *thread, signature: number, begin, burst: 0, cpu: 0, time: 10 }));
-        }
-        file
-    }
 
     fn accesses(program: &Program, rank: u32) -> Vec<Access> {
         let access = |op| match op {
@@ -219,10 +194,6 @@ mod tests {
             _ => None,
         };
         program.ops(Rank(rank)).filter_map(|(_, op)| access(op)).collect()
-    }
-
-    fn told(program: &Program) -> Vec<String> {
-        program.ignored().iter().map(ToString::to_string).collect()
     }
 
     const WINDOW: i32 = 1;

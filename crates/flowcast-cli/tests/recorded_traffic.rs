@@ -1,4 +1,4 @@
-//! One-sided communication of real MPI programs, recorded and replayed.
+//! One-sided communication and collectives between neighbours of real MPI programs, recorded and replayed.
 //!
 //! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs
 //! those of the libraries that are there.
@@ -68,4 +68,39 @@ fn ranks_wait_for_locks_and_for_epochs(mpi: Mpi) {
     }
 }
 
-for_both!(transfers_are_replayed_under_each_synchronisation, ranks_wait_for_locks_and_for_epochs);
+/// Topology, calls of four ranks, messages of the replay with their bytes, and what makes the communicator.
+const TOPOLOGIES: [(&str, &str, (u64, u64), &str); 4] = [
+    // Of four ranks in a row two have two neighbours.
+    ("row", "Cart_create 4, Comm_free 4, Neighbor_alltoall 40 48000B", (60, 48_000), "Cart_create"),
+    (
+        "ring",
+        "Cart_create 4, Comm_free 4, Ineighbor_allgather 20 1280B, Ineighbor_alltoallv 20 5280B, Waitall 20",
+        (80, 6560),
+        "Cart_create",
+    ),
+    (
+        "star",
+        "Comm_free 4, Dist_graph_create_adjacent 4, Neighbor_alltoallw 12 3600B",
+        (9, 3600),
+        "Dist_graph_create_adjacent",
+    ),
+    ("pairs", "Comm_free 4, Graph_create 4, Neighbor_allgather 16 1024B", (16, 1024), "Graph_create"),
+];
+
+fn neighbours_exchange_messages_on_each_topology(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("neighbours.c");
+    for (topology, wanted, (messages, bytes), left_out) in TOPOLOGIES {
+        let summary = bench.recorded(topology, &[&program, topology]);
+        assert_eq!(calls(&summary), wanted, "{topology}");
+        let (replay, notes) = bench.predict(topology);
+        assert_eq!((&replay["messages"], &replay["bytes"]), (&messages.into(), &bytes.into()), "{topology}");
+        assert_eq!(notes, format!("flowcast: note: 4 calls of MPI_{left_out} left out of the replay\n"), "{topology}");
+    }
+}
+
+for_both!(
+    transfers_are_replayed_under_each_synchronisation,
+    ranks_wait_for_locks_and_for_epochs,
+    neighbours_exchange_messages_on_each_topology,
+);
