@@ -8,7 +8,7 @@ use std::{env, fs};
 use flowcast_recording::table::{self, Function};
 
 /// Which argument a letter of the table stands for.
-const FIELDS: [(&str, char); 27] = [
+const FIELDS: [(&str, char); 29] = [
     ("count", 'n'),
     ("datatype", 't'),
     ("recv_count", 'N'),
@@ -34,6 +34,8 @@ const FIELDS: [(&str, char); 27] = [
     ("window", 'w'),
     ("new_window", 'W'),
     ("window_bytes", 'z'),
+    ("lock", 'e'),
+    ("group", 'u'),
     ("new_file", 'h'),
     ("file", 'k'),
 ];
@@ -101,6 +103,9 @@ fn kind(text: &str) -> (String, String) {
         Some(bare) => (bare, true),
         None => (text, false),
     };
+    if let Some(shape) = bare.strip_prefix("neighbor-").or_else(|| bare.strip_prefix("ineighbor-")) {
+        return (if persistent { "NeighborInit" } else { "Neighbor" }.into(), camel(shape));
+    }
     let shape = SHAPES.iter().find(|shape| bare == **shape || bare.strip_prefix('i') == Some(shape));
     match shape {
         Some(shape) if persistent => ("CollectiveInit".into(), camel(shape)),

@@ -160,8 +160,6 @@ fn standard_input() -> Result<PathBuf> {
 /// What the trace has that the replay does not model: said, never silent.
 pub(crate) fn print_notes(ignored: &[IgnoredRecords]) {
     for ignored in ignored {
-        // A kind that says what becomes of it needs no more words.
-        let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };
-        say!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);
+        say!("flowcast: note: {ignored}");
     }
 }

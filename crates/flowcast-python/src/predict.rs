@@ -10,6 +10,7 @@ use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
 use flowcast::report::export::{Replayed, tables};
+use flowcast::trace::program::Transfers;
 use flowcast::units::Time;
 use flowcast::{
     Interval, IntervalOptions, Outputs, PatternOptions, Prepared, pattern_intervals, predict_steps,
@@ -90,6 +91,7 @@ impl Asked {
                     prediction.outcome.ranks.len(),
                     prediction.outcome.messages
                 ),
+                notes: prediction.notes,
                 networks: prediction.view.into_iter().collect(),
                 provenance: provenance(),
             };
@@ -217,6 +219,13 @@ impl Prediction {
         self.prediction.model.collectives
     }
 
+    /// The transfers of one-sided communication, and their bytes; they are not among the messages.
+    #[getter]
+    fn one_sided(&self) -> (u64, u64) {
+        let Transfers { count, bytes } = self.prediction.transfers;
+        (count, bytes.0)
+    }
+
     /// What happened inside nodes: who says what it costs, messages, bytes, and seconds one after the other; none if nothing did.
     #[getter]
     fn inside_nodes(&self) -> Option<(&'static str, u64, u64, f64)> {
@@ -224,7 +233,7 @@ impl Prediction {
         Some((source.name(), messages, bytes.0, time.as_seconds()))
     }
 
-    /// What was assumed that no file says.
+    /// What of the trace is left out, then what was assumed that no file says.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.prediction.notes.clone()

@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     Imrecv,
     Collective,
     CollectiveInit,
+    Neighbor,
+    NeighborInit,
     Comm,
     Icomm,
     CommFree,

@@ -25,6 +25,7 @@ mod handles;
 mod idle;
 mod library;
 mod lock;
+mod neighbours;
 mod note;
 mod own_file;
 mod requests;

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
+use flowcast_recording::format::{LOCK_EXCLUSIVE, LOCK_SHARED};
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};
 
 /// The constants of the MPI library and the functions that the recorder calls itself.
@@ -16,6 +17,10 @@ pub(crate) struct Library {
     pub any_source: i32,
     pub any_tag: i32,
     pub proc_null: i32,
+    /// The types of exclusive and shared locks, where they are known.
+    locks: Option<[i32; 2]>,
+    /// What stands for a grid, a graph and a distributed graph, where that is known.
+    pub topologies: Option<[i32; 3]>,
     /// What stands for the buffer of the other side, in C and in Fortran.
     pub in_place: [usize; 2],
     /// What stands for a status that nobody wants, in C and in Fortran.
@@ -54,6 +59,7 @@ struct Functions {
     query_thread: unsafe extern "C" fn(*mut c_int) -> c_int,
     comm_f2c: Option<Convert>,
     type_f2c: Option<Convert>,
+    group_f2c: Option<Convert>,
 }
 
 /// The address of the real function behind a wrapper, 0 if there is none.
@@ -104,7 +110,8 @@ pub(crate) fn library() -> Option<&'static Library> {
     LIBRARY.get_or_init(detect).as_ref()
 }
 
-fn function<T: Copy>(name: &CStr) -> Option<T> {
+/// The library's own function of this name.
+pub(crate) fn function<T: Copy>(name: &CStr) -> Option<T> {
     const { assert!(size_of::<T>() == size_of::<usize>()) };
     let address = real(name);
     // SAFETY: the caller's type is that of the function of this name in the standard.
@@ -126,6 +133,7 @@ fn functions() -> Option<Functions> {
         query_thread: function(c"PMPI_Query_thread")?,
         comm_f2c: function(c"PMPI_Comm_f2c"),
         type_f2c: function(c"PMPI_Type_f2c"),
+        group_f2c: function(c"PMPI_Group_f2c"),
     })
 }
 
@@ -146,6 +154,8 @@ fn detect() -> Option<Library> {
     Some(if version.starts_with("Open MPI") && world != 0 {
         Library {
             is_open_mpi: true,
+            locks: Some([1, 2]),
+            topologies: Some([1, 2, 3]),
             world,
             no_communicator: variable(c"ompi_mpi_comm_null"),
             byte: variable(c"ompi_mpi_byte"),
@@ -169,6 +179,8 @@ fn common(version: String, functions: Functions) -> Library {
         any_source: -1,
         any_tag: -1,
         proc_null: -2,
+        locks: None,
+        topologies: None,
         in_place: [1; 2],
         status_ignore: [0; 2],
         statuses_ignore: [0; 2],
@@ -188,6 +200,8 @@ fn mpich(version: String, functions: Functions) -> Library {
     Library {
         any_source: -2,
         proc_null: -1,
+        locks: Some([234, 235]),
+        topologies: Some([2, 1, 3]),
         in_place: [usize::MAX; 2],
         status_ignore: [1, variable(c"MPIR_F08_MPI_STATUS_IGNORE_OBJ")],
         statuses_ignore: [1, variable(c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ")],
@@ -302,6 +316,22 @@ impl Library {
         self.functions.type_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
     }
 
+    /// A lock's type as recordings have it.
+    pub(crate) fn lock_type(&self, lock: i32) -> Option<i64> {
+        let [exclusive, shared] = self.locks?;
+        match lock {
+            _ if lock == exclusive => Some(LOCK_EXCLUSIVE),
+            _ if lock == shared => Some(LOCK_SHARED),
+            _ => None,
+        }
+    }
+
+    /// The C handle of a Fortran group.
+    pub(crate) fn group_of_fortran(&self, number: i32) -> usize {
+        // SAFETY: any number may be asked for.
+        self.functions.group_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
+    }
+
     fn ask(&self, query: Query, handle: usize) -> i32 {
         let mut answer = 0;
         // SAFETY: the handle came from the program.
@@ -338,20 +368,27 @@ impl Library {
     }
 
     fn group_members(&self, group_of: GroupOf, communicator: usize) -> Vec<i32> {
-        let (mut group, mut world) = (0, 0);
-        // SAFETY: the variables have room for a handle of either size.
-        unsafe {
-            group_of(communicator, &mut group);
-            (self.functions.comm_group)(self.world, &mut world);
-        }
-        let size = self.ask(self.functions.group_size, self.handle(group)).max(0);
+        let mut group = 0;
+        // SAFETY: the variable has room for a handle of either size.
+        unsafe { group_of(communicator, &mut group) };
+        let members = self.ranks_in_world(self.handle(group));
+        // SAFETY: the group was made here.
+        unsafe { (self.functions.group_free)(&mut group) };
+        members
+    }
+
+    /// World ranks of a group.
+    pub(crate) fn ranks_in_world(&self, group: usize) -> Vec<i32> {
+        let mut world = 0;
+        // SAFETY: the variable has room for a handle of either size.
+        unsafe { (self.functions.comm_group)(self.world, &mut world) };
+        let size = self.ask(self.functions.group_size, group).max(0);
         let ranks: Vec<c_int> = (0..size).collect();
         let mut members = vec![0; ranks.len()];
-        // SAFETY: both lists have `size` elements.
+        // SAFETY: both lists have `size` elements, and the group of the world was made here.
         unsafe {
             let translate = self.functions.group_translate_ranks;
-            translate(self.handle(group), size, ranks.as_ptr(), self.handle(world), members.as_mut_ptr());
-            (self.functions.group_free)(&mut group);
+            translate(group, size, ranks.as_ptr(), self.handle(world), members.as_mut_ptr());
             (self.functions.group_free)(&mut world);
         }
         // A process that another world has started has no rank here.

@@ -94,6 +94,7 @@ fn rarer(session: &mut Session, call: &Made<'_>) -> bool {
         Kind::RequestFree => request_free(session, call.before),
         Kind::Cancel => cancel(session, arguments),
         Kind::Collective | Kind::CollectiveInit => collective(session, arguments),
+        Kind::Neighbor | Kind::NeighborInit => between_neighbours(session, arguments),
         Kind::Comm | Kind::Icomm => new_communicator(session, arguments),
         Kind::CommFree => comm_free(session, call.before),
         Kind::TypeFree => session.forget_types(),
@@ -307,6 +308,45 @@ fn collective(session: &mut Session, arguments: &Arguments<'_>) {
     }
 }
 
+/// Without its neighbours if they are not known.
+fn between_neighbours(session: &mut Session, arguments: &Arguments<'_>) {
+    let at = &arguments.function.at;
+    let key = arguments.key(at.communicator);
+    let number = session.communicator(key).number;
+    session.words.push(i64::from(number));
+    if let Some(neighbours) = session.neighbours(key) {
+        let is_rank = |rank: &i32| arguments.peer(*rank) >= 0;
+        session.words.push(neighbours.destinations.iter().filter(|rank| is_rank(rank)).count() as i64);
+        for (index, rank) in neighbours.destinations.iter().enumerate().filter(|(_, rank)| is_rank(rank)) {
+            let bytes = bytes_for(session, arguments, index);
+            session.words.extend_from_slice(&[i64::from(*rank), bytes]);
+        }
+        session.words.extend(neighbours.sources.iter().filter(|rank| is_rank(rank)).map(|rank| i64::from(*rank)));
+    }
+    if at.request != NONE {
+        let persistent = arguments.function.kind == Kind::NeighborInit;
+        make_request(session, arguments, Request { persistent, active: !persistent, ..Request::default() });
+    }
+}
+
+/// Bytes for the neighbour at a place of the counts.
+fn bytes_for(session: &mut Session, arguments: &Arguments<'_>, index: usize) -> i64 {
+    let at = &arguments.function.at;
+    if at.counts == NONE {
+        return bytes(session, arguments, (at.count, at.datatype));
+    }
+    let count = arguments.count_at(at.counts, index);
+    if count == 0 {
+        return 0;
+    }
+    let datatype = match arguments.function.shape {
+        // SAFETY: the list has a datatype for each neighbour.
+        Shape::Alltoallw => unsafe { arguments.key_at(arguments.word(at.datatype), index) },
+        _ => arguments.key(at.datatype),
+    };
+    count.saturating_mul(session.type_size(datatype)) as i64
+}
+
 /// Bytes that this rank sends and receives in a collective, all peers together.
 fn volume(session: &mut Session, arguments: &Arguments<'_>, group: Group) -> (i64, i64) {
     let at = &arguments.function.at;
@@ -435,6 +475,16 @@ fn one_sided(session: &mut Session, call: &Made<'_>) -> bool {
         moved += bytes(session, arguments, (at.recv_count, at.recv_datatype));
     }
     session.words.extend_from_slice(&[window, target, moved]);
+    if at.lock != NONE {
+        session.words.extend(arguments.library.lock_type(arguments.int(at.lock)));
+    }
+    if at.group != NONE {
+        let (library, key) = (arguments.library, arguments.key(at.group));
+        let group = key.as_fortran().map_or(key.0 as usize, |number| library.group_of_fortran(number));
+        let ranks = library.ranks_in_world(group);
+        session.words.push(ranks.len() as i64);
+        session.words.extend(ranks.into_iter().map(i64::from));
+    }
     if at.request != NONE {
         make_request(session, arguments, Request { active: true, ..Request::default() });
     }

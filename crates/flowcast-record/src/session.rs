@@ -1,12 +1,16 @@
 //! One recording: what is known of the program's handles, and the file that its calls go to.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use flowcast_recording::format::{self, control};
 
 use crate::clock;
-use crate::communicators::{Communicators, Group, Key};
+use crate::communicators::{Communicators, Group, Key, c_handle};
 use crate::encoder::{Encoder, Times};
 use crate::handles::Handles;
 use crate::library::Library;
+use crate::neighbours::Neighbours;
 use crate::own_file::{OwnFile, tell};
 use crate::requests::Requests;
 use crate::threads::Thread;
@@ -45,6 +49,8 @@ pub(crate) struct Session {
     pub requests: Requests,
     pub communicators: Communicators,
     pub messages: Vec<Message>,
+    /// By communicator, where somebody has asked.
+    neighbours: BTreeMap<u32, Option<Arc<Neighbours>>>,
     windows: Numbered,
     files: Numbered,
     names: Vec<Vec<u8>>,
@@ -74,6 +80,7 @@ impl Session {
             requests: Requests::default(),
             communicators: Communicators::default(),
             messages: Vec::new(),
+            neighbours: BTreeMap::new(),
             windows: Numbered::new(control::WINDOW),
             files: Numbered::new(control::FILE),
             names: Vec::new(),
@@ -105,6 +112,13 @@ impl Session {
             self.encoder.communicator(&learned.own, learned.remote.as_deref());
         }
         group
+    }
+
+    /// The neighbours of this process in a communicator.
+    pub(crate) fn neighbours(&mut self, key: Key) -> Option<Arc<Neighbours>> {
+        let (number, library) = (self.communicator(key).number, self.library);
+        let ask = || Neighbours::query(library, c_handle(key, library)).map(Arc::new);
+        self.neighbours.entry(number).or_insert_with(ask).clone()
     }
 
     /// Bytes of one element of a datatype.

@@ -22,8 +22,9 @@
 //! | start, request-free, cancel | slots |
 //! | waits and tests | for each request completed: `4 slot + flags` ([`MATCHED`], [`CANCELLED`]); then source and tag if matched |
 //! | collectives | communicator, root or -1, bytes sent, bytes received |
+//! | collectives between neighbours | communicator, number of destinations, for each its rank and the bytes sent to it; the sources' ranks |
 //! | new communicators | the old one, the new one's number plus one or 0 |
-//! | one-sided | window, target or -1, bytes |
+//! | one-sided | window, target or -1, bytes; of a lock its type ([`LOCK_EXCLUSIVE`], [`LOCK_SHARED`]) where it is known; of a group's epoch the number of its ranks, and each as a rank of the world |
 //! | files | file, bytes |
 //! | pcontrol | level, the name's number plus one or 0 |
 //!
@@ -76,6 +77,11 @@ pub const MATCHED: i64 = 1;
 pub const CANCELLED: i64 = 2;
 /// The peer of an operation that does nothing.
 pub const NO_RANK: i64 = -1;
+
+/// A lock that one rank alone may have.
+pub const LOCK_EXCLUSIVE: i64 = 1;
+/// A lock that several ranks may have.
+pub const LOCK_SHARED: i64 = 2;
 
 /// The flags of a communicator's definition.
 pub const COMMUNICATOR_BETWEEN_GROUPS: u64 = 1;

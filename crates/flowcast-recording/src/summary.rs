@@ -20,6 +20,8 @@ pub struct Calls {
     pub bytes: u64,
     /// Time in all these calls together, in ns.
     pub nanos: u64,
+    /// Whether a replay leaves them out.
+    pub left_out: bool,
 }
 
 /// One rank, or several together.
@@ -27,8 +29,6 @@ pub struct Calls {
 pub struct Summary {
     /// By function, with `MPI_`.
     pub functions: BTreeMap<String, Calls>,
-    /// Of these, the calls that a replay has no model for.
-    pub not_modelled: u64,
     /// Computation of all ranks together, in ns.
     pub burst: u64,
     /// Of these, with the processor.
@@ -59,7 +59,9 @@ pub fn of(file: &RankFile) -> Summary {
                 let calls = &mut functions[words[0] as usize];
                 calls.calls += 1;
                 calls.nanos += call.time;
-                calls.bytes += kinds[words[0] as usize].map_or(0, |function| bytes_sent(function, words));
+                let function = kinds[words[0] as usize];
+                calls.bytes += function.map_or(0, |function| bytes_sent(function, words));
+                calls.left_out |= function.is_none_or(|function| function.is_left_out(words));
                 summary.burst += call.burst;
                 summary.cpu += call.cpu;
             }
@@ -74,10 +76,7 @@ pub fn of(file: &RankFile) -> Summary {
             Item::Off(_) => {}
         }
     }
-    for ((name, calls), kind) in file.functions.iter().zip(functions).zip(kinds) {
-        if kind.is_none_or(|kind| kind.kind == "other") {
-            summary.not_modelled += calls.calls;
-        }
+    for (name, calls) in file.functions.iter().zip(functions) {
         summary.functions.insert(format!("MPI_{name}"), calls);
     }
     summary
@@ -92,8 +91,8 @@ impl Summary {
             sum.unsuccessful += calls.unsuccessful;
             sum.bytes += calls.bytes;
             sum.nanos += calls.nanos;
+            sum.left_out |= calls.left_out;
         }
-        self.not_modelled += other.not_modelled;
         self.burst += other.burst;
         self.cpu += other.cpu;
         self.file_bytes += other.file_bytes;
@@ -116,15 +115,26 @@ pub fn known_functions() -> BTreeMap<String, Function> {
 }
 
 /// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.
-fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
+pub fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
     let word = |index: usize| words.get(index).and_then(|word| u64::try_from(*word).ok()).unwrap_or(0);
     match function.kind.as_str() {
         "send" | "ssend" | "isend" | "issend" | "sendrecv" => word(4),
         "rma" | "irma" => word(3),
         "io" | "iio" => word(2),
+        _ if function.is_between_neighbours() => neighbours(words).0.iter().map(|(_, bytes)| *bytes).sum(),
         _ if is_collective(function) && !function.kind.ends_with("-init") => word(3),
         _ => 0,
     }
+}
+
+/// Of a collective between neighbours: the ranks that this rank sends to, with the bytes for each, and those that it receives
+/// from.
+pub fn neighbours(words: &[i64]) -> (Vec<(i64, u64)>, &[i64]) {
+    let [_, _, count, rest @ ..] = words else { return (Vec::new(), &[]) };
+    let count = usize::try_from(*count).unwrap_or(0).min(rest.len() / 2);
+    let (destinations, sources) = rest.split_at(2 * count);
+    let sent = |pair: &[i64]| (pair[0], u64::try_from(pair[1]).unwrap_or(0));
+    (destinations.chunks_exact(2).map(sent).collect(), sources)
 }
 
 /// Whether it is a collective operation on data, non-blocking or persistent ones too.

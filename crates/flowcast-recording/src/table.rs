@@ -30,6 +30,21 @@ impl Function {
     pub fn makes_request(&self) -> bool {
         self.position('q').is_some() && !REQUEST_USERS.contains(&self.kind.as_str())
     }
+
+    /// Whether it is a collective operation between neighbours, non-blocking or persistent ones too.
+    pub fn is_between_neighbours(&self) -> bool {
+        self.kind.starts_with("neighbor-") || self.kind.starts_with("ineighbor-")
+    }
+
+    /// Whether a replay leaves out a call of it with these words: it has no model of the function, or the recording is of
+    /// an earlier version, which does not tell a group of ranks or neighbours.
+    pub fn is_left_out(&self, words: &[i64]) -> bool {
+        match self.kind.as_str() {
+            "comm" | "icomm" | "win" | "other" => true,
+            "win-sync" => self.position('u').is_some() && words.len() < 5,
+            _ => self.is_between_neighbours() && words.len() < 3,
+        }
+    }
 }
 
 /// The kinds that take requests instead of making one.

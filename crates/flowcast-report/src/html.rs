@@ -36,6 +36,7 @@ pub(crate) fn document(page: &Page) -> String {
             ("cards", page.networks.iter().map(|network| card(page, network)).collect()),
             ("rows", page.networks.iter().map(|network| row(page, network)).collect()),
             ("bars", page.networks.iter().map(|network| bar(page, network)).collect()),
+            ("notes", notes(page)),
             ("legend", legend()),
             ("provenance", provenance(page)),
             ("data", data::json(page)),
@@ -140,6 +141,12 @@ fn bar(page: &Page, network: &NetworkView) -> String {
         escape(&spoken.join("; ")),
         shown(makespan),
     )
+}
+
+fn notes(page: &Page) -> String {
+    let entry = |note: &String| format!("<li>{}</li>\n", escape(note));
+    let entries: String = page.notes.iter().map(entry).collect();
+    if entries.is_empty() { entries } else { format!("<ul class=\"notes\">\n{entries}</ul>\n") }
 }
 
 fn legend() -> String {

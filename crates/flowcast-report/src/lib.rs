@@ -54,6 +54,8 @@ pub struct Page {
     pub title: String,
     /// One more line on it; may be empty.
     pub subtitle: String,
+    /// What the replays leave out or assume, a sentence each; may be empty.
+    pub notes: Vec<String>,
     /// The replays, in the order in which they are shown.
     pub networks: Vec<NetworkView>,
     /// Where the results come from: version, command, host, date.

@@ -61,7 +61,8 @@ fn page() -> Page {
     };
     let slow = NetworkView { name: "slower".into(), ..view.clone() };
     let provenance = BTreeMap::from([("date".into(), "2026-01-01T00:00:00Z".into())]);
-    Page { title: "Ping".into(), subtitle: "one message".into(), networks: vec![view, slow], provenance }
+    let notes = vec!["2 calls of MPI_Comm_spawn left out of the replay".into()];
+    Page { title: "Ping".into(), subtitle: "one message".into(), notes, networks: vec![view, slow], provenance }
 }
 
 fn data_block(html: &str) -> &str {
@@ -110,6 +111,7 @@ fn the_table_says_how_long_who_and_why() {
         "<td class=\"n\">35.3 %</td><td class=\"n\">5.9 %</td><td class=\"n\">58.8 %</td><td class=\"n\">1</td>",
         "<p>A faster link helps most.</p><ul><li><b>bandwidth</b><span>66.7 %</span>",
         "transfer 2.000 µs, 33.3 %",
+        "<li>2 calls of MPI_Comm_spawn left out of the replay</li>",
         "<dt>date</dt><dd>2026-01-01T00:00:00Z</dd>",
     ] {
         assert!(html.contains(expected), "{expected}");
@@ -149,6 +151,7 @@ fn names_cannot_break_out_of_their_place() {
     let ordinary = page.to_html();
     page.title = odd.into();
     page.subtitle = odd.into();
+    page.notes = vec![odd.into()];
     page.provenance.insert(odd.into(), odd.into());
     let network = &mut page.networks[0];
     (network.name, network.title, network.parameters) = (odd.into(), odd.into(), odd.into());

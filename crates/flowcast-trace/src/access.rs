@@ -113,18 +113,21 @@ impl Access {
         }
     }
 
+    /// The same, to be changed.
+    pub(super) fn target_mut(&mut self) -> Option<&mut Rank> {
+        match self {
+            Access::Transfer { target, .. } | Access::Lock { target, .. } | Access::Unlock { target, .. } => {
+                Some(target)
+            }
+            Access::Flush { target, .. } => target.as_mut(),
+            Access::File { .. } => None,
+        }
+    }
+
     /// The same by a rank, and on a rank, so much higher.
     pub(super) fn moved(mut self, ranks: u32) -> Access {
-        match &mut self {
-            Access::Transfer { target, .. } | Access::Lock { target, .. } | Access::Unlock { target, .. } => {
-                target.0 += ranks;
-            }
-            Access::Flush { target, .. } => {
-                if let Some(target) = target {
-                    target.0 += ranks;
-                }
-            }
-            Access::File { .. } => {}
+        if let Some(target) = self.target_mut() {
+            target.0 += ranks;
         }
         self
     }

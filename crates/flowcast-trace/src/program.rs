@@ -124,6 +124,38 @@ pub struct IgnoredRecords {
     pub count: u64,
 }
 
+/// Transfers of one-sided communication: puts, gets and accumulates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Transfers {
+    /// How many they are.
+    pub count: u64,
+    /// Bytes of all together.
+    pub bytes: Bytes,
+}
+
+impl Transfers {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Transfers) -> Transfers {
+        let bytes = Bytes(self.bytes.0.saturating_add(other.bytes.0));
+        Transfers { count: self.count.saturating_add(other.count), bytes }
+    }
+
+    /// The same so many times over.
+    #[must_use]
+    pub fn times(self, times: u64) -> Transfers {
+        Transfers { count: self.count.saturating_mul(times), bytes: Bytes(self.bytes.0.saturating_mul(times)) }
+    }
+}
+
+impl fmt::Display for IgnoredRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A kind that says what becomes of it needs no more words.
+        let left_out = if self.kind.contains(';') { "" } else { " left out of the replay" };
+        write!(f, "{} {}{left_out}", self.count, self.kind)
+    }
+}
+
 /// A whole program, sends and receives matched.
 #[derive(Clone)]
 pub struct Program {
@@ -292,6 +324,21 @@ impl Program {
     /// One-sided communication and files.
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
+    }
+
+    /// The transfers of one-sided communication of all ranks.
+    pub fn transfers(&self) -> Transfers {
+        let mut all = Transfers::default();
+        for rank in (0..self.streams() as u32).map(Rank).filter(|_| !self.accesses.is_empty()) {
+            for (_, op) in self.ops(rank) {
+                if let Op::Access(access) = op
+                    && let Access::Transfer { size, .. } = self.accesses[access as usize]
+                {
+                    all = all.and(Transfers { count: 1, bytes: size });
+                }
+            }
+        }
+        all
     }
 
     /// What the reader found and the replay leaves out.

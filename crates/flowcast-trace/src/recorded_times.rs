@@ -10,7 +10,7 @@ use flowcast_recording::decode::{Call, Item, RankFile};
 use flowcast_recording::operation;
 use flowcast_recording::summary::known_functions;
 use flowcast_recording::table::Function;
-use flowcast_units::Time;
+use flowcast_units::{CollectiveOp, Time};
 
 /// What the run took.
 pub fn measured(files: &[RankFile]) -> RunTimes {
@@ -124,7 +124,14 @@ fn call_type(function: &str, kind: &str) -> &'static str {
         "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall" | "request-free" | "cancel" => {
             RECEIVING
         }
+        kind if kind.starts_with("neighbor-") || kind.starts_with("ineighbor-") => RECEIVING,
         kind if kind.starts_with("wait") || kind.starts_with("test") || kind.ends_with("probe") => RECEIVING,
+        "win-sync" | "win-test" | "win-free" => match function {
+            "Win_fence" | "Win_free" => CollectiveOp::Barrier.name(),
+            "Win_post" | "Win_complete" => SENDING,
+            "Win_start" | "Win_wait" | "Win_test" => RECEIVING,
+            _ => OTHER,
+        },
         _ => operation(function).map_or(OTHER, |op| op.name()),
     }
 }

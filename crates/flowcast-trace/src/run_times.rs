@@ -9,7 +9,7 @@ use flowcast_units::Time;
 pub const SENDING: &str = "sends";
 /// Receives, waits, tests and probes.
 pub const RECEIVING: &str = "receives and waits";
-/// What no replay has a model for: making communicators, files, one-sided operations.
+/// One-sided transfers and their locks, and what no replay has a model for: making communicators, files.
 pub const OTHER: &str = "other calls";
 
 /// What a run took.

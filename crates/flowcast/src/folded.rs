@@ -12,11 +12,12 @@ use flowcast_replay::outcome::Outcome;
 use flowcast_replay::walk::{FoldedOutcome, FoldedReplay, Replay};
 use flowcast_report::export::Replayed;
 use flowcast_trace::folded::{Folded, Part, map_all, pieces};
-use flowcast_trace::program::IgnoredRecords;
+use flowcast_trace::program::{IgnoredRecords, Transfers};
 use flowcast_units::Time;
 
 use crate::error::finite;
 use crate::options::CollectivesWay;
+use crate::program::notes;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram};
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
@@ -119,6 +120,11 @@ impl<'a> PreparedFolded<'a> {
         of_each.reduce(InsideTraffic::and)
     }
 
+    fn transfers(&self) -> Transfers {
+        let of_each = self.pieces().into_iter().map(|(part, times)| part.program().transfers().times(times));
+        of_each.fold(Transfers::default(), Transfers::and)
+    }
+
     fn sum(&self, of: impl Fn(&PreparedProgram<'a>) -> u64) -> u64 {
         let of_each = self.pieces().into_iter().map(|(part, times)| of(part).saturating_mul(times));
         of_each.fold(0, u64::saturating_add)
@@ -144,9 +150,11 @@ impl<'a> PreparedFolded<'a> {
         let FoldedOutcome { outcome, iterations, walked, tick } = folded;
         let outcome = finite(outcome, Some(self.first().network), asked)?;
         let loops = Some(Loops { iterations, walked, tick });
-        let (unused, notes, inside) = (self.unused(&outcome, asked), self.first().notes(), self.inside());
+        let (unused, inside) = (self.unused(&outcome, asked), self.inside());
+        let notes = notes(&self.ignored, self.first().assumptions());
         let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.described() };
-        Ok(Prediction { model, outcome, view: None, explanation: None, unused, inside, notes, loops })
+        let transfers = self.transfers();
+        Ok(Prediction { model, outcome, view: None, explanation: None, unused, transfers, inside, notes, loops })
     }
 
     /// The replay on a network with other numbers; `None` where it takes the program without loops.

@@ -10,7 +10,7 @@ use flowcast_replay::journal::Keeps;
 use flowcast_replay::outcome::Outcome;
 use flowcast_report::NetworkView;
 use flowcast_report::export::Replayed;
-use flowcast_trace::program::IgnoredRecords;
+use flowcast_trace::program::{IgnoredRecords, Transfers};
 use flowcast_trace::{Program, Trace};
 
 use crate::folded::{Loops, PreparedFolded};
@@ -65,9 +65,12 @@ pub struct Prediction {
     pub explanation: Option<Explanation>,
     /// Parameters of the network that played no part.
     pub unused: Vec<Unused>,
+    /// The transfers of one-sided communication, which are no messages.
+    pub transfers: Transfers,
     /// What happened between ranks of one node; none if nothing did.
     pub inside: Option<InsideTraffic>,
-    /// What was assumed beyond trace, network and options, a sentence each.
+    /// What of the trace is left out, as [`Prepared::ignored`] counts it, then what was assumed beyond trace, network and
+    /// options; a sentence each.
     pub notes: Vec<String>,
     /// How the loops of the program were walked, if they were not unrolled.
     pub loops: Option<Loops>,

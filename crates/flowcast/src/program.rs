@@ -23,6 +23,7 @@ use flowcast_replay::walk::Replay;
 use flowcast_report::NetworkView;
 use flowcast_report::answer::Grouped;
 use flowcast_report::export::Replayed;
+use flowcast_trace::program::IgnoredRecords;
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::together::together;
 use flowcast_trace::{Program, TraceRef};
@@ -245,7 +246,9 @@ impl<'a> PreparedProgram<'a> {
         let inside = self.inside();
         let model = ModelChoice { is_uncontended, inside: inside.map(|traffic| traffic.source), ..self.described() };
         let view = view.map(|view| model.named_in(view));
-        Ok(Prediction { model, outcome, view, explanation, unused, inside, notes: self.notes(), loops: None })
+        let notes = notes(self.program.ignored(), self.assumptions());
+        let transfers = self.program.transfers();
+        Ok(Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops: None })
     }
 
     /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
@@ -272,8 +275,8 @@ impl<'a> PreparedProgram<'a> {
         Ok(all)
     }
 
-    /// What the caller has to know that no option and no file says.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    /// What was assumed that no option and no file says.
+    pub(crate) fn assumptions(&self) -> Vec<String> {
         let mut notes: Vec<String> = self
             .network
             .fit
@@ -319,6 +322,11 @@ impl<'a> PreparedProgram<'a> {
         };
         without_influence(&done, asked)
     }
+}
+
+/// What the caller has to know besides: what the replay leaves out, then what was assumed.
+pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec<String> {
+    ignored.iter().map(IgnoredRecords::to_string).chain(assumptions).collect()
 }
 
 /// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's

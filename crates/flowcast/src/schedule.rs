@@ -18,6 +18,7 @@ use flowcast_replay::placement::Placement;
 use flowcast_report::export::Replayed;
 use flowcast_report::{Drawing, Limits, NetworkView};
 use flowcast_trace::TraceRef;
+use flowcast_trace::program::Transfers;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Rounded};
 
@@ -173,8 +174,8 @@ impl<'a> PreparedSchedule<'a> {
         let inside = inside.flatten();
         let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.setting.model.clone() };
         let view = view.map(|view| model.named_in(view));
-        let (unused, notes) = (self.setting.unused(), Vec::new());
-        Ok(Prediction { model, outcome, view, explanation, unused, inside, notes, loops: None })
+        let (unused, notes, transfers) = (self.setting.unused(), Vec::new(), Transfers::default());
+        Ok(Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops: None })
     }
 
     fn view(&self, replayed: Replayed<'_>, path: Option<CriticalPath>) -> NetworkView {

@@ -69,6 +69,7 @@ impl Demo {
                 .to_owned(),
             networks: views,
             provenance: provenance::of_this_run(),
+            ..Page::default()
         };
         write_text(&self.output, &page.to_html())?;
         if self.json {

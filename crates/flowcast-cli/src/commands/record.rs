@@ -207,6 +207,8 @@ struct Function {
     unsuccessful: u64,
     bytes: u64,
     seconds: Seconds,
+    /// Whether a replay has no model of it and leaves it out.
+    left_out: bool,
 }
 
 impl Recorded {
@@ -217,6 +219,7 @@ impl Recorded {
             unsuccessful: calls.unsuccessful,
             bytes: calls.bytes,
             seconds: nanos(calls.nanos),
+            left_out: calls.left_out,
         };
         Recorded {
             trace: folder.display().to_string(),
@@ -226,7 +229,7 @@ impl Recorded {
             ended: sum.ended,
             stopped: sum.stopped,
             calls: sum.calls(),
-            not_modelled: sum.not_modelled,
+            not_modelled: sum.functions.values().filter(|calls| calls.left_out).map(|calls| calls.calls).sum(),
             run_s: Seconds(run),
             compute_s: nanos(sum.burst),
             thread_cpu_s: nanos(sum.cpu),
@@ -234,6 +237,13 @@ impl Recorded {
             functions: sum.functions.iter().map(function).collect(),
         }
     }
+}
+
+/// How often a function was called, and the bytes where any are known.
+fn in_words(function: &Function) -> String {
+    let Function { name, calls, bytes, .. } = function;
+    let bytes = if *bytes > 0 { format!(" ({} bytes)", Grouped(*bytes)) } else { String::new() };
+    format!("{} {name}{bytes}", Grouped(*calls))
 }
 
 fn nanos(nanos: u64) -> Seconds {
@@ -245,7 +255,7 @@ impl Shown for Recorded {
 
     fn print(&self) {
         let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
-        for Function { name, calls, unsuccessful, bytes, seconds } in &self.functions {
+        for Function { name, calls, unsuccessful, bytes, seconds, .. } in &self.functions {
             rows.add_row(cells![name, Grouped(*calls), Grouped(*unsuccessful), Grouped(*bytes), seconds]);
         }
         println_out!("{rows}");
@@ -270,8 +280,9 @@ impl Shown for Recorded {
         if self.functions.iter().any(|function| function.name.starts_with("MPI_Comm_spawn")) {
             println_out!("processes that MPI_Comm_spawn started are not recorded");
         }
-        if self.not_modelled > 0 {
-            println_out!("{} calls have no model and are left out of a replay", self.not_modelled);
+        let left_out: Vec<String> = self.functions.iter().filter(|function| function.left_out).map(in_words).collect();
+        if !left_out.is_empty() {
+            println_out!("no model, left out of a replay: {}", left_out.join(", "));
         }
         let open = *ranks as u32 - self.ended.min(*ranks as u32);
         if open > 0 {

@@ -183,7 +183,46 @@ static void cart(void)
     MPI_Comm_free(&grid);
 }
 
-/* Questions about a ring of neighbours, and collectives between them, which are only counted. */
+static int queried(void *state, MPI_Status *status)
+{
+    MPI_Status_set_elements(status, MPI_BYTE, 0);
+    MPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_UNDEFINED;
+    status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+static int freed(void *state)
+{
+    return MPI_SUCCESS;
+}
+
+static int cancelled(void *state, int complete)
+{
+    return MPI_SUCCESS;
+}
+
+/* What no replay has a model of: a request of the program's own, and a message in parts. */
+static void unmodelled(void)
+{
+    MPI_Request own;
+    MPI_Grequest_start(queried, freed, cancelled, NULL, &own);
+    MPI_Grequest_complete(own);
+    MPI_Wait(&own, MPI_STATUS_IGNORE);
+#if MPI_VERSION >= 4
+    MPI_Request parts[2];
+    MPI_Psend_init(a, 2, 100, MPI_DOUBLE, (rank + 1) % ranks, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[0]);
+    MPI_Precv_init(b, 2, 100, MPI_DOUBLE, (rank + ranks - 1) % ranks, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &parts[1]);
+    MPI_Startall(2, parts);
+    MPI_Pready(1, parts[0]);
+    MPI_Pready(0, parts[0]);
+    MPI_Waitall(2, parts, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&parts[0]);
+    MPI_Request_free(&parts[1]);
+#endif
+}
+
+/* Questions about a ring of neighbours, and collectives between them. */
 static void neighbours(void)
 {
     int periods = 1, place, again;
@@ -381,7 +420,7 @@ int main(int argc, char **argv)
                {"lulesh", lulesh},   {"comd", comd},       {"minife", minife},   {"amg", amg},
                {"cart", cart},       {"persistent", persistent}, {"immediate", immediate}, {"matched", matched},
                {"groups", groups},   {"windows", windows}, {"regions", regions}, {"threads", threads},
-               {"neighbours", neighbours}, {"killed", killed},   {"loop", loop},
+               {"neighbours", neighbours}, {"unmodelled", unmodelled}, {"killed", killed},   {"loop", loop},
                {"limited", limited}, {"closes", closes}};
     int provided;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);

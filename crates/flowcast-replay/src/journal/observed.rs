@@ -3,6 +3,7 @@
 use super::call_tallies::{CallKind, OpenCall};
 use super::{Function, Journal, nanos};
 use crate::flights::Source;
+use crate::influence::size_of;
 use crate::loggops::message::Message;
 use crate::observer::{Accessed, Gathered, Observer, Received, Sent};
 use crate::timeline::{Activity, Cause, Interval, Segment};
@@ -183,8 +184,9 @@ impl Observer for Journal<'_> {
         if self.keeps.causes
             && let Source::Program(program) = self.flights.source
         {
-            let kind = CallKind::Access(program.accesses()[access as usize].name());
-            self.tallies.add(OpenCall { kind, bytes: Bytes(0), start: call, end });
+            let access = &program.accesses()[access as usize];
+            let (kind, bytes) = (CallKind::Access(access.name()), size_of(access).unwrap_or(Bytes(0)));
+            self.tallies.add(OpenCall { kind, bytes, start: call, end });
         }
     }
 

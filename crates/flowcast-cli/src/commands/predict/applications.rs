@@ -16,8 +16,8 @@ use serde_json::json;
 use super::Asked;
 use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use super::trace::{
-    TraceArgs, add_inside, add_interval, add_model, margin, parse_mapping, print_assumptions, print_counts,
-    print_ranks, print_unused, ranks_json, unused_json,
+    TraceArgs, add_inside, add_interval, add_model, add_transfers, margin, parse_mapping, print_assumptions,
+    print_counts, print_ranks, print_transfers, print_unused, ranks_json, unused_json,
 };
 use crate::commands::explain_trace;
 use crate::trace_args::print_notes;
@@ -45,19 +45,21 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
     print_notes(together.program().ignored());
     let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal: None };
     let prepared = Prepared::Program(together);
-    let Prediction { model, outcome, view, explanation, unused, inside, notes, .. } =
+    let Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, .. } =
         prepared.predict(outputs, &asked.fields)?;
     let interval = prepared.interval(&outcome, &asked.interval())?;
     let outcomes = flowcast::split(&outcome, &programs);
     if let (Some(path), Some(view)) = (&args.report, view) {
         let title = programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ");
         let subtitle = format!("{} programs at once on {}", programs.len(), network.name);
-        let page = Page { title, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
+        let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
+        let page = Page { title, subtitle, notes, networks, provenance };
         write_text(path, &page.to_html())?;
     }
     if asked.json {
         let mut document = to_json(&parts, &outcomes, &unused);
         add_model(&mut document, &model, &notes);
+        add_transfers(&mut document, transfers);
         add_inside(&mut document, inside.as_ref());
         document["stand_ins"] = stand_ins_json(network);
         add_interval(&mut document, interval.as_ref());
@@ -72,7 +74,7 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
         print_stand_ins(std::slice::from_ref(network));
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
-        print_assumptions(&notes);
+        print_assumptions(&notes, prepared.ignored());
     }
     Ok(())
 }
@@ -120,6 +122,7 @@ fn print(parts: &[Part], network: &Network, outcomes: &[Outcome], show: Most) {
     for (part, outcome) in parts.iter().zip(outcomes) {
         println_out!("{}: predicted time {}", part.path.display(), Rounded(outcome.makespan()));
         print_counts(Some(&part.program), part.program.collectives(), outcome);
+        print_transfers(part.program.transfers());
         print_ranks(Some(&part.program), outcome, show);
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Asked;
 use super::pattern::step_intervals;
 use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
-use super::trace::{TraceArgs, add_inside, add_interval, add_model, parse_mapping, print_assumptions};
+use super::trace::{TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions};
 use crate::trace_args::print_notes;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::println_out;
@@ -83,12 +83,12 @@ pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &
     }
     if let Some(path) = &args.report {
         let subtitle = format!("{} ranks, {} messages", trace.ranks(), trace.messages());
-        let title = trace.name().to_owned();
-        let page = Page { title, subtitle, networks: views, provenance: provenance::of_this_run() };
+        let (title, notes) = (trace.name().to_owned(), notes.clone());
+        let page = Page { title, subtitle, notes, networks: views, provenance: provenance::of_this_run() };
         write_text(path, &page.to_html())?;
     }
     show(&rows, &said, networks, asked.json);
-    print_assumptions(&notes);
+    print_assumptions(&notes, &trace.ignored());
     Ok(())
 }
 
@@ -145,6 +145,7 @@ fn row<'a>(
         "slowest_rank": outcome.slowest().map(|rank| rank.0),
     });
     add_model(&mut more, &prediction.model, &prediction.notes);
+    add_transfers(&mut more, prediction.transfers);
     add_inside(&mut more, prediction.inside.as_ref());
     more["stand_ins"] = network.map(stand_ins_json).into();
     Row {

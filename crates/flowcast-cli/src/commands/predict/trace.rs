@@ -12,6 +12,7 @@ use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
+use flowcast::trace::program::{IgnoredRecords, Transfers};
 use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::why::{NoiseOptions, Noisy, parse_noise, scenarios};
@@ -171,12 +172,13 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         }
         Err(error) => return Err(error),
     };
-    let Prediction { model, outcome, view, explanation, unused, inside, notes, loops } = prediction;
+    let Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops } = prediction;
     let ranks = outcome.ranks.len();
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
         let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
-        let page = Page { title: name, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
+        let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
+        let page = Page { title: name, subtitle, notes, networks, provenance };
         files.write_text(path, &page.to_html())?;
     }
     files.commit()?;
@@ -194,6 +196,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
             "no_influence": unused_json(&unused),
         });
         add_model(&mut document, &model, &notes);
+        add_transfers(&mut document, transfers);
         add_inside(&mut document, inside.as_ref());
         document["stand_ins"] = network.map(stand_ins_json).into();
         add_interval(&mut document, interval.as_ref());
@@ -219,17 +222,18 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
             println_out!("with noise {noise}: {noisy}");
         }
         print_counts(program, prepared.collectives(), &outcome);
+        print_transfers(transfers);
         print_ranks(program, &outcome, args.show_ranks);
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
-        print_assumptions(&notes);
+        print_assumptions(&notes, prepared.ignored());
     }
     Ok(())
 }
 
-/// What was assumed, on standard error.
-pub(in crate::commands) fn print_assumptions(notes: &[String]) {
-    notes.iter().for_each(|note| say!("flowcast: note: {note}"));
+/// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
+pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
+    notes.iter().skip(left_out.len()).for_each(|note| say!("flowcast: note: {note}"));
 }
 
 /// The model of a prediction, why, and what it leaves out.
@@ -331,6 +335,20 @@ pub(in crate::commands) fn print_counts(program: Option<&Program>, collectives: 
     let counts = Counts { ranks, messages: outcome.messages, collectives };
     let threads = if streams == ranks { String::new() } else { format!(", {} threads", Grouped(streams as u64)) };
     println_out!("{counts}, {} bytes{threads}", Grouped(outcome.bytes.0));
+}
+
+/// The transfers of one-sided communication, if there are any.
+pub(in crate::commands) fn print_transfers(transfers: Transfers) {
+    if transfers.count > 0 {
+        println_out!("{} one-sided transfers, {} bytes", Grouped(transfers.count), Grouped(transfers.bytes.0));
+    }
+}
+
+/// The same for machines; no field where there are none.
+pub(in crate::commands) fn add_transfers(document: &mut serde_json::Value, transfers: Transfers) {
+    if transfers.count > 0 {
+        document["one_sided"] = json!({"transfers": transfers.count, "bytes": transfers.bytes.0});
+    }
 }
 
 /// The ranks, at most so many, the slowest first where not all have a row.

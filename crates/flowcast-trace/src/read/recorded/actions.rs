@@ -1,32 +1,32 @@
 //! From a rank's calls to what they do.
 
 mod gaps;
+mod neighbours;
+mod one_sided;
+#[cfg(test)]
+mod recorded_by_hand;
 mod requests;
 
+use std::collections::BTreeMap;
+
 use super::{Clock, Regions};
+use crate::access::Access;
 use crate::build::{CallRecord, Channel};
 use crate::program::CollectiveMode;
 use crate::recorded_times::has_threads;
 use flowcast_recording::decode::{Call, Item, Members, RankFile};
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
-use flowcast_recording::summary::known_functions;
+use flowcast_recording::summary::{bytes_sent, known_functions};
 use flowcast_recording::table::Function;
 use flowcast_recording::{operation, region_name};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
+use neighbours::Exchange;
+use one_sided::Epochs;
 
-/// What is counted and left out, by number.
-pub(crate) const LEFT_OUT: [&str; 5] = [
-    "one-sided operations",
-    "operations on files, which take the time that was recorded,",
-    "calls that make communicators",
-    "calls that are not modelled (MPI_Neighbor_*, MPI_Comm_spawn and the like)",
-    "collective calls between two groups",
-];
-const ONE_SIDED: u32 = 0;
-const FILES: u32 = 1;
-const NEW_COMMUNICATORS: u32 = 2;
-const OTHER: u32 = 3;
-const BETWEEN_GROUPS: u32 = 4;
+/// Remarks on calls that are not replayed: how they differ from those that are, or what becomes of them.
+const LEFT_OUT: &str = "";
+const BETWEEN_GROUPS: &str = " between two groups";
+const FILES: &str = "; they take the time that was recorded";
 
 /// The kind of event that marks regions; its value is the region's number, 0 at the end.
 pub const REGION: i64 = 60_000_019;
@@ -86,8 +86,8 @@ pub(crate) enum Action {
     WaitSend(u32),
     WaitRecv(u32),
     WaitCollective(u32),
+    Access(u32),
     Event(i64, i64),
-    LeftOut(u32),
     Nothing,
     /// Another thread of the rank, by its number, goes on when this one has come here.
     Signal(u32),
@@ -132,14 +132,29 @@ pub(crate) struct RankActions {
     pub sends: Vec<Send>,
     /// All collective calls, by the index that steps name.
     pub collectives: Vec<Collective>,
+    /// All accesses to memory of other ranks, by the index that steps name.
+    pub accesses: Vec<Access>,
     /// The calls in the order in which they returned; empty where there is one thread.
     pub calls: Vec<ThreadCall>,
+    /// What is not replayed, by function and remark.
+    pub left_out: BTreeMap<(String, &'static str), CallSum>,
+}
+
+/// Calls of a function that are not replayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CallSum {
+    /// How many they are.
+    pub calls: u64,
+    /// Bytes that they moved, as far as they are known.
+    pub bytes: u64,
 }
 
 /// What all ranks have in common.
 pub(crate) struct Context<'a> {
     /// The rank's communicators by their number among all.
     pub ids: &'a [u32],
+    /// The rank's windows by their number among all communicators; nothing where it is not known whose they are.
+    pub windows: &'a [Option<i32>],
     /// Regions of all ranks, by their number among all.
     pub regions: &'a Regions,
     /// Which time computations take.
@@ -152,6 +167,13 @@ enum Request {
     Send(u32),
     Recv(u32),
     Collective(u32),
+    /// Messages to and from neighbours.
+    Exchange(Exchange),
+    /// A transfer to or from a target's memory.
+    Transfer {
+        window: i32,
+        target: Rank,
+    },
     Nothing,
     /// Started anew each time by the call with this signature.
     Persistent {
@@ -166,6 +188,7 @@ enum Started {
     Send(u32),
     Recv(u32),
     Collective(u32),
+    Exchange(Exchange),
 }
 
 /// Turns a rank's calls into actions.
@@ -175,8 +198,9 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let several = has_threads(file);
     let out = RankActions::default();
     let gaps = gaps::Gaps::new(if several { &file.items } else { &[] });
+    let (slots, left_out, epochs) = (Vec::new(), BTreeMap::new(), Epochs::default());
     let mut translation =
-        Translation { file, context, functions, several, gaps, slots: Vec::new(), out, item: 0, thread: 0 };
+        Translation { file, context, functions, several, gaps, slots, epochs, out, left_out, item: 0, thread: 0 };
     for (item, number) in file.items.iter().zip(0..) {
         translation.item = number;
         match item {
@@ -191,7 +215,10 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
             Item::Off(_) => {}
         }
     }
+    translation.release_locks();
     translation.insert_signals();
+    let name = |((function, remark), sum): ((usize, _), _)| ((file.functions[function].clone(), remark), sum);
+    translation.out.left_out = translation.left_out.into_iter().map(name).collect();
     translation.out
 }
 
@@ -209,7 +236,10 @@ struct Translation<'a> {
     several: bool,
     gaps: gaps::Gaps,
     slots: Vec<Option<Request>>,
+    epochs: Epochs,
     out: RankActions,
+    /// What is not replayed, by function and remark.
+    left_out: BTreeMap<(usize, &'static str), CallSum>,
     item: u32,
     thread: u32,
 }
@@ -245,7 +275,13 @@ impl<'a> Translation<'a> {
             self.compute(computed, call.begin);
         }
         match self.functions[words[0] as usize] {
-            None => self.push(call.begin, Action::LeftOut(OTHER)),
+            None => self.leave_out(words, LEFT_OUT, call.begin),
+            Some(function) if function.is_left_out(words) => {
+                self.leave_out(words, LEFT_OUT, call.begin);
+                if words.len() > 1 {
+                    self.request(function, Request::Nothing);
+                }
+            }
             // A call that failed has no words but its function; so have those without arguments.
             Some(function) if words.len() == 1 && function.makes_request() => self.push(call.begin, Action::Nothing),
             Some(function) => self.meaning(function, words, (call.begin, end)),
@@ -266,27 +302,37 @@ impl<'a> Translation<'a> {
                 self.complete(&words[1..], end);
             }
             "request-free" => self.free(word(words, 1)),
-            "comm" | "icomm" => {
-                self.push(begin, Action::LeftOut(NEW_COMMUNICATORS));
-                self.request(function, Request::Nothing);
-            }
-            "rma" | "irma" => {
-                self.push(begin, Action::LeftOut(ONE_SIDED));
-                self.request(function, Request::Nothing);
-            }
+            "rma" | "irma" | "win-sync" | "win-test" | "win-free" => self.one_sided(function, words, (begin, end)),
             "io" | "iio" => {
-                self.push(begin, Action::LeftOut(FILES));
+                self.leave_out(words, FILES, begin);
                 self.compute(end - begin, end);
                 self.request(function, Request::Nothing);
             }
             "pcontrol" => self.region(words, begin),
-            "other" => self.push(begin, Action::LeftOut(OTHER)),
+            kind if function.is_between_neighbours() => match kind.ends_with("-init") {
+                true => self.persistent(),
+                false => self.between_neighbours(function, words, (begin, end)),
+            },
             _ => match operation(&function.name) {
                 Some(_) if function.kind.ends_with("-init") => self.persistent(),
                 Some(op) => self.collective(function, op, words, (begin, end)),
                 None => self.push(begin, Action::Nothing),
             },
         }
+    }
+
+    /// A call that is not replayed, which is counted.
+    fn leave_out(&mut self, words: &[i64], remark: &'static str, time: u64) {
+        self.count_left_out(words, remark);
+        self.push(time, Action::Nothing);
+    }
+
+    fn count_left_out(&mut self, words: &[i64], remark: &'static str) {
+        let function = words[0] as usize;
+        let bytes = self.functions[function].map_or(0, |known| bytes_sent(known, words));
+        let sum = self.left_out.entry((function, remark)).or_default();
+        sum.calls += 1;
+        sum.bytes = sum.bytes.saturating_add(bytes);
     }
 
     fn communicator(&self, words: &[i64]) -> Option<(&'a Members, u32)> {
@@ -320,6 +366,12 @@ impl<'a> Translation<'a> {
         let size = Bytes(word(words, 4).max(0) as u64);
         self.out.sends.push(Send { channel, size, synchronous, non_blocking, dropped: false });
         Some(self.out.sends.len() as u32 - 1)
+    }
+
+    /// A message that goes on its way while the rank goes on.
+    fn add_message(&mut self, channel: Channel, size: Bytes) -> u32 {
+        self.out.sends.push(Send { channel, size, synchronous: false, non_blocking: true, dropped: false });
+        self.out.sends.len() as u32 - 1
     }
 
     fn add_post(&mut self, channel: Option<Channel>) -> u32 {
@@ -361,15 +413,21 @@ impl<'a> Translation<'a> {
             return self.request(function, Request::Nothing);
         }
         let post = if is_open { self.add_wildcard(words) } else { self.add_post(matched) };
-        match (returns_at_once, self.several) {
-            (false, false) => self.push(begin, Action::Recv(post)),
-            (false, true) => {
-                self.push(begin, Action::Irecv(post));
-                self.push(end, Action::WaitRecv(post));
-            }
-            (true, _) => self.push(begin, Action::Irecv(post)),
+        match returns_at_once {
+            true => self.push(begin, Action::Irecv(post)),
+            false => self.receive(post, (begin, end)),
         }
         self.request(function, Request::Recv(post));
+    }
+
+    /// Receives what is posted before it goes on.
+    fn receive(&mut self, post: u32, (begin, end): (u64, u64)) {
+        if self.several {
+            self.push(begin, Action::Irecv(post));
+            self.push(end, Action::WaitRecv(post));
+        } else {
+            self.push(begin, Action::Recv(post));
+        }
     }
 
     fn sendrecv(&mut self, words: &[i64], (begin, end): (u64, u64)) {
@@ -382,12 +440,7 @@ impl<'a> Translation<'a> {
             None => (received[4] > 0).then(|| self.add_wildcard(&received)),
         };
         if let Some(post) = post {
-            if self.several {
-                self.push(begin, Action::Irecv(post));
-                self.push(end, Action::WaitRecv(post));
-            } else {
-                self.push(begin, Action::Recv(post));
-            }
+            self.receive(post, (begin, end));
         }
         if let Some(send) = send {
             self.push(end, Action::WaitSend(send));
@@ -405,20 +458,35 @@ impl<'a> Translation<'a> {
             send: Bytes(word(words, 3).max(0) as u64),
             recv: Bytes(word(words, 4).max(0) as u64),
         };
+        Some(self.add_call(record))
+    }
+
+    fn add_call(&mut self, record: CallRecord) -> u32 {
         self.out.collectives.push(Collective { record, dropped: false });
-        Some(self.out.collectives.len() as u32 - 1)
+        self.out.collectives.len() as u32 - 1
+    }
+
+    /// How a collective that blocks is executed.
+    fn mode_of_blocking(&self) -> CollectiveMode {
+        if self.several { CollectiveMode::NonBlocking } else { CollectiveMode::Blocking }
+    }
+
+    /// Executes a collective before it goes on.
+    fn execute(&mut self, number: u32, (begin, end): (u64, u64)) {
+        self.push(begin, Action::Collective(number));
+        if self.several {
+            self.push(end, Action::WaitCollective(number));
+        }
     }
 
     fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64], (begin, end): (u64, u64)) {
         let returns_at_once = function.makes_request();
-        let mode = match returns_at_once || self.several {
-            true => CollectiveMode::NonBlocking,
-            false => CollectiveMode::Blocking,
-        };
+        let mode = if returns_at_once { CollectiveMode::NonBlocking } else { self.mode_of_blocking() };
         let number = self.add_collective(op, words, mode);
-        self.push(begin, number.map_or(Action::LeftOut(BETWEEN_GROUPS), Action::Collective));
-        if let (Some(number), true) = (number, self.several && !returns_at_once) {
-            self.push(end, Action::WaitCollective(number));
+        match number {
+            Some(number) if returns_at_once => self.push(begin, Action::Collective(number)),
+            Some(number) => self.execute(number, (begin, end)),
+            None => self.leave_out(words, BETWEEN_GROUPS, begin),
         }
         self.request(function, number.map_or(Request::Nothing, Request::Collective));
     }

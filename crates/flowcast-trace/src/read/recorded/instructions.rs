@@ -15,6 +15,7 @@ pub(super) fn instructions(rank: Rank, actions: &RankActions, steps: &[Step]) ->
         numbers: vec![None; actions.sends.len()],
         immediates: vec![None; actions.collectives.len()],
         builder: RankBuilder::default(),
+        is_behind_access: false,
         actions,
     };
     let mut item = None;
@@ -33,6 +34,8 @@ struct InstructionBuilder<'a> {
     slots: Vec<Option<u32>>,
     numbers: Vec<Option<u32>>,
     immediates: Vec<Option<u32>>,
+    /// A fence is an access and a collective, and one record.
+    is_behind_access: bool,
 }
 
 impl InstructionBuilder<'_> {
@@ -47,7 +50,9 @@ impl InstructionBuilder<'_> {
                     self.slots[post as usize] = Some(self.builder.irecv_waited_by_slot(channel)?);
                 }
             }
-            Action::Collective(number) => self.collective(number)?,
+            Action::Collective(number) if self.is_behind_access => self.collective(number, record)?,
+            Action::Collective(number) => self.collective(number, Record::Begins)?,
+            Action::Access(number) => self.builder.access(self.actions.accesses[number as usize], record)?,
             Action::WaitSend(send) => {
                 if let Some(number) = self.numbers[send as usize] {
                     self.builder.wait_send(number, record)?;
@@ -64,11 +69,11 @@ impl InstructionBuilder<'_> {
                 }
             }
             Action::Event(kind, value) => self.builder.event(kind, value)?,
-            Action::LeftOut(kind) => self.builder.ignored(kind),
             Action::Nothing => self.builder.nothing(),
             // Where threads have streams of their own these have become collectives of two.
             Action::Signal(_) | Action::Await(_) => {}
         }
+        self.is_behind_access = matches!(step.action, Action::Access(_));
         Ok(())
     }
 
@@ -91,12 +96,12 @@ impl InstructionBuilder<'_> {
         self.builder.recv(channel, record)
     }
 
-    fn collective(&mut self, number: u32) -> Result<(), RecordFault> {
+    fn collective(&mut self, number: u32, record: Record) -> Result<(), RecordFault> {
         let call = self.actions.collectives[number as usize];
         if call.dropped {
             return Ok(());
         }
-        self.builder.collective(call.record)?;
+        self.builder.further_collective(call.record, record)?;
         if call.record.mode == CollectiveMode::NonBlocking {
             self.immediates[number as usize] = Some(self.builder.immediates() - 1);
         }

@@ -25,7 +25,7 @@ use crate::parallel::for_each_mut;
 use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
 use crate::recorded_times::has_threads;
 use crate::{ReadOptions, TraceError};
-use actions::RankActions;
+use actions::{CallSum, RankActions};
 use flowcast_model::algorithm::Base;
 use flowcast_recording::decode::{self, Members, RankFile};
 use flowcast_recording::time_axis::CLOCK;
@@ -68,8 +68,8 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
     let communicators = Communicators::of(files);
     let regions = Regions::of(files);
     let mut ranks = Vec::with_capacity(files.len());
-    for (file, ids) in files.iter().zip(&communicators.ids) {
-        ranks.push(actions::actions(file, &actions::Context { ids, regions: &regions, clock }));
+    for ((file, ids), windows) in files.iter().zip(&communicators.ids).zip(&communicators.windows) {
+        ranks.push(actions::actions(file, &actions::Context { ids, windows, regions: &regions, clock }));
     }
     let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
     program.library = files.first().and_then(|file| library(file.header.fields.get("library")?));
@@ -90,6 +90,7 @@ pub(super) fn assemble(
     communicators: Vec<Communicator>,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
+    let left_out = left_out(&ranks);
     let guessed = wildcards::assign(&mut ranks);
     let pruned = prune::prune(&mut ranks, &communicators);
     let orders = threads::order(&mut ranks, &communicators);
@@ -105,17 +106,33 @@ pub(super) fn assemble(
         name,
         ranks: builders,
         communicators: streams.communicators,
-        ignored_kind: |kind| actions::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
+        ignored_kind: |_| "calls".to_owned(),
         source: None,
         threads: streams.threads,
     };
     let mut program = link(parts, options)?;
+    program.ignored.extend(left_out);
     program.ignored.extend(guessed);
     program.ignored.extend(pruned);
     if rows > 0 {
         program.ignored.push(IgnoredRecords { kind: IN_A_ROW.to_owned(), count: rows });
     }
     Ok(program)
+}
+
+/// The calls that are not replayed, by function.
+fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
+    let mut sums: BTreeMap<(&str, &str), CallSum> = BTreeMap::new();
+    for ((function, remark), one) in ranks.iter().flat_map(|rank| &rank.left_out) {
+        let sum = sums.entry((function, remark)).or_default();
+        sum.calls += one.calls;
+        sum.bytes = sum.bytes.saturating_add(one.bytes);
+    }
+    let record = |((function, remark), sum): ((&str, &str), CallSum)| {
+        let bytes = if sum.bytes > 0 { format!(" ({} bytes)", sum.bytes) } else { String::new() };
+        IgnoredRecords { kind: format!("calls of MPI_{function}{bytes}{remark}"), count: sum.calls }
+    };
+    sums.into_iter().map(record).collect()
 }
 
 /// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`].
@@ -231,12 +248,14 @@ struct Communicators {
     members: Vec<Communicator>,
     /// For each rank, the index of each of its own.
     ids: Vec<Vec<u32>>,
+    /// For each rank, the communicator that each of its windows has for itself.
+    windows: Vec<Vec<Option<i32>>>,
 }
 
 impl Communicators {
     fn of(files: &[RankFile]) -> Communicators {
         let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
-        let mut all = Communicators { members: Vec::new(), ids: Vec::new() };
+        let mut all = Communicators { members: Vec::new(), ids: Vec::new(), windows: Vec::new() };
         for file in files {
             let mut times: BTreeMap<Members, u32> = BTreeMap::new();
             let mut ids = Vec::new();
@@ -254,7 +273,30 @@ impl Communicators {
             }
             all.ids.push(ids);
         }
+        all.define_windows(files);
         all
+    }
+
+    /// Windows are told apart as communicators are: by the communicator that they were made of, and by their order.
+    fn define_windows(&mut self, files: &[RankFile]) {
+        let mut known: BTreeMap<(u32, u32), i32> = BTreeMap::new();
+        for (file, ids) in files.iter().zip(&self.ids) {
+            let mut times: BTreeMap<u32, u32> = BTreeMap::new();
+            let mut windows = Vec::with_capacity(file.windows.len());
+            for own in &file.windows {
+                let of = usize::try_from(*own).ok().and_then(|own| ids.get(own)).copied();
+                windows.push(of.map(|of| {
+                    let time = times.entry(of).or_default();
+                    *time += 1;
+                    let members = &mut self.members;
+                    *known.entry((of, *time)).or_insert_with(|| {
+                        let ranks = members[of as usize].members.clone();
+                        streams::define(members, ranks)
+                    })
+                }));
+            }
+            self.windows.push(windows);
+        }
     }
 }
 

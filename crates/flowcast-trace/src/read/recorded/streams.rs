@@ -29,6 +29,7 @@ pub(super) fn divide(ranks: &mut [RankActions], orders: &[Order], communicators:
         return Streams { threads: Vec::new(), steps, communicators };
     }
     address_messages(ranks, &numbers);
+    address_accesses(ranks, &numbers);
     let mut communicators = Meetings::new(ranks, &numbers).divide(ranks, &numbers, communicators);
     let steps = (0..).map(Rank).zip(ranks).map(|(rank, actions)| numbers.split(rank, actions, &mut communicators));
     let steps: Vec<Vec<Vec<Step>>> = steps.collect();
@@ -93,7 +94,7 @@ impl StreamNumbers {
 }
 
 /// A further communicator; gives its number.
-fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
+pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
     let id = communicators.iter().map(|known| known.id).max().map_or(0, |id| id + 1);
     communicators.push(Communicator { id, members });
     id
@@ -155,6 +156,15 @@ fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
         for ((send, from), (post, to)) in sends.into_iter().zip(posts) {
             ranks[channel.peer.index()].sends[send as usize].channel.peer = to;
             ranks[receiver.index()].posts[post as usize].channel = Some(Channel { peer: from, ..channel });
+        }
+    }
+}
+
+/// A rank's memory is its first stream's.
+fn address_accesses(ranks: &mut [RankActions], numbers: &StreamNumbers) {
+    for access in ranks.iter_mut().flat_map(|rank| &mut rank.accesses) {
+        if let Some(target) = access.target_mut() {
+            *target = Rank(numbers.of_rank[target.index()].0);
         }
     }
 }

@@ -24,6 +24,7 @@ impl<'a> Translation<'a> {
         let started = match operation(&function.name) {
             Some(op) => self.start_collective(op, words, time),
             None if function.kind == "recv-init" => self.start_recv(words, time),
+            None if function.is_between_neighbours() => Started::Exchange(self.begin_exchange(words, time)),
             None => match self.add_send(words, function.kind == "ssend-init", true) {
                 Some(send) => {
                     self.push(time, Action::Send(send));
@@ -86,15 +87,21 @@ impl<'a> Translation<'a> {
             Request::Send(send) => Started::Send(send),
             Request::Recv(post) => Started::Recv(post),
             Request::Collective(number) => Started::Collective(number),
-            Request::Nothing => Started::Not,
+            Request::Exchange(exchange) => Started::Exchange(exchange),
+            Request::Transfer { .. } | Request::Nothing => Started::Not,
         };
         let post_words = self.words_of_post(request);
         if !matches!(request, Request::Persistent { .. }) {
             self.free(slot);
         }
+        if let Request::Transfer { window, target } = request {
+            self.flush(window, Some(target), time);
+            return true;
+        }
         match action {
             Started::Not => return false,
             Started::Send(send) => self.push(time, Action::WaitSend(send)),
+            Started::Exchange(exchange) => self.end_exchange(exchange, time),
             Started::Collective(number) => self.push(time, Action::WaitCollective(number)),
             Started::Recv(post) => {
                 if let (Some((source, tag)), Some(words)) = (matched, post_words.or(self.posted(post))) {
