@@ -202,7 +202,7 @@ impl Sum for Time {
 }
 
 impl fmt::Display for Time {
-    /// In the unit that fits the magnitude; reading the text back gives the same time.
+    /// In the unit that fits the magnitude; reading the text back gives the same time. [`Rounded`] is for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const STEPS: [(&str, usize); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
         let fits = |exponent: usize| self.0.abs() >= 10f64.powi(exponent as i32) || (self.0 == 0.0 && exponent == 3);

@@ -451,3 +451,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_files_of_a_recording_are_opened_by_name() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec"));
+    let read = |without: &str| {
+        let refused = || std::io::Error::other("gone");
+        let open = |file: &str| if file == without { Err(refused()) } else { std::fs::read(folder.join(file)) };
+        flowcast::read_files(flowcast::recording::format::RECORDING, open)
+    };
+    assert_eq!(read("").unwrap().messages(), 1200);
+    assert_eq!(read("recording").unwrap_err().to_string(), "trace: cannot read recording: gone");
+    assert_eq!(read("rank-00002").unwrap_err().to_string(), "recording: cannot read rank-00002: gone");
+}
