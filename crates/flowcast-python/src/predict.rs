@@ -9,6 +9,7 @@ use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
+use flowcast::report::answer::Grouped;
 use flowcast::report::export::{Replayed, tables};
 use flowcast::units::Time;
 use flowcast::{
@@ -91,7 +92,7 @@ impl Asked {
                 subtitle: format!(
                     "{} ranks, {} messages{network}",
                     prediction.outcome.ranks.len(),
-                    prediction.outcome.messages
+                    Grouped(prediction.outcome.messages)
                 ),
                 networks: prediction.view.into_iter().collect(),
                 provenance: provenance(),
