@@ -19,6 +19,6 @@ pub(super) fn check() -> Outcome {
         }
     }
     // One after the other: each program has more ranks than there are processors already.
-    let tests = ["--workspace", "--test", "record", "--test", "validate_app"];
+    let tests = ["--workspace", "--test", "record", "--test", "spawn", "--test", "validate_app"];
     cargo::test_modules(&[&tests[..], &["--", "--ignored", "--test-threads=1"]].concat(), &modules, &missing)
 }
