@@ -1,6 +1,7 @@
 """Predictions, and that they are those of the command."""
 
 import _thread
+import errno
 import pickle
 import subprocess
 import threading
@@ -83,6 +84,9 @@ def test_numbers_are_in_base_units() -> None:
         (lambda: flowcast.predict(LU, model="fare"), "fare", None, None),
         (lambda: flowcast.predict("examples/no-such.dim"), "no-such.dim", None, None),
         (lambda: flowcast.convert(LU, "/tmp/never", "csv"), None, "csv", "goal"),
+        (lambda: flowcast.predict(LU, set="latency=9us"), "set", "'latency=9us'", "{'latency': '9us'}"),  # type: ignore[arg-type]
+        (lambda: flowcast.predict(LU, set="latency=9us", seed=1), "set", "'latency=9us'", "{'latency': '9us'}"),  # type: ignore[arg-type]
+        (lambda: flowcast.sweep(LU, network=[], grid={"latency": ["1us"]}), "network", "no network", "one or several"),
     ],
 )
 def test_wrong_input_says_where_what_and_what_else(
@@ -98,6 +102,23 @@ def test_wrong_input_says_where_what_and_what_else(
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: flowcast.predict("absent.dim"),
+        lambda: flowcast.predict(LU, network="absent.toml"),
+        lambda: flowcast.predict(LU, mapping="absent/mapping"),
+        lambda: flowcast.predict_pattern("absent.pattern"),
+    ],
+)
+def test_a_missing_file_is_a_file_not_found(call: Callable[[], object]) -> None:
+    with pytest.raises(FileNotFoundError, match=r"cannot read .*absent.*: [Nn]o such file") as raised:
+        call()
+    assert isinstance(raised.value, flowcast.InputError)
+    assert raised.value.errno == errno.ENOENT
+    assert isinstance(pickle.loads(pickle.dumps(raised.value)), flowcast.NoSuchFileError)
+
+
 def test_ranks_that_wait_for_each_other_are_named() -> None:
     with pytest.raises(flowcast.InputError, match="wait"):
         flowcast.predict("examples/deadlock.dim")
@@ -109,6 +130,24 @@ def test_traces_and_networks_travel() -> None:
     network = pickle.loads(pickle.dumps(flowcast.Network.load("ethernet-1g-10g")))
     assert network == flowcast.Network.load("ethernet-1g-10g")
     assert flowcast.predict(again, network).makespan_s == flowcast.predict(trace, "ethernet-1g-10g").makespan_s
+
+
+def test_a_prediction_comes_back_from_a_pickle() -> None:
+    once = flowcast.predict(LU, "gige-lam", mapping=[0, 0, 1, 1], set={"latency": "9us"}, noise="exponential:5us", seed=3)
+    again = pickle.loads(pickle.dumps(once))
+    assert (again.text, again.interval_s, again.model) == (once.text, once.interval_s, once.model)
+    assert again.ranks.to_dict() == once.ranks.to_dict()
+    assert again.message_table().to_csv() == once.message_table().to_csv()
+    assert once.noise is not None
+    assert again.noise.runs.to_dict() == once.noise.runs.to_dict()
+
+
+def test_several_networks_are_an_axis_of_a_sweep() -> None:
+    table = flowcast.sweep(LU, network=["gige-tcp", "gige-lam"], grid={"latency": [5e-6, 9e-6]})
+    assert table["network"].to_list() == ["gige-tcp", "gige-tcp", "gige-lam", "gige-lam"]
+    alone = flowcast.sweep(LU, network="gige-lam", grid={"latency": [5e-6, 9e-6]})
+    assert table["makespan_s"][2:].to_list() == alone["makespan_s"].to_list()
+    assert flowcast.compare(LU, "gige-lam")["network"].to_list() == ["gige-lam"]
 
 
 @pytest.fixture

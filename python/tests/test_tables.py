@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import sys
 
 import pytest
 
@@ -41,6 +42,37 @@ def test_polars_reads_tables() -> None:
     polars = pytest.importorskip("polars")
     table = flowcast.predict(LU).ranks
     assert polars.DataFrame(table).to_dict(as_series=False) == table.to_dict()
+    assert polars.DataFrame(table[:0]).columns == table.to_polars()[:0].columns == table.columns
+
+
+def test_pandas_reads_tables() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = flowcast.sweep(LU, network=["gige-tcp", "gige-lam"], grid={"latency": "1us..9us:3"})
+    for frame in (pandas.DataFrame(table), table.to_pandas()):
+        assert frame.to_dict("list") == table.to_dict()
+        assert list(frame.columns) == table.columns
+    assert list(table[:0].to_pandas().columns) == table.columns
+
+
+def test_a_library_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = flowcast.Table({"a": [1]})
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(flowcast.MissingError, match=f"pip install {name}"):
+            getattr(table, f"to_{name}")()
+
+
+def test_rows_and_slices_of_tables() -> None:
+    table = flowcast.Table({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "c": ["x", "y", "zz"]}, "# head\n")
+    assert list(table) == [{"a": 1, "b": 0.5, "c": "x"}, {"a": 2, "b": 1.5, "c": "y"}, {"a": 3, "b": 2.5, "c": "zz"}]
+    assert table[-1] == {"a": 3, "b": 2.5, "c": "zz"}
+    assert table[1:].to_dict() == {"a": [2, 3], "b": [1.5, 2.5], "c": ["y", "zz"]}
+    assert table[::-2].to_csv() == "# head\na,b,c\n3,2.5,zz\n1,0.5,x\n"
+    assert table["c"][1:].to_list() == ["y", "zz"]
+    assert len(table[3:]) == 0
+    assert table[3:].columns == ["a", "b", "c"]
+    with pytest.raises(IndexError, match="found row 3, expected one of 3"):
+        table[3]
 
 
 def test_an_empty_table_and_a_stream_nobody_reads_are_fine() -> None:

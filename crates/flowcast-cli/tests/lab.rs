@@ -66,3 +66,14 @@ fn what_is_neither_a_profile_nor_a_file_is_told() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("cannot read the lab file ./mine.toml"));
 }
+
+#[test]
+fn the_network_of_a_changed_profile_is_called_as_its_file() {
+    let runtime = tempfile::tempdir().unwrap();
+    let file = runtime.path().join("mine.toml");
+    let changed = flowcast(runtime.path(), &["profiles", "fair", "--set", "nic.bandwidth=60Mbit/s"]);
+    std::fs::write(&file, &changed.stdout).unwrap();
+    let network = flowcast(runtime.path(), &["network", file.to_str().unwrap()]);
+    let network = text(&network.stdout);
+    assert!(network.contains("name = \"mine\"\ntitle = \"The lab mine\""), "{network}");
+}

@@ -226,3 +226,15 @@ fn a_full_disk_is_the_environments_fault_and_leaves_nothing() {
         assert_eq!(String::from_utf8_lossy(&full.stdout), "", "{arguments}");
     }
 }
+
+#[test]
+fn the_head_of_a_page_counts_the_messages_that_its_sections_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec");
+    for networks in ["-n gige-tcp", "-n gige-tcp -n infiniband-edr"] {
+        let done = flowcast(folder.path(), &format!("predict {recording} {networks} --report page.html"));
+        assert!(done.status.success(), "{}", said(&done));
+        let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+        assert!(page.contains("<p class=\"subtitle\">4 ranks, 1,360 messages"), "{networks}");
+    }
+}

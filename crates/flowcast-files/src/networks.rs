@@ -1,5 +1,6 @@
 //! Networks by name: built-in, a network file, a Dimemas configuration, or a pattern of names.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -50,7 +51,8 @@ pub fn load_network(name: &str, overrides: &[(String, String)], reader: &mut dyn
     } else if let Some(kept) = kept(name) {
         load_file(&kept, overrides, reader).with_context(|| kept.display().to_string())
     } else if name.contains(['/', '.']) {
-        Err(anyhow!("cannot read the network file {name}: no such file"))
+        let missing = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        Err(missing).with_context(|| format!("cannot read the network file {name}"))
     } else {
         Ok(builtin::network(name)?.with_overrides(overrides)?.into())
     }

@@ -47,7 +47,7 @@ pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
 pub use lab::Lab;
 pub use names::{host, interface};
-pub use profiles::{PROFILES, profile, text as profile_text};
+pub use profiles::{PROFILES, of_file, profile, text as profile_text};
 pub use requirements::check as check_machine;
 pub use self_test::{Check, TOLERANCE, self_test};
 pub use spec::{

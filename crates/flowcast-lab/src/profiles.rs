@@ -1,6 +1,7 @@
 //! The built-in testbeds.
 
 use crate::error::LabError;
+use crate::names::check_name;
 use crate::spec::LabSpec;
 use flowcast_model::near;
 
@@ -35,6 +36,18 @@ pub fn profile(name: &str, overrides: &[(String, String)]) -> Result<LabSpec, La
     LabSpec::from_toml(text(name)?, overrides)
 }
 
+/// The lab of a file with `overrides` applied. A changed copy of a profile that still has its name is called as the file,
+/// `stem`, is, where that is a name.
+///
+/// # Errors
+/// As [`LabSpec::from_toml`].
+pub fn of_file(text: &str, stem: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {
+    let spec = LabSpec::from_toml(text, overrides)?;
+    let is_changed_copy = profile(&spec.name, &[]).is_ok_and(|own| own != spec);
+    let name = if is_changed_copy && check_name(stem).is_ok() { stem } else { &spec.name };
+    Ok(LabSpec { name: name.to_owned(), ..spec })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +59,16 @@ mod tests {
             assert_eq!(spec.name, name);
             assert_eq!(LabSpec::from_toml(&spec.to_toml(), &[]).unwrap(), spec);
         }
+    }
+
+    #[test]
+    fn a_changed_copy_of_a_profile_is_called_as_its_file() {
+        let name = |text: &str, stem: &str| of_file(text, stem, &[]).unwrap().name;
+        let copy = text("fair").unwrap();
+        let changed = copy.replace("50Mbit/s", "60Mbit/s");
+        assert_eq!((name(copy, "mine"), name(&changed, "mine")), ("fair".to_owned(), "mine".to_owned()));
+        assert_eq!(name(&changed, "not a name"), "fair");
+        assert_eq!(name(&changed.replace("\"fair\"", "\"hall\""), "mine"), "hall");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::near;
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// The text is not a network file; the message names line, column and field.
-    #[error("{}{}", .0.to_string().trim_end(), near::question_of_unknown(.0.message()))]
+    #[error("{}{}", .0.to_string().trim_end(), hint(.0))]
     Malformed(Box<toml::de::Error>),
     /// The text of a file of an earlier schema is no TOML.
     #[error(transparent)]
@@ -46,6 +46,14 @@ pub enum NetworkError {
 impl From<Box<toml::de::Error>> for NetworkError {
     fn from(error: Box<toml::de::Error>) -> NetworkError {
         NetworkError::Malformed(error)
+    }
+}
+
+/// What may have been meant.
+fn hint(error: &toml::de::Error) -> String {
+    match error.to_string().contains("[[nic]]") {
+        true => format!("; {}", near::ONE_INTERFACE),
+        false => near::question_of_unknown(error.message()),
     }
 }
 

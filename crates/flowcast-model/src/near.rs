@@ -26,12 +26,36 @@ pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Str
     }
 }
 
-/// The same for a message of serde's, "unknown field `x`, expected one of `a`, `b`", or of a variant; nothing for others.
+/// The same for a message of serde's, "unknown field `x`, expected one of `a`, `b`", or of a variant, or what is not
+/// modelled under that name; nothing for others.
 pub(crate) fn question_of_unknown(message: &str) -> String {
     let mut names = message.split('`').skip(1).step_by(2);
-    match names.next().filter(|_| message.starts_with("unknown ")) {
-        Some(name) => question(name, names),
-        None => String::new(),
+    let Some(name) = names.next().filter(|_| message.starts_with("unknown ")) else { return String::new() };
+    let section = match message {
+        _ if message.contains("`fat_tree`") => "topology",
+        _ if message.contains("`gap_per_byte`") => "nic",
+        _ => "",
+    };
+    match not_modelled(section, name) {
+        Some(absent) => format!("; {absent}"),
+        None => question(name, names),
+    }
+}
+
+/// Two interfaces in one network.
+pub(crate) const ONE_INTERFACE: &str = "a node has one interface: several are networks of their own (`flowcast predict \
+    --rail A.toml --rail B.toml`), or one with their bandwidths added up";
+
+/// What no network file can say, by the names under which it is looked for.
+pub(crate) fn not_modelled(section: &str, name: &str) -> Option<&'static str> {
+    const TREES: &str =
+        "Dragonfly, torus and mesh are not modelled: switches make trees, by topology.fat_tree or topology.levels";
+    match (section, name) {
+        ("topology" | "", "dragonfly" | "torus" | "mesh" | "hypercube") | ("topology", "type" | "kind" | "shape") => {
+            Some(TREES)
+        }
+        ("nic", "count" | "number" | "per_node") | ("nic" | "", "nics" | "rails" | "ports") => Some(ONE_INTERFACE),
+        _ => None,
     }
 }
 
@@ -50,6 +74,11 @@ mod tests {
         let message = "unknown field `latncy`, expected one of `gap`, `latency`";
         assert_eq!(question_of_unknown(message), " (did you mean latency?)");
         assert_eq!(question_of_unknown("missing field `gap`"), "");
+        let message = "unknown field `torus`, expected one of `fat_tree`, `levels`";
+        assert!(question_of_unknown(message).starts_with("; Dragonfly, torus and mesh are not modelled"));
+        let message = "unknown field `count`, expected one of `gap`, `gap_per_byte`";
+        assert!(question_of_unknown(message).starts_with("; a node has one interface"));
+        assert_eq!(question_of_unknown("unknown field `count`, expected one of `name`, `title`"), "");
         assert_eq!(beginning(&"ü".repeat(1000)).chars().count(), 100);
     }
 }

@@ -15,20 +15,16 @@
 //! bandwidth = "10Gbit/s"   # of each cable, in each direction
 //! ```
 
-use serde::{Deserialize, Serialize};
-
 use crate::cluster::tree::{Level, Tree, TreeError};
 use crate::link_rate::LinkRate;
 use crate::sharing::error::SharingError;
 use flowcast_units::Rate;
 
-/// Switches and cables between the nodes, and how messages are routed through them.
+/// Switches and cables between the nodes, through which messages are routed by destination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     /// The switches and the cables between them.
     pub shape: Shape,
-    /// Which cables a message takes.
-    pub routing: Routing,
 }
 
 /// Switches and cables, whose rates are those of the interfaces if absent.
@@ -47,19 +43,6 @@ pub enum Shape {
     Levels(Vec<(Level, Option<LinkRate>)>),
 }
 
-/// Which of several cables upward a message takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Routing {
-    /// That of its destination (Zahavi and others, 2010).
-    #[default]
-    DModK,
-    /// That of a hash of its ends (equal-cost multi-path). No model follows it yet.
-    Ecmp,
-    /// The one with the shortest queue. No model follows it yet.
-    Adaptive,
-}
-
 impl Topology {
     /// The tree, and the goodput of the cables of each level (none: that of the interfaces).
     ///
@@ -69,9 +52,10 @@ impl Topology {
         let goodput = |rate: &Option<LinkRate>| rate.map(LinkRate::goodput);
         match &self.shape {
             Shape::FatTree { ports, oversubscription, rate } => {
+                let field = if Tree::fat(*ports, 1).is_ok() { "oversubscription" } else { "fat_tree" };
                 let tree = Tree::fat(*ports, *oversubscription);
                 tree.map(|tree| (tree, vec![goodput(rate); 3]))
-                    .map_err(|error| in_field("topology.fat_tree".into(), error))
+                    .map_err(|error| in_field(format!("topology.{field}"), error))
             }
             Shape::Levels(levels) => {
                 let tree = Tree::new(levels.iter().map(|(level, _)| *level).collect());
@@ -91,5 +75,5 @@ impl Topology {
 }
 
 fn in_field(field: String, error: TreeError) -> SharingError {
-    SharingError::Topology { field, found: error.found, expected: error.expected.to_owned() }
+    SharingError::Topology { field, found: error.found, expected: error.expected }
 }

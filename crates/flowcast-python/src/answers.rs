@@ -38,6 +38,9 @@ impl Answer {
     }
 }
 
+/// Rows of the table of a curve, to which more pieces are joined; the document has all.
+const MOST_ROWS: usize = 20;
+
 /// How the predicted time of a trace depends on a field, over a range (`FROM..TO`) of its values.
 #[pyfunction]
 pub(crate) fn sensitivity(
@@ -53,7 +56,7 @@ pub(crate) fn sensitivity(
         let asked = (Parameter::parse(&parameter, &range)?, most_walks);
         let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
             .with_context(|| format!("--parameter {parameter} --range {range}"))?;
-        let answer = found.answer(&network.network.name);
+        let answer = found.answer(&network.network.name, MOST_ROWS);
         Ok(Answer { page: found.page(trace.trace.name(), &answer), answer })
     })
 }

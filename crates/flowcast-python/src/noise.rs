@@ -13,7 +13,7 @@ use crate::table::{Columns, Table, Values, escaped};
 use crate::traces::Trace;
 
 /// Which delays, and how they are drawn.
-#[derive(FromPyObject)]
+#[derive(Clone, FromPyObject, IntoPyObject)]
 pub(crate) struct Asked(
     /// The distribution, as `--noise` takes it.
     String,

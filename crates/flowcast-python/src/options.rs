@@ -7,8 +7,10 @@ use flowcast::units::{Bytes, Time, TimePerByte};
 use flowcast::{Collectives, Contention};
 use flowcast_files::{Whole, read_collectives, read_mapping, threads};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::errors::raised;
+use crate::table::rebuilder;
 
 /// How a trace is predicted.
 #[pyclass(frozen, module = "flowcast._native", from_py_object)]
@@ -17,10 +19,14 @@ pub(crate) struct Options {
     pub options: flowcast::Options,
     /// The mapping, as it was given.
     pub mapping: Option<String>,
+    given: Given,
 }
 
+/// The arguments that options were made of, in their order.
+type Given = (Option<String>, Option<Where>, Option<String>, Option<String>, Option<[f64; 5]>, Option<String>);
+
 /// Where ranks run: a name, or the node of each rank.
-#[derive(FromPyObject)]
+#[derive(Debug, Clone, FromPyObject, IntoPyObject)]
 enum Where {
     Name(String),
     Nodes(Vec<u32>),
@@ -34,30 +40,43 @@ impl Options {
     ))]
     fn new(
         py: Python<'_>,
-        model: Option<&str>,
+        model: Option<String>,
         mapping: Option<Where>,
-        rendezvous_from: Option<&str>,
-        collectives: Option<&str>,
+        rendezvous_from: Option<String>,
+        collectives: Option<String>,
         goal_params: Option<[f64; 5]>,
         mapping_name: Option<String>,
     ) -> PyResult<Options> {
+        let given = (
+            model.clone(),
+            mapping.clone(),
+            rendezvous_from.clone(),
+            collectives.clone(),
+            goal_params,
+            mapping_name.clone(),
+        );
         let read = || {
             let contention = match model {
                 None => Contention::Automatic,
-                Some(name) => Contention::named(name).with_context(|| format!("--model {name}"))?,
+                Some(name) => Contention::named(&name).with_context(|| format!("--model {name}"))?,
             };
             let rendezvous_from = rendezvous_from
-                .map(|text| Bytes::parse(text).with_context(|| format!("--rendezvous-from {text}")))
+                .map(|text| Bytes::parse(&text).with_context(|| format!("--rendezvous-from {text}")))
                 .transpose()?;
             let collectives =
-                collectives.map_or(Ok(Collectives::Automatic), |name| read_collectives(name, &mut Whole))?;
+                collectives.map_or(Ok(Collectives::Automatic), |name| read_collectives(&name, &mut Whole))?;
             let (mapping, name) = named(mapping)?;
             let loggops = goal_params.map(loggops).transpose()?;
             let options =
                 flowcast::Options { contention, mapping, rendezvous_from, collectives, loggops, threads: threads() };
-            Ok(Options { options, mapping: mapping_name.or(name) })
+            Ok(Options { options, mapping: mapping_name.or(name), given })
         };
         read().map_err(|error| raised(py, &error))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let given = slf.get().given.clone().into_pyobject(slf.py())?;
+        Ok((rebuilder(slf.py(), "options")?, given))
     }
 }
 

@@ -9,6 +9,7 @@ use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
+use flowcast::report::answer::Grouped;
 use flowcast::report::export::{Replayed, tables};
 use flowcast::trace::program::Transfers;
 use flowcast::units::Time;
@@ -18,12 +19,13 @@ use flowcast::{
 };
 use flowcast_files::Holding;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::errors::raised;
 use crate::networks::Network;
 use crate::noise::{self, Noise};
 use crate::options::Options;
-use crate::table::{Columns, Table, Values, escaped};
+use crate::table::{Columns, Table, Values, escaped, rebuilder};
 use crate::traces::Trace;
 use crate::work::beside;
 
@@ -34,6 +36,8 @@ pub(crate) struct Prediction {
     prediction: flowcast::Prediction,
     interval: Option<Interval>,
     noise: Option<Py<Noise>>,
+    /// The arguments of [`predict`], from which a pickle makes the prediction again.
+    given: Py<PyTuple>,
 }
 
 /// What was predicted, to replay it for more.
@@ -89,7 +93,7 @@ impl Asked {
                 subtitle: format!(
                     "{} ranks, {} messages{network}",
                     prediction.outcome.ranks.len(),
-                    prediction.outcome.messages
+                    Grouped(prediction.outcome.messages)
                 ),
                 notes: prediction.notes,
                 networks: prediction.view.into_iter().collect(),
@@ -133,6 +137,9 @@ pub(crate) fn predict(
     asked: Vec<String>,
     noise: Option<noise::Asked>,
 ) -> PyResult<Prediction> {
+    let noise_given = noise.clone();
+    let given = (trace.clone(), network.clone(), options.clone(), level, judged.clone(), asked.clone(), noise_given);
+    let given = given.into_pyobject(py)?.unbind();
     let of = Asked { trace, network, options: options.options };
     let (prediction, interval, noise, asked) = beside(py, move || {
         let (prediction, interval, noise) = of.replayed(|prepared| {
@@ -145,7 +152,7 @@ pub(crate) fn predict(
         Ok((prediction, interval, noise, of))
     })?;
     let noise = noise.map(|noise| Py::new(py, noise)).transpose()?;
-    Ok(Prediction { asked, prediction, interval, noise })
+    Ok(Prediction { asked, prediction, interval, noise, given })
 }
 
 /// When each rank ends in the runs from `start` to before `end` of an ensemble, in nanoseconds.
@@ -321,6 +328,10 @@ impl Prediction {
     /// Shows the report page: in a notebook inside it, else in a browser.
     fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("flowcast._show")?.call_method1("show_page", (self.to_html(py)?,))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        Ok((rebuilder(slf.py(), "prediction")?, slf.get().given.bind(slf.py()).clone()))
     }
 
     /// The predicted time, the model, and the ranks, for notebooks.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PySlice, PyTuple};
 use serde_json::Value;
 
 use crate::errors::raised;
@@ -141,6 +141,15 @@ impl Values {
         }
     }
 
+    /// The values of some rows, in the order of these.
+    fn picked(&self, rows: &[usize]) -> Values {
+        match self {
+            Values::Integers(values) => Values::Integers(rows.iter().map(|row| values[*row]).collect()),
+            Values::Floats(values) => Values::Floats(rows.iter().map(|row| values[*row]).collect()),
+            Values::Texts(texts) => Values::texts(rows.iter().map(|row| texts.at(*row))),
+        }
+    }
+
     fn get<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self {
             Values::Integers(values) => values[row].into_pyobject(py)?.into_any(),
@@ -178,6 +187,32 @@ impl Table {
         let (head, rows) = text.split_at(comment.map(str::len).sum());
         Ok(Table { columns: Arc::new(Columns::of_csv(rows)?), head: head.to_owned() })
     }
+}
+
+/// What stands in the brackets behind a table: the name of a column, or rows.
+#[derive(FromPyObject)]
+enum Selection<'py> {
+    Column(String),
+    Rows(Rows<'py>),
+}
+
+/// The number of a row, which counts from the end if it is negative, or a slice.
+#[derive(FromPyObject)]
+enum Rows<'py> {
+    One(isize),
+    Slice(Bound<'py, PySlice>),
+}
+
+/// The row of a number among so many.
+fn row_of(row: isize, rows: usize) -> PyResult<usize> {
+    let at = if row < 0 { rows.checked_sub(row.unsigned_abs()) } else { Some(row.unsigned_abs()) };
+    at.filter(|at| *at < rows).ok_or_else(|| PyIndexError::new_err(format!("found row {row}, expected one of {rows}")))
+}
+
+/// The rows of a slice among so many.
+fn rows_of(slice: &Bound<'_, PySlice>, rows: usize) -> PyResult<Vec<usize>> {
+    let found = slice.indices(rows as isize)?;
+    Ok((0..found.slicelength as isize).map(|at| (found.start + at * found.step) as usize).collect())
 }
 
 /// The values of a new column.
@@ -246,14 +281,32 @@ impl Table {
         self.columns.rows
     }
 
-    fn __getitem__(&self, name: &str) -> PyResult<Column> {
-        match self.columns.names.iter().position(|known| known == name) {
-            Some(index) => Ok(Column { columns: self.columns.clone(), index }),
-            None => Err(PyKeyError::new_err(format!(
-                "found no column `{name}`, expected one of {}",
-                self.columns.names.join(", ")
-            ))),
-        }
+    fn __getitem__<'py>(&self, py: Python<'py>, selected: Selection<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match selected {
+            Selection::Column(name) => Bound::new(py, self.column(&name)?)?.into_any(),
+            Selection::Rows(Rows::One(row)) => self.row(py, row_of(row, self.columns.rows)?)?.into_any(),
+            Selection::Rows(Rows::Slice(slice)) => {
+                let rows = rows_of(&slice, self.columns.rows)?;
+                let column = |all: Columns, (name, values): (&String, &Values)| all.with(name, values.picked(&rows));
+                let columns = self.columns.names.iter().zip(&self.columns.values).fold(Columns::default(), column);
+                Bound::new(py, Table { columns: Arc::new(columns), head: self.head.clone() })?.into_any()
+            }
+        })
+    }
+
+    /// The rows one after the other, each a dictionary.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyIterator>> {
+        slf.py().import("flowcast._frames")?.call_method1("rows", (slf,))?.try_iter()
+    }
+
+    /// The table as a data frame of pandas.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("flowcast._frames")?.call_method1("to_pandas", (slf,))
+    }
+
+    /// The table as a data frame of polars.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("flowcast._frames")?.call_method1("to_polars", (slf,))
     }
 
     /// The rows from one on, so many, as CSV with what stands above them.
@@ -319,6 +372,27 @@ impl Table {
     }
 }
 
+impl Table {
+    fn column(&self, name: &str) -> PyResult<Column> {
+        match self.columns.names.iter().position(|known| known == name) {
+            Some(index) => Ok(Column { columns: self.columns.clone(), index }),
+            None => Err(PyKeyError::new_err(format!(
+                "found no column `{name}`, expected one of {}",
+                self.columns.names.join(", ")
+            ))),
+        }
+    }
+
+    /// The cells of a row by the names of their columns.
+    fn row<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
+        let cells = PyDict::new(py);
+        for (name, values) in self.columns.names.iter().zip(&self.columns.values) {
+            cells.set_item(name, values.get(py, row)?)?;
+        }
+        Ok(cells)
+    }
+}
+
 /// A text inside HTML.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
@@ -355,13 +429,14 @@ impl Column {
         self.columns.rows
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, row: isize) -> PyResult<Bound<'py, PyAny>> {
-        let rows = self.columns.rows;
-        let at = if row < 0 { rows.checked_sub(row.unsigned_abs()) } else { Some(row.unsigned_abs()) };
-        match at.filter(|at| *at < rows) {
-            Some(at) => self.values().get(py, at),
-            None => Err(PyIndexError::new_err(format!("found row {row}, expected one of {rows}"))),
-        }
+    fn __getitem__<'py>(&self, py: Python<'py>, selected: Rows<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let slice = match selected {
+            Rows::One(row) => return self.values().get(py, row_of(row, self.columns.rows)?),
+            Rows::Slice(slice) => slice,
+        };
+        let values = self.values().picked(&rows_of(&slice, self.columns.rows)?);
+        let columns = Arc::new(Columns::default().with(self.name(), values));
+        Ok(Bound::new(py, Column { columns, index: 0 })?.into_any())
     }
 
     /// The values as a list.

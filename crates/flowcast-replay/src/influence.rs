@@ -16,7 +16,6 @@ use flowcast_model::network::{Duplex, LoneFlow, Network, Rule};
 use flowcast_model::network_file::upgrade::current_name;
 use flowcast_model::sharing::Sharing;
 use flowcast_model::sharing::model::Model;
-use flowcast_model::topology::Routing;
 use flowcast_trace::access::Access;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
@@ -287,8 +286,6 @@ impl List {
         self.check("nic.duplex", nic.duplex != Duplex::Full, is_shared, NO_MODEL);
         self.check("sharing", done.network.sharing != Sharing::default(), is_shared, NO_MODEL);
         self.check("overheads", !done.network.overheads.is_empty(), messages, NONE);
-        let routing = done.network.topology.as_ref().is_some_and(|topology| topology.routing != Routing::DModK);
-        self.check("topology.routing", routing, false, "no model follows it yet: messages are routed d-mod-k");
     }
 
     /// A network has parameters for all models, which is no reason for a word unless the caller asked for one of them.

@@ -1,12 +1,8 @@
 //! Words, pictures and tables of one result as one HTML page that loads nothing from anywhere: how a predicted time depends on a
 //! field of the network, which model of messages explains round trips, and what measured samples are worth.
 
-use crate::charts;
+use crate::charts::{self, section};
 use crate::escape::escape;
-
-const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
-.scroll{overflow-x:auto}table{border-collapse:collapse;margin:18px 0;font-variant-numeric:tabular-nums}\
-th,td{padding:3px 9px;text-align:right;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}";
 
 /// What is drawn, and of which JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +45,8 @@ impl ChartPage<'_> {
     pub fn to_html(&self) -> String {
         let summary: String = self.summary.iter().map(|line| format!("<p>{}</p>\n", escape(line))).collect();
         let tables: String = self.tables.iter().map(|rows| table(rows)).collect();
-        let body = format!("{summary}<div id=\"picture\"></div>\n{tables}");
-        charts::page(self.title, STYLE, &body, (self.document, self.picture.script()))
+        let body = [section("", &summary), section("", "<div id=\"picture\"></div>\n"), tables].concat();
+        charts::page(self.title, &body, (self.document, self.picture.script()))
     }
 }
 
@@ -61,7 +57,7 @@ fn table(rows: &[Vec<String>]) -> String {
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = rows.iter().enumerate().map(row).collect();
-    format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n")
+    section("", &format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"))
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ const LICENCE: &str = include_str!("assets/uplot/LICENSE");
 const LIBRARY: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const DRAWING: &str = include_str!("assets/charts.js");
+/// The look of all pages.
+pub(crate) const LOOK: &str = include_str!("assets/style.css");
 
 /// Style sheet of the library.
 pub fn style() -> &'static str {
@@ -21,15 +23,24 @@ pub fn script() -> String {
     format!("/* uPlot 1.6.32\n{LICENCE}\n*/\n{library}\n{DRAWING}")
 }
 
-/// A page that loads nothing from anywhere: the title above `body`, which is HTML, and `code`, which finds `data`, JSON.
-pub(crate) fn page(title: &str, style: &str, body: &str, (data, code): (&str, &str)) -> String {
+/// A page that loads nothing from anywhere: the title above `body`, sections of HTML of which the first stands on no card,
+/// and `code`, which finds `data`, JSON.
+pub(crate) fn page(title: &str, body: &str, (data, code): (&str, &str)) -> String {
     let title = escape(title);
     let data = data.replace('<', "\\u003c");
     [
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
-        "<meta name=\"viewport\" content=\"width=device-width\">\n",
-        &format!("<title>{title}</title>\n<style>{STYLE}{style}</style>\n<h1>{title}</h1>\n{body}"),
-        &format!("<script>{}\nconst data = {data};\n{code}</script>\n</html>\n", script()),
+        "<meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n",
+        &format!("<title>{title}</title>\n<style>{STYLE}{LOOK}</style>\n<body class=\"charts\">\n"),
+        "<header>\n<p class=\"brand\" aria-hidden=\"true\"><i></i><i></i><i></i> flowcast</p>\n",
+        &format!("<h1>{title}</h1>\n</header>\n<main>\n{body}</main>\n"),
+        &format!("<script>{}\nconst data = {data};\n{code}</script>\n</body>\n</html>\n", script()),
     ]
     .concat()
+}
+
+/// A part of a page, on a card of its own unless it is the first.
+pub(crate) fn section(heading: &str, content: &str) -> String {
+    let heading = if heading.is_empty() { String::new() } else { format!("<h2>{heading}</h2>\n") };
+    format!("<section>\n{heading}{content}</section>\n")
 }

@@ -9,7 +9,6 @@ use flowcast_replay::timeline::Activity;
 use flowcast_units::{Rounded, Time};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
-const STYLE: &str = include_str!("assets/style.css");
 const SCRIPT: [&str; 12] = [
     include_str!("assets/format.js"),
     include_str!("assets/replay.js"),
@@ -32,7 +31,7 @@ pub(crate) fn document(page: &Page) -> String {
         &[
             ("title", escape(&page.title)),
             ("subtitle", escape(&page.subtitle)),
-            ("style", charts::style().to_owned() + STYLE),
+            ("style", charts::style().to_owned() + charts::LOOK),
             ("cards", page.networks.iter().map(|network| card(page, network)).collect()),
             ("rows", page.networks.iter().map(|network| row(page, network)).collect()),
             ("bars", page.networks.iter().map(|network| bar(page, network)).collect()),

@@ -38,6 +38,7 @@ pub mod validation;
 use std::collections::BTreeMap;
 
 use flowcast_model::network::Network;
+use flowcast_model::quantity::Quantity;
 use flowcast_replay::critical_path::{CriticalPath, Share, Step};
 use flowcast_replay::outcome::Outcome;
 use flowcast_units::{Bytes, Rank, Time};
@@ -150,8 +151,9 @@ impl NetworkView {
 pub fn parameter_line(network: &Network) -> String {
     let nic = &network.nic;
     let mut parts = vec![format!("latency {}", html::shown(nic.latency))];
-    let rate = nic.rate().as_bytes_per_second();
-    parts.push(if rate == 0.0 { "bandwidth unlimited".into() } else { format!("bandwidth {:.1} MB/s", rate / 1e6) });
+    let rate = nic.rate();
+    let unlimited = rate.as_bytes_per_second() == 0.0;
+    parts.push(format!("bandwidth {}", if unlimited { "unlimited".into() } else { Quantity::Rate(rate).rounded() }));
     let optional = [("overhead", nic.overhead), ("gap", nic.gap)];
     parts.extend(optional.iter().filter(|(_, t)| *t != Time::ZERO).map(|(n, t)| format!("{n} {}", html::shown(*t))));
     if let Some(from) = network.point_to_point.rendezvous_from {

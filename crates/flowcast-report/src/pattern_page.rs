@@ -3,16 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::{charts, pattern_plot};
+use crate::charts::{self, section};
+use crate::pattern_plot;
 use flowcast_flows::concurrent::Prediction;
 use flowcast_model::sharing::completion::Interval;
 use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");
-const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
-.scroll{overflow:auto;max-height:360px}table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums}\
-th,td{padding:2px 9px;text-align:right;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}\
-svg{max-width:100%;height:auto}";
 
 /// The page of a pattern: its flows in time, their rates and what bounds them.
 pub fn html(prediction: &Prediction, title: &str) -> String {
@@ -21,12 +18,14 @@ pub fn html(prediction: &Prediction, title: &str) -> String {
         .iter()
         .map(|name| format!("<th scope=\"col\">{name}</th>"))
         .collect();
-    let body = format!(
-        "<div id=\"shares\"></div>\n<p id=\"why\" aria-live=\"polite\">Point at a curve to see why the flow gets no more.</p>\n\
-         <div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody id=\"flows\"></tbody></table></div>\n{}",
-        pattern_plot::svg(prediction, "All flows")
+    let shares = "<div id=\"shares\"></div>\n\
+                  <p id=\"why\" aria-live=\"polite\">Point at a curve to see why the flow gets no more.</p>\n";
+    let table = format!(
+        "<div class=\"scroll tall\"><table><thead><tr>{head}</tr></thead><tbody id=\"flows\"></tbody></table></div>\n"
     );
-    charts::page(title, STYLE, &body, (&json!(flows).to_string(), SCRIPT))
+    let picture = pattern_plot::svg(prediction, "All flows");
+    let body = ["", shares, &table, &picture].map(|content| section("", content)).concat();
+    charts::page(title, &body, (&json!(flows).to_string(), SCRIPT))
 }
 
 /// What the script draws: the cells of a row, and the intervals.

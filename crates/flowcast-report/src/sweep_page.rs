@@ -5,13 +5,9 @@
 
 use serde_json::{Value, json};
 
-use crate::charts;
+use crate::charts::{self, section};
 
 const SCRIPT: &str = include_str!("assets/sweep.js");
-const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
-#choose{display:flex;flex-wrap:wrap;gap:8px 18px;margin:12px 0}#choose label[hidden]{display:none}.scroll{overflow-x:auto}\
-table{border-collapse:collapse;margin:18px 0;font-variant-numeric:tabular-nums}th,td{padding:3px 9px;text-align:right;\
-color:#111;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}";
 const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
 const END: &str = "</script>";
 
@@ -41,12 +37,10 @@ pub fn ratios(title: &str, csv: &str) -> String {
 
 /// `results` are the columns that are drawn, how they are shown, and over which fields first.
 fn page(title: &str, csv: &str, results: &Value) -> String {
-    let body = format!(
-        "<div id=\"choose\"></div>\n<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"heat\"></table></div>\n\
-         {BEGIN}{}{END}\n",
-        csv.replace('<', "&lt;")
-    );
-    charts::page(title, STYLE, &body, (&results.to_string(), SCRIPT))
+    let choice = section("", "<div id=\"choose\" class=\"toolbar\"></div>\n");
+    let curves = "<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"map\"></table></div>\n";
+    let body = format!("{choice}{}{BEGIN}{}{END}\n", section("", curves), csv.replace('<', "&lt;"));
+    charts::page(title, &body, (&results.to_string(), SCRIPT))
 }
 
 /// The lines that a page was made of; none if it is no page of a sweep.

@@ -203,6 +203,8 @@ fn nothing_to_show_still_makes_a_page() {
 fn a_network_is_told_in_one_line() {
     let line = parameter_line(&builtin::network("gige-tcp").unwrap());
     assert_eq!(line, "latency 65.40 µs, bandwidth 117.8 MB/s, overhead 6.100 µs, gap 897.0 ns");
+    let fast = parameter_line(&builtin::network("infiniband-ndr").unwrap());
+    assert_eq!(fast, "latency 1.570 µs, bandwidth 47 GB/s");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::files::Batch;
 use crate::output::{Format, println_out};
 use crate::provenance;
-use crate::tables::{Most, table};
+use crate::tables::{Most, TableForm, table};
 
 /// Prints an answer of the library, at most so many rows of each table; the option shows all.
 pub fn print_answer(answer: &Answer, format: Format, (most, option): (Most, &str)) -> Result<()> {
@@ -19,7 +19,8 @@ pub fn print_answer(answer: &Answer, format: Format, (most, option): (Most, &str
         return Ok(());
     }
     answer.lines.iter().for_each(|line| println_out!("{line}"));
-    for own in &answer.tables {
+    let is_csv = TableForm::chosen() == TableForm::Csv;
+    for own in answer.tables.iter().filter(|own| is_csv || !own.rows.is_empty()) {
         if !own.heading.is_empty() {
             println_out!("{}:", own.heading);
         }

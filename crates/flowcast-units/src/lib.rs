@@ -202,7 +202,7 @@ impl Sum for Time {
 }
 
 impl fmt::Display for Time {
-    /// In the unit that fits the magnitude; reading the text back gives the same time.
+    /// In the unit that fits the magnitude; reading the text back gives the same time. [`Rounded`] is for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const STEPS: [(&str, usize); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
         let fits = |exponent: usize| self.0.abs() >= 10f64.powi(exponent as i32) || (self.0 == 0.0 && exponent == 3);
@@ -217,7 +217,8 @@ pub struct Rounded(pub Time);
 
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0.as_nanos();
+        // What is left of a difference of equal times is none.
+        let nanos = if self.0.as_nanos().abs() < 5e-4 { 0.0 } else { self.0.as_nanos() };
         let (scaled, unit) = match nanos.abs() {
             n if n >= 1e9 => (nanos / 1e9, "s"),
             n if n >= 1e6 => (nanos / 1e6, "ms"),
@@ -444,6 +445,20 @@ from_text!(Time, Bytes, Rate, TimePerByte);
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_time_for_people_has_four_digits_and_is_0_where_these_are_0() {
+        for (nanos, text) in [
+            (613_101_196.5, "613.1 ms"),
+            (1e9, "1.000 s"),
+            (0.25, "0.250 ns"),
+            (1e-7, "0 ns"),
+            (-1e-7, "0 ns"),
+            (0.0, "0 ns"),
+        ] {
+            assert_eq!(Rounded(Time::from_nanos(nanos)).to_string(), text);
+        }
+    }
 
     #[test]
     fn quantities_are_read_with_their_units() {

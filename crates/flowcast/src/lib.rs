@@ -44,6 +44,7 @@ pub mod study;
 mod sweep;
 pub mod why;
 
+use std::io;
 use std::sync::Arc;
 
 use flowcast_fit::error::FitError;
@@ -80,16 +81,35 @@ pub use sweep::sweep;
 pub use why::changes::{Change, changes};
 
 use model::network::Network;
-use trace::{ReadOptions, Trace, TraceError};
+use trace::{ReadOptions, SharedBytes, Trace, TraceError};
 
 /// Reads a trace that is one text, such as a Dimemas `.dim` or a GOAL schedule, plain or packed; `name` is what errors
-/// call it. Traces of several files are read with [`trace::read()`].
+/// call it. Traces of several files, such as recordings, are read with [`read_files`].
 ///
 /// # Errors
 /// [`TraceError`] with line, what was found and what was expected.
 pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
-    let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    let mut no_parts = |_: &str| Err(io::ErrorKind::NotFound.into());
     trace::read(name, Arc::new(text.into()), &mut no_parts, ReadOptions::default())
+}
+
+/// Reads a trace of any form, also one of several files. `first` is the name of the file by which it is known (of a
+/// recording [`recording::format::RECORDING`]), and `open` gives the bytes of a file by its name.
+///
+/// ```no_run
+/// use flowcast::recording::format::RECORDING;
+/// let folder = std::path::Path::new("prog.rec");
+/// let trace = flowcast::read_files(RECORDING, |file| std::fs::read(folder.join(file)))?;
+/// # Ok::<(), flowcast::trace::TraceError>(())
+/// ```
+///
+/// # Errors
+/// [`TraceError`] with file and line, what was found and what was expected, or why a file cannot be read.
+pub fn read_files(first: &str, mut open: impl FnMut(&str) -> io::Result<Vec<u8>>) -> Result<Trace, TraceError> {
+    let unread = |error| TraceError::Part { place: "trace".to_owned(), file: first.to_owned(), error };
+    let bytes = open(first).map_err(unread)?;
+    let mut shared = |file: &str| Ok(Arc::new(open(file)?) as SharedBytes);
+    trace::read(first, Arc::new(bytes), &mut shared, ReadOptions::default())
 }
 
 /// Predicts how long a trace takes on a network.

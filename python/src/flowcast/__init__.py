@@ -12,7 +12,7 @@ The functions have the names and defaults of the commands: :func:`predict`, :fun
 
 from flowcast._answers import explain_gradient, explain_path, explain_slack, predict_scenarios, sensitivity
 from flowcast._command import Measurement, Recording, measure, record
-from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError
+from flowcast._errors import FindingError, FlowcastWarning, InputError, MissingError, NoSuchFileError
 from flowcast._native import (
     VERSION as __version__,
 )
@@ -57,6 +57,7 @@ __all__ = [
     "Network",
     "NetworkFile",
     "Nic",
+    "NoSuchFileError",
     "Noise",
     "Parameter",
     "PatternPrediction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 _PARTS = re.compile(
@@ -43,6 +44,24 @@ class InputError(ValueError):
         self.where = parts["where"] if parts else None
         self.found = parts["found"] if parts else None
         self.expected = parts["expected"] if parts else None
+
+
+class NoSuchFileError(InputError, FileNotFoundError):
+    """A trace, a network or another file is not there; also a ``FileNotFoundError``.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> try:
+    ...     flowcast.predict("absent.dim")
+    ... except FileNotFoundError as error:
+    ...     print(error)
+    cannot read absent.dim: No such file or directory (os error 2)
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.errno = errno.ENOENT
 
 
 class MissingError(OSError):

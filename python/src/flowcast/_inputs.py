@@ -46,7 +46,23 @@ def network_of(given: NetworkLike, values: Mapping[str, Value] | None = None) ->
         network = Network.load(os.fspath(given))
         for warning in network.warnings:
             _warn(warning)
-    return network.replaced(list(values.items())) if values else network
+    return network.replaced(list(fields_of(values).items())) if values else network
+
+
+def networks_of(given: NetworkLike | Sequence[NetworkLike], values: Mapping[str, Value] | None = None) -> list[Network]:
+    """One network or several, with other values of some fields."""
+    many = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    if not many:
+        raise InputError("network: found no network, expected one or several")
+    return [network_of(network, values) for network in many]
+
+
+def fields_of(values: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The values of fields; refuses the command's spelling of one."""
+    if isinstance(values, Mapping):
+        return values
+    key, _, value = str(values).partition("=")
+    raise InputError(f"set: found {values!r}, expected a mapping, such as {{{key!r}: {value or '5us'!r}}}")
 
 
 def options_of(
@@ -76,7 +92,7 @@ def sendable(option: Any) -> Any:
 
 def with_seed(values: Mapping[str, Value] | None, seed: int | None) -> Mapping[str, Value] | None:
     """The values, and the seed of what varies at random on the network."""
-    return values if seed is None else {**(values or {}), "machine.random.seed": str(seed)}
+    return values if seed is None else {**fields_of(values or {}), "machine.random.seed": str(seed)}
 
 
 def probability(level: float) -> float:

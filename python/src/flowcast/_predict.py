@@ -10,13 +10,14 @@ from typing import cast
 
 from flowcast import _native
 from flowcast._engines import Shipping, in_order, shares
-from flowcast._errors import InputError
+from flowcast._errors import InputError, NoSuchFileError
 from flowcast._inputs import (
     MappingLike,
     NetworkLike,
     TraceLike,
     Value,
     network_of,
+    networks_of,
     options_of,
     sendable,
     probability,
@@ -165,7 +166,7 @@ def predict_pattern(
 
 def compare(
     paths: TraceLike | Sequence[TraceLike],
-    networks: Sequence[NetworkLike],
+    networks: NetworkLike | Sequence[NetworkLike],
     models: Sequence[str | None] = (None,),
     mappings: Sequence[MappingLike | None] = (None,),
     executor: Executor | None = None,
@@ -180,7 +181,7 @@ def compare(
     Parameters
     ----------
     paths : path-like, Trace or Program, or a sequence of them
-    networks : sequence
+    networks : str, path-like, Network or NetworkFile, or a sequence of them
     models, mappings : sequence, optional
         The last changes first.
     executor : concurrent.futures.Executor, optional
@@ -204,7 +205,7 @@ def compare(
     1.0
     """
     many = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Sequence) else list(paths)
-    found = [network_of(network, set) for network in networks]
+    found = networks_of(networks, set)
     choices = [(network, model, mapping) for network in found for model in models for mapping in mappings]
     rows: list[tuple[str, float, float, float]] = []
     names: list[str] = []
@@ -245,12 +246,13 @@ def read(path: str | os.PathLike[str]) -> bytes:
     Raises
     ------
     InputError
-        It cannot be read.
+        It cannot be read; a `NoSuchFileError` if it is not there.
     """
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
+        kind = NoSuchFileError if isinstance(error, FileNotFoundError) else InputError
+        raise kind(f"cannot read {os.fspath(path)}: {error.strerror}") from error
 
 
 def _name_of(mapping: MappingLike | None) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from flowcast._native import Network, Trace
+from typing import Any
+
+from flowcast import _native
+from flowcast._native import Network, Options, Prediction, Trace
 
 
 def trace(name: str, content: bytes) -> Trace:
@@ -13,3 +16,13 @@ def trace(name: str, content: bytes) -> Trace:
 def network(text: str) -> Network:
     """A network of its file."""
     return Network.from_toml(text)
+
+
+def options(*given: Any) -> Options:
+    """Options of what they were made of."""
+    return Options(*given)
+
+
+def prediction(*given: Any) -> Prediction:
+    """A prediction, which is made again: equal arguments give equal results."""
+    return _native.predict(*given)

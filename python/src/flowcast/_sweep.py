@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from flowcast._engines import Shipping, in_order, max_workers
-from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, network_of, sendable, trace_of
+from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, networks_of, sendable, trace_of
 from flowcast._native import Network, Study, Table, Trace
 from flowcast._progress import Progress
 from flowcast._worker import Grid, lines, study_of
@@ -18,7 +18,7 @@ _MOST_IN_A_PART = 256
 
 def sweep(
     path: TraceLike,
-    network: NetworkLike = "gige-tcp",
+    network: NetworkLike | Sequence[NetworkLike] = "gige-tcp",
     grid: Mapping[str, str | Sequence[Value]] | None = None,
     executor: Executor | None = None,
     *,
@@ -35,8 +35,8 @@ def sweep(
     ----------
     path : path-like, Trace or Program
         The trace.
-    network : str, path-like, Network or NetworkFile, optional
-        The network whose fields are varied.
+    network : str, path-like, Network or NetworkFile, or a sequence of them, optional
+        The network whose fields are varied; several are an axis of their own, which changes most slowly.
     grid : mapping
         The values of each field: a list of texts with units or of numbers in base units (seconds, bytes per second,
         bytes), or a text as the command takes it, such as ``"1us..100us:20"`` or ``"10MB/s..1GB/s:8:log"``. The last
@@ -52,7 +52,8 @@ def sweep(
     Returns
     -------
     Table
-        The columns of the command's CSV: ``set``, each field with its unit, ``makespan_s``, ``communication_share``.
+        The columns of the command's CSV: ``set``, ``network`` where there are several, each field with its unit,
+        ``makespan_s``, ``communication_share``.
 
     Raises
     ------
@@ -67,9 +68,11 @@ def sweep(
     ['set', 'nic.latency_s', 'makespan_s', 'communication_share']
     >>> table["nic.latency_s"].to_list()
     [5e-06, 5e-05]
+    >>> [row["network"] for row in flowcast.sweep("examples/ring.dim", network=["gige-tcp", "gige-lam"])]
+    ['gige-tcp', 'gige-lam']
     """
     options = (model, mapping, rendezvous_from, collectives)
-    parts = Sweep(trace_of(path), [network_of(network, set)], (grid or {}).items(), [options])
+    parts = Sweep(trace_of(path), networks_of(network, set), (grid or {}).items(), [options])
     with Progress(parts.sets, "sets", progress) as shown:
         all_lines = []
         for part in parts.lines(executor):
@@ -80,7 +83,7 @@ def sweep(
 
 def sweep_parts(
     path: TraceLike,
-    network: NetworkLike = "gige-tcp",
+    network: NetworkLike | Sequence[NetworkLike] = "gige-tcp",
     grid: Mapping[str, str | Sequence[Value]] | None = None,
     executor: Executor | None = None,
     *,
@@ -100,7 +103,7 @@ def sweep_parts(
     9
     """
     options = (model, mapping, rendezvous_from, collectives)
-    parts = Sweep(trace_of(path), [network_of(network, set)], (grid or {}).items(), [options])
+    parts = Sweep(trace_of(path), networks_of(network, set), (grid or {}).items(), [options])
     return (parts.table(part) for part in parts.lines(executor))
 
 

@@ -38,7 +38,7 @@ fn control(needs: &Needs, architecture: &str, kibibytes: u64) -> Result<String> 
         "Package: flowcast
 Version: {VERSION}
 Architecture: {architecture}
-Maintainer: The Flowcast developers <developers@flowcast.invalid>
+Maintainer: The Flowcast developers
 Installed-Size: {kibibytes}
 Depends: {}
 Suggests: openmpi-bin | mpich

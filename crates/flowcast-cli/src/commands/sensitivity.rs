@@ -42,7 +42,7 @@ pub(crate) struct Sensitivity {
     /// Walks over the program after which the search for further pieces ends
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     most_walks: usize,
-    /// Pieces of which the table has a row; or all
+    /// Rows of the table, to which more pieces are joined; or all
     #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
     show_pieces: Most,
     /// Write a self-contained page with the curve, and the JSON beside it
@@ -67,7 +67,7 @@ impl Sensitivity {
         let found = sensitivity(&trace, &network, (parameter, self.most_walks), &options)
             .with_context(|| format!("--parameter {} --range {}", self.parameter, self.range))?;
         drop(progress);
-        let answer = found.answer(&network.name);
+        let answer = found.answer(&network.name, self.show_pieces.rows());
         if let Some(path) = &self.output {
             write_page(path, &found.page(trace.name(), &answer), &answer.document())?;
         }

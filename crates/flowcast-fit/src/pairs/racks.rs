@@ -14,7 +14,7 @@ use flowcast_model::cluster::tournament::rounds;
 use flowcast_model::cluster::tree::Level;
 use flowcast_model::network::LinkRate;
 use flowcast_model::stats::StatsError;
-use flowcast_model::topology::{Routing, Shape, Topology};
+use flowcast_model::topology::{Shape, Topology};
 use flowcast_units::{Bytes, Node, Rate};
 
 use super::samples::{Company, PairSamples};
@@ -106,7 +106,7 @@ pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
     let rate = upward(groups, samples)?;
     let level = Level { down: u32::try_from(down).ok()?, up: 1 };
     let shape = Shape::Levels(vec![(level, LinkRate::given(Some(rate), None))]);
-    Some(Topology { shape, routing: Routing::default() })
+    Some(Topology { shape })
 }
 
 /// The most bytes in a time that left a rack at once, by the largest size.

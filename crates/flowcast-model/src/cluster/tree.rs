@@ -45,7 +45,7 @@ pub struct TreeError {
     /// The value of the level that cannot be.
     pub found: String,
     /// What would be right.
-    pub expected: &'static str,
+    pub expected: String,
 }
 
 /// A tree of switches.
@@ -60,7 +60,8 @@ impl Tree {
     /// # Errors
     /// No level or too many, a level that joins nothing, cables that lead nowhere or are missing.
     pub fn new(levels: Vec<Level>) -> Result<Tree, TreeError> {
-        let error = |level, found: String, expected| Err(TreeError { level, found, expected });
+        let error =
+            |level, found: String, expected: &str| Err(TreeError { level, found, expected: expected.to_owned() });
         if levels.is_empty() || levels.len() > MOST_LEVELS {
             return error(0, format!("{} levels", levels.len()), "1 to 4 levels");
         }
@@ -89,12 +90,16 @@ impl Tree {
     pub fn fat(ports: u32, oversubscription: u32) -> Result<Tree, TreeError> {
         let half = ports / 2;
         if ports < 2 || ports % 2 == 1 || ports > 1 << 9 {
-            let expected = "an even number of ports from 2 to 512";
+            let expected = "an even number of ports from 2 to 512".to_owned();
             return Err(TreeError { level: 0, found: format!("{ports} ports"), expected });
         }
         if oversubscription == 0 || !half.is_multiple_of(oversubscription) {
-            let found = format!("an over-subscription of {oversubscription}");
-            return Err(TreeError { level: 0, found, expected: "a divisor of half the number of ports" });
+            let least = oversubscription.max(1);
+            let expected = format!(
+                "a divisor of {half}, half of the ports ({least}:1 needs a multiple of {} ports)",
+                2 * u64::from(least)
+            );
+            return Err(TreeError { level: 0, found: oversubscription.to_string(), expected });
         }
         let edge = Level { down: half, up: half / oversubscription };
         Tree::new(vec![edge, Level { down: half, up: half }, Level { down: ports, up: 0 }])

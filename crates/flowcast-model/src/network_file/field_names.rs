@@ -26,7 +26,6 @@ use crate::sharing::parameters::{
     AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
 };
 use crate::sharing::protocol::{Congestion, Connections};
-use crate::topology::Routing;
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
 
 /// How many near names an error lists.
@@ -37,7 +36,11 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
     if ALL.iter().any(|name| is_same(name, key)) {
         return Ok(());
     }
-    Err(format!("found no such field; near to it are {}", nearest(key, ALL.iter().map(String::as_str))))
+    let (section, name) = key.split_once('.').unwrap_or(("", key));
+    Err(match near::not_modelled(section, name) {
+        Some(absent) => format!("found no such field; {absent}"),
+        None => format!("found no such field; near to it are {}", nearest(key, ALL.iter().map(String::as_str))),
+    })
 }
 
 /// The known names that are nearest to a misspelt one, for its error.
@@ -134,7 +137,7 @@ fn every_field() -> NetworkFile {
             oversubscription: Some(1),
             bandwidth: Some(rate),
             wire_rate: Some(rate),
-            routing: Some(Routing::Adaptive),
+            routing: Some("d-mod-k".to_owned()),
             levels: vec![LevelFile { down: 2, up: 1, bandwidth: Some(rate), wire_rate: Some(rate) }],
         }),
         overheads: Overheads { send: vec![piece], receive: vec![piece] },

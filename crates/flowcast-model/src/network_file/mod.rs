@@ -13,8 +13,6 @@
 //!   both. `latency` in `[sharing.packet]` takes the place of `nic.latency` for packets, whose own time on the wire counts
 //!   extra. So there is one network for both kinds, [`Network::seen_by`] a model.
 //! - **Units** stand in the text of each value, and a field that nobody knows is an error.
-//! - **Reserved**: `routing` in `[topology]`. It is read, checked and written again; no model reads it yet, and a replay lists
-//!   it among the fields without influence.
 //! - **Evidence** stands beside the values: `[intervals]` and `[origins]` by dotted field name, `[[accuracy]]` by model,
 //!   `[provenance]` of the whole file. Each is checked: names are fields, levels and shares lie between 0 and 1.
 //! - **Form and meaning are two types.** What has fields that depend on each other is read into the types of this module

@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::tree::Level;
 use crate::link_rate::LinkRate;
 use crate::sharing::error::SharingError;
-use crate::topology::{Routing, Shape, Topology};
+use crate::topology::{Shape, Topology};
 use flowcast_units::Rate;
+
+/// That of the destination (Zahavi and others, 2010): the one routing that there is.
+const D_MOD_K: &str = "d-mod-k";
 
 /// The section on disk. Either `fat_tree` or `levels` is given.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -16,7 +19,7 @@ pub(crate) struct TopologyFile {
     pub oversubscription: Option<u32>,
     pub bandwidth: Option<Rate>,
     pub wire_rate: Option<Rate>,
-    pub routing: Option<Routing>,
+    pub routing: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelFile>,
 }
@@ -44,6 +47,10 @@ impl TryFrom<TopologyFile> for Topology {
             let (field, found, expected) = (format!("topology.{field}"), found.to_owned(), expected.to_owned());
             Err(SharingError::Topology { field, found, expected })
         };
+        if let Some(other) = file.routing.filter(|routing| routing != D_MOD_K) {
+            let expected = "d-mod-k, by destination: no model routes by a hash or by load";
+            return refuse("routing", &format!("`{other}`"), expected);
+        }
         let rate = checked_rate("topology", file.bandwidth, file.wire_rate)?;
         let shape = match file.fat_tree {
             Some(_) if !file.levels.is_empty() => return refuse("levels", "them beside fat_tree", "one of the two"),
@@ -57,7 +64,7 @@ impl TryFrom<TopologyFile> for Topology {
             }
             None => Shape::Levels(file.levels.iter().enumerate().map(level).collect::<Result<_, _>>()?),
         };
-        let topology = Topology { shape, routing: file.routing.unwrap_or_default() };
+        let topology = Topology { shape };
         topology.tree().map(|_| topology)
     }
 }
@@ -79,21 +86,21 @@ fn checked_rate(section: &str, goodput: Option<Rate>, wire: Option<Rate>) -> Res
 
 impl From<&Topology> for TopologyFile {
     fn from(topology: &Topology) -> TopologyFile {
-        let routing = (topology.routing != Routing::default()).then_some(topology.routing);
         let parts =
             |rate: &Option<LinkRate>| (rate.and_then(LinkRate::given_goodput), rate.and_then(LinkRate::given_wire));
         match &topology.shape {
             Shape::FatTree { ports, oversubscription, rate } => {
                 let (bandwidth, wire_rate) = parts(rate);
                 let oversubscription = (*oversubscription != 1).then_some(*oversubscription);
-                TopologyFile { fat_tree: Some(*ports), oversubscription, bandwidth, wire_rate, routing, levels: vec![] }
+                let fat_tree = Some(*ports);
+                TopologyFile { fat_tree, oversubscription, bandwidth, wire_rate, ..TopologyFile::default() }
             }
             Shape::Levels(levels) => {
                 let level = |(Level { down, up }, rate): &(Level, Option<LinkRate>)| {
                     let (bandwidth, wire_rate) = parts(rate);
                     LevelFile { down: *down, up: *up, bandwidth, wire_rate }
                 };
-                TopologyFile { routing, levels: levels.iter().map(level).collect(), ..TopologyFile::default() }
+                TopologyFile { levels: levels.iter().map(level).collect(), ..TopologyFile::default() }
             }
         }
     }
@@ -105,6 +112,11 @@ mod tests {
 
     fn read(text: &str) -> Result<Topology, SharingError> {
         toml::from_str::<TopologyFile>(text).unwrap().try_into()
+    }
+
+    #[test]
+    fn the_one_routing_may_be_written() {
+        assert_eq!(read("fat_tree = 8\nrouting = \"d-mod-k\"").unwrap(), read("fat_tree = 8").unwrap());
     }
 
     #[test]
@@ -120,7 +132,13 @@ mod tests {
     fn errors_name_the_field() {
         for (text, start) in [
             ("fat_tree = 7", "topology.fat_tree: found 7 ports, expected an even number"),
-            ("fat_tree = 8\noversubscription = 3", "topology.fat_tree: found an over-subscription of 3"),
+            (
+                "fat_tree = 8\noversubscription = 3",
+                "topology.oversubscription: found 3, expected a divisor of 4, half of the ports (3:1 needs a multiple of 6 ports)",
+            ),
+            ("fat_tree = 8\noversubscription = 0", "topology.oversubscription: found 0, expected a divisor of 4"),
+            ("fat_tree = 8\nrouting = \"ecmp\"", "topology.routing: found `ecmp`, expected d-mod-k"),
+            ("fat_tree = 8\nrouting = \"adaptive\"", "topology.routing: found `adaptive`, expected d-mod-k"),
             ("oversubscription = 2", "topology.oversubscription: found it without fat_tree"),
             ("bandwidth = \"1GB/s\"", "topology.bandwidth: found it without fat_tree"),
             ("wire_rate = \"1GB/s\"", "topology.wire_rate: found it without fat_tree"),

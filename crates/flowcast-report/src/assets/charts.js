@@ -1,8 +1,8 @@
 // Curves by uPlot in the page's colours. `chart`: x values, their `unit`, and `curves` of { name, values, axis, show }.
 
-// Of a page that names no colours, those of paper.
+// A colour of the page, by its name there.
 function cssColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim() || { quiet: "#5a6675", line: "#dde2e8" }[name];
+  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
 const chartAxis = (extra) => {
@@ -13,7 +13,12 @@ const chartAxis = (extra) => {
 function namedChart(element, label, options, columns) {
   element.setAttribute("role", "img");
   element.setAttribute("aria-label", label);
-  return new uPlot({ width: Math.max(240, element.clientWidth), height: 220, cursor: { y: false }, ...options }, columns, element);
+  // Values stand in the legend while somebody points at the drawing.
+  const follow = ({ root, cursor }) => root.classList.toggle("idle", cursor.idx === null || cursor.idx === undefined);
+  const hooks = { ...options.hooks, setCursor: [follow, ...(options.hooks?.setCursor ?? [])] };
+  const chart = new uPlot({ width: Math.max(240, element.clientWidth), height: 220, cursor: { y: false }, ...options, hooks }, columns, element);
+  follow(chart);
+  return chart;
 }
 
 // To four digits, in the first unit of `steps` that is not larger.
@@ -55,13 +60,20 @@ function drawCurves(element, { label, x, showX, curves }) {
   return namedChart(element, label, { axes, scales, series }, [x, ...curves.map((curve) => curve.values)]);
 }
 
+const shortened = (name) => (name.length > 15 ? name.slice(0, 7) + "…" + name.slice(-7) : name);
+
 // Points above names: `series` of { name, colour, values } in seconds or as signed shares; behind them the bars of `ranges`,
 // each [place, low, high].
 function drawPoints(element, { label, what, names, isShare, series, ranges }) {
   const show = isShare ? signed : seconds;
   const named = (place) => names[place] ?? "";
   const all = [...series.flatMap(({ values }) => values), ...ranges.flatMap(([, low, high]) => [low, high])];
-  const ends = [Math.min(0, ...all) * 1.05, Math.max(0, ...all) * 1.05 || 1];
+  const [low, high] = [Math.min(0, ...all), Math.max(0, ...all)];
+  // Marks at either end are seen whole, and one around the other where they coincide.
+  const room = (high - low || 1) * 0.08;
+  const ends = [low - (isShare || low < 0 ? room : 0), high + room];
+  const isLong = Math.max(...names.map((name) => name.length)) > 8;
+  const turned = isLong ? { rotate: 40, size: 100, space: 22 } : { space: 40 };
   const bars = ({ ctx, valToPos }) => {
     ctx.save();
     [ctx.strokeStyle, ctx.lineWidth] = [cssColour("quiet"), 3 * devicePixelRatio];
@@ -75,10 +87,10 @@ function drawPoints(element, { label, what, names, isShare, series, ranges }) {
     ctx.restore();
   };
   return namedChart(element, label, {
-    height: 300,
+    height: isLong ? 380 : 300,
     scales: { x: { time: false, range: [-0.5, names.length - 0.5] }, y: { range: ends } },
-    axes: [chartAxis({ space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (_, splits) => splits.map(named) }), chartAxis({ size: 74, values: (_, splits) => splits.map(show) })],
-    series: [{ label: what, value: orNone(named) }, ...series.map(({ name, colour }) => ({ label: name, stroke: colour, paths: () => null, points: { show: true, size: 8, width: 1.6 }, value: orNone(show) }))],
+    axes: [chartAxis({ ...turned, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (_, splits) => splits.map((place) => shortened(named(place))) }), chartAxis({ size: 74, values: (_, splits) => splits.map(show) })],
+    series: [{ label: what, value: orNone(named) }, ...series.map(({ name, colour }, index) => ({ label: name, stroke: colour.startsWith("#") ? colour : cssColour(colour), paths: () => null, points: { show: true, size: 8 + (series.length - 1 - index) * Math.min(4, 20 / series.length), width: 1.6, fill: "transparent" }, value: orNone(show) }))],
     hooks: { drawAxes: [bars] },
   }, [names.map((_, place) => place), ...series.map(({ values }) => values)]);
 }

@@ -14,6 +14,13 @@ function duration(nanos) {
   return (nanos / size).toFixed(size === 1 ? 0 : digits(nanos / size)) + " " + name;
 }
 
+// A median that is known to a percent or two, and exactly where all are as long as the longest.
+function median(nanos, longest) {
+  if (nanos === longest) return duration(nanos);
+  const [name, size] = unitFor(nanos);
+  return Number((nanos / size).toPrecision(3)) + " " + name;
+}
+
 // A duration, to two or three digits.
 function brief(nanos) {
   const [name, size] = unitFor(nanos);
@@ -33,11 +40,16 @@ const exactly = (nanos) => moment(nanos, 1);
 
 const count = (number) => number.toLocaleString("en");
 
+// A sum of sizes, to three digits, in the units of rates.
+function amount(size) {
+  const [name, unit] = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].find(([, unit]) => size >= unit) || ["B", 1];
+  return Number((size / unit).toPrecision(3)) + " " + name;
+}
+
+// The size of one message: exact where it is a whole number of binary units.
 function bytes(size) {
-  const steps = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 1024]];
-  const [name, unit] = steps.find(([, unit]) => size >= unit) || ["B", 1];
-  const value = size / unit;
-  return (Number.isInteger(value) ? value : value.toFixed(digits(value) > 2 ? 2 : 1)) + " " + name;
+  const [name, unit] = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 1024]].find(([, unit]) => size >= unit && size % unit === 0) || [];
+  return unit ? `${size / unit} ${name}` : amount(size);
 }
 
 // 12.3k, 4.56M, with a unit behind if there is one.

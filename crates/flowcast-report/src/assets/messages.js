@@ -10,10 +10,10 @@ function showMessages(app, net) {
 }
 
 function showTiles(net) {
-  const { number, median_ns: median, longest_ns: longest } = net.flights;
+  const { number, median_ns: middle, longest_ns: longest } = net.flights;
   const total = net.sizes.reduce((sum, size) => sum + size.bytes, 0);
-  const tiles = [["messages", count(number)], ["sent in all", bytes(total)], ["mean size", number ? bytes(Math.round(total / number)) : "–"]];
-  if (number) tiles.push(["median time in flight", duration(median)], ["longest", duration(longest)]);
+  const tiles = [["messages", count(number)], ["sent in all", amount(total)], ["mean size", number ? amount(Math.round(total / number)) : "–"]];
+  if (number) tiles.push(["median time in flight", median(middle, longest)], ["longest", duration(longest)]);
   const tile = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
   document.getElementById("tiles").replaceChildren(...tiles.map(tile));
 }
@@ -36,7 +36,7 @@ function showRate(net) {
 
 function showCalls(net) {
   const calls = [...net.calls].sort((a, b) => b.total_ns - a.total_ns);
-  const cells = (call) => [count(call.number), call.bytes ? bytes(call.bytes) : "–", duration(call.total_ns), duration(call.median_ns), duration(call.longest_ns)];
+  const cells = (call) => [count(call.number), call.bytes ? amount(call.bytes) : "–", duration(call.total_ns), median(call.median_ns, call.longest_ns), duration(call.longest_ns)];
   const row = (call) => element("tr", {}, element("th", { scope: "row", textContent: call.name }), ...cells(call).map((text) => element("td", { className: "n" }, text)));
   const rows = calls.map(row);
   document.querySelector("#calls tbody").replaceChildren(...rows);
@@ -45,7 +45,7 @@ function showCalls(net) {
 
 function showSizes(net) {
   const name = (from) => (from < 2 ? `${from} B` : `${bytes(from)} – ${bytes(2 * from)}`);
-  showBars("sizes", net.sizes.map(({ from, messages, bytes: total }) => [name(from), messages, " · " + bytes(total)]));
+  showBars("sizes", net.sizes.map(({ from, messages, bytes: total }) => [name(from), messages, " · " + amount(total)]));
 }
 
 // Rows of [name, number, remark] as bars on one scale.
@@ -87,13 +87,13 @@ function showMatrix(app, net) {
   }
   showHeat(cells.length ? most : 0);
   const known = new Map(cells.map((one) => [one[0] * side + one[1], one]));
-  canvas.setAttribute("aria-label", `${cells.length} of ${side * side} pairs exchange messages; the most bytes between one pair are ${bytes(cells.length ? most : 0)}`);
+  canvas.setAttribute("aria-label", `${cells.length} of ${side * side} pairs exchange messages; the most bytes between one pair are ${amount(cells.length ? most : 0)}`);
   canvas.onpointermove = (event) => pointCell(app, canvas, grid, known, event);
   canvas.onpointerleave = () => app.tip(null);
 }
 
 function showHeat(most) {
-  document.getElementById("heat").replaceChildren(...(most ? ["few", element("i"), `${bytes(most)} between one pair`] : []));
+  document.getElementById("heat").replaceChildren(...(most ? ["few", element("i"), `${amount(most)} between one pair`] : []));
 }
 
 function drawGrid(palette, context, { gutter, cell, side, block }) {
@@ -121,6 +121,6 @@ function pointCell(app, canvas, { gutter, cell, side, block }, known, event) {
   if (src < 0 || dst < 0 || src >= side || dst >= side) return app.tip(null);
   const name = (k) => (block === 1 ? `rank ${k}` : `ranks ${k * block}–${(k + 1) * block - 1}`);
   const found = known.get(src * side + dst);
-  const text = found ? `${count(found[2])} messages, ${bytes(found[3])}` : "no messages";
+  const text = found ? `${count(found[2])} messages, ${amount(found[3])}` : "no messages";
   app.tip(event, [element("b", {}, `${name(src)} → ${name(dst)}`), text]);
 }

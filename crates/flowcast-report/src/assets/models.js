@@ -37,7 +37,7 @@ function drawModels() {
     if (first.length < 2) continue;
     const [n, delay] = kind.split(" ");
     const curves = found.models.map((model, at) => ({ name: model.model, colour: colours[at % colours.length], values: of(model).map((point) => point.predicted_us), hidden: hidden(at) }));
-    curves.push({ name: "measured", colour: "#111", dots: true, values: first.map((point) => point.measured_us) });
+    curves.push({ name: "measured", colour: cssColour("ink"), dots: true, values: first.map((point) => point.measured_us) });
     const heading = `${n === "1" ? "Round trips" : `${n} messages in a row`}${Number(delay) > 0 ? `, ${delay} us apart` : ""}, predicted without their size and measured`;
     draw(heading, first.map((point) => point.size_B), curves, microseconds);
   }

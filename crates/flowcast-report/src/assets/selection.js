@@ -40,7 +40,7 @@ function showSelection(app) {
   const sent = nets.map((net) => sentIn(net, from, to));
   const about = nets.map((net) => (net.messages_left_out ? "about " : ""));
   rows.push(row("messages sent", sent.map((sums, k) => `${about[k]}${count(sums.messages)}`)));
-  rows.push(row("bytes sent", sent.map((sums, k) => `${about[k]}${bytes(sums.bytes)}`)));
+  rows.push(row("bytes sent", sent.map((sums, k) => `${about[k]}${amount(sums.bytes)}`)));
   const names = element("tr", {}, element("th", { scope: "col" }, "Mean rank"), ...nets.map((net) => element("th", { scope: "col", className: "n" }, net.name)));
   document.getElementById("selection-table").replaceChildren(element("thead", {}, names), element("tbody", {}, ...rows));
 }

@@ -88,7 +88,7 @@ function draw() {
 }
 
 function heat(what, across, series, x, names, table) {
-  const map = document.getElementById("heat");
+  const map = document.getElementById("map");
   map.replaceChildren();
   if (!series) return;
   const known = table.flat().filter((value) => value !== null);

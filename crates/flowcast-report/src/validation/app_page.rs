@@ -3,6 +3,7 @@
 use super::app::{AppValidation, Fared, Quantity, Row};
 use super::page::{key, page, percent, provenance, signed, table};
 use super::plot;
+use crate::charts::section;
 use crate::escape::escape;
 use flowcast_model::stats::StatsError;
 use flowcast_units::{Rounded, Time};
@@ -18,11 +19,11 @@ const MOST_GROUPS: usize = 40;
 pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
     let (rows, fared) = (validation.rows()?, validation.fared()?);
     let (runs, ranks) = (validation.runs.len(), validation.worked.len());
-    let mut out = format!(
+    let summary = format!(
         "<p>{runs} runs, {ranks} ranks. Errors are (predicted - measured) / measured; intervals are 95 %.</p>\n"
     );
-    out += &predictors(validation, &fared);
-    out += "<div id=\"points\"></div>\n";
+    let drawn = format!("{}<div id=\"points\"></div>\n", predictors(validation, &fared));
+    let mut out = section("", &summary) + &section("Errors", &drawn);
     for (quantity, heading) in [
         (Quantity::Total, "The whole run"),
         (Quantity::Region, "Regions, on the rank that was longest in each"),
@@ -31,7 +32,7 @@ pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
     ] {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.quantity == quantity).collect();
         if !rows.is_empty() {
-            out += &format!("<h2>{heading}</h2>\n{}", quantities(&validation.predictors, &rows));
+            out += &section(heading, &quantities(&validation.predictors, &rows));
         }
     }
     out += &provenance(&validation.provenance);
@@ -56,7 +57,12 @@ fn errors(validation: &AppValidation, rows: &[Row]) -> Vec<plot::Points> {
     let shown = rows.iter().filter(|row| matches!(row.quantity, Quantity::Total | Quantity::Region));
     let groups: Vec<(String, Vec<f64>)> =
         shown.filter_map(|row| Some((row.name.clone(), row.errors.clone()?))).collect();
-    groups.chunks(MOST_GROUPS).map(|part| plot::errors(part, &validation.predictors)).collect()
+    let drawn = |(at, part): (usize, &[(String, Vec<f64>)])| {
+        let first = at * MOST_GROUPS + 1;
+        let label = format!("Runs and regions {first} to {} of {}", first + part.len() - 1, groups.len());
+        plot::errors(label, part, &validation.predictors)
+    };
+    groups.chunks(MOST_GROUPS).enumerate().map(drawn).collect()
 }
 
 fn quantities(predictors: &[String], rows: &[&Row]) -> String {
@@ -89,6 +95,8 @@ mod tests {
         for text in ["limits/formula", "+10.0 %", "-20.0 % (solve)", "\"isShare\":true", "Bcast", "2.100 s"] {
             assert!(page.contains(text), "{text}");
         }
+        assert!(page.contains("<p class=\"brand\"") && page.contains("\"what\":\"region\""));
+        assert!(!page.contains("<tr></tr>") && page.contains("\"label\":\"Runs and regions 1 to 2 of 2\""));
         assert_eq!(page, app_html(&validation()).unwrap());
     }
 }

@@ -5,31 +5,28 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{ConfigurationErrors, FlowError, ModelErrors, Validation, plot};
-use crate::charts;
+use crate::charts::{self, section};
 use crate::escape::escape;
 
 /// Drawings of more patterns than this slow browsers down; the histograms show all of them.
 const MOST_DRAWINGS: usize = 24;
 
 const SCRIPT: &str = include_str!("../assets/validation.js");
-const STYLE: &str = "body{margin:24px auto;max-width:1040px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
-table{border-collapse:collapse;margin:12px 0}th,td{padding:3px 12px;text-align:right;border-bottom:1px solid #ddd}\
-th:first-child,td:first-child{text-align:left}.scroll{overflow-x:auto}.key{display:inline-block;width:10px;\
-height:10px;border-radius:5px;margin-right:6px}.text{display:block;text-align:left;white-space:pre-wrap}";
 
 /// The whole HTML page of a validation, with the errors of its models.
 pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
     let patterns = validation.cases.len();
+    let summary = format!("<p>{patterns} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>\n");
+    let words =
+        "<p>Bars: groups of measured durations. Points: the medians of all measured, and the predictions.</p>\n";
+    let durations = format!("{words}<div id=\"points\"></div>\n{}", not_drawn(validation));
     let body = [
-        format!("<p>{patterns} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>\n"),
-        models(validation, errors),
-        configurations(validation, errors),
-        "<h2>Errors of all flows</h2>\n<div id=\"histograms\"></div>\n".to_owned(),
-        "<h2>Durations</h2>\n<p>Bars: groups of measured durations. Black points: the medians of all measured.</p>\n"
-            .to_owned(),
-        "<div id=\"points\"></div>\n".to_owned(),
-        not_drawn(validation),
+        section("", &summary),
+        section("", &models(validation, errors)),
+        section("Mean absolute error by configuration", &configurations(validation, errors)),
+        section("Errors of all flows", "<div id=\"histograms\"></div>\n"),
+        section("Durations", &durations),
         provenance(&validation.provenance),
     ];
     page(&validation.title, &body.concat(), &drawings(validation, errors))
@@ -37,15 +34,16 @@ pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
 
 /// A page whose drawings are `histograms` and `points`.
 pub(super) fn page(title: &str, body: &str, drawings: &Value) -> String {
-    charts::page(title, STYLE, body, (&drawings.to_string(), SCRIPT))
+    charts::page(title, body, (&drawings.to_string(), SCRIPT))
 }
 
 /// A table; cells are HTML.
 pub(super) fn table<S: AsRef<str>>(head: &[S], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let head: String = head.iter().map(|cell| format!("<th>{}</th>", cell.as_ref())).collect();
+    let cells: String = head.iter().map(|cell| format!("<th>{}</th>", cell.as_ref())).collect();
+    let head = if head.is_empty() { String::new() } else { format!("<tr>{cells}</tr>\n") };
     let row = |cells: Vec<String>| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
     let rows: String = rows.into_iter().map(|cells| format!("<tr>{}</tr>\n", row(cells))).collect();
-    format!("<div class=\"scroll\"><table><tr>{head}</tr>\n{rows}</table></div>\n")
+    format!("<div class=\"scroll\"><table>{head}{rows}</table></div>\n")
 }
 
 /// A name behind a spot of the colour in which drawings show it.
@@ -94,8 +92,7 @@ fn configurations(validation: &Validation, errors: &[ModelErrors]) -> String {
         let first = [escape(&of.configuration), of.patterns.to_string(), of.flows.to_string()];
         first.into_iter().chain(errors.iter().map(model)).collect()
     };
-    let heading = "<h2>Mean absolute error by configuration</h2>\n";
-    heading.to_owned() + &table(&head, first.by_configuration.iter().enumerate().map(row))
+    table(&head, first.by_configuration.iter().enumerate().map(row))
 }
 
 fn drawings(validation: &Validation, errors: &[ModelErrors]) -> Value {
@@ -121,7 +118,7 @@ fn not_drawn(validation: &Validation) -> String {
 pub(super) fn provenance(provenance: &BTreeMap<String, String>) -> String {
     let value = |value: &str| format!("<span class=\"text\">{}</span>", escape(value));
     let rows = provenance.iter().map(|(name, text)| vec![escape(name), value(text)]);
-    "<h2>Provenance</h2>\n".to_owned() + &table::<&str>(&[], rows)
+    section("Provenance", &table::<&str>(&[], rows))
 }
 
 pub(super) fn percent(share: f64) -> String {

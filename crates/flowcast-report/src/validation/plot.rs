@@ -57,7 +57,7 @@ pub(super) fn durations(case: &Case, models: &[String]) -> Points {
         groups(times).into_iter().map(move |group| (place, group.min, group.max)).collect::<Vec<_>>()
     };
     let medians = measured.iter().map(|times| median(times).unwrap_or_default()).collect();
-    let mut series = vec![Series { name: "measured".into(), colour: "#000", values: medians }];
+    let mut series = vec![Series { name: "measured".into(), colour: "ink", values: medians }];
     series.extend(models.iter().zip(&case.predicted).enumerate().map(|(model, (name, predicted))| Series {
         name: name.clone(),
         colour: colour(model),
@@ -74,15 +74,15 @@ pub(super) fn durations(case: &Case, models: &[String]) -> Points {
 }
 
 /// Signed errors: a place for each program or region, a point there for each model.
-pub(super) fn errors(groups: &[(String, Vec<f64>)], models: &[String]) -> Points {
+pub(super) fn errors(label: String, groups: &[(String, Vec<f64>)], models: &[String]) -> Points {
     let of_model = |(model, name): (usize, &String)| Series {
         name: name.clone(),
         colour: colour(model),
         values: groups.iter().map(|(_, errors)| errors[model]).collect(),
     };
     Points {
-        label: "Errors".into(),
-        what: "of",
+        label,
+        what: "region",
         names: groups.iter().map(|(name, _)| name.clone()).collect(),
         is_share: true,
         series: models.iter().enumerate().map(of_model).collect(),

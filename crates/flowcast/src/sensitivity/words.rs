@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flowcast_model::quantity::Quantity;
 use flowcast_replay::sensitivity::Piece;
 use flowcast_report::answer::{Answer, AnswerTable};
 use flowcast_report::chart_page::{ChartPage, Picture};
@@ -20,12 +21,14 @@ const REACHED: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 struct Words<'a> {
     found: &'a Sensitivity,
     network: &'a str,
+    most_rows: usize,
 }
 
 impl Sensitivity {
-    /// What it says, on the network of this name; the document in base units.
-    pub fn answer(&self, network: &str) -> Answer {
-        let words = Words { found: self, network };
+    /// What it says, on the network of this name; the document in base units. More pieces than rows are joined to rows of
+    /// their share of the range at least.
+    pub fn answer(&self, network: &str, most_rows: usize) -> Answer {
+        let words = Words { found: self, network, most_rows };
         let mut rows = words.rows();
         let columns = rows.remove(0);
         Answer {
@@ -139,6 +142,10 @@ impl Words<'_> {
             let (from, to) = (Rounded(first.makespan), Rounded(last.at(last.to)));
             lines.push(format!("if events kept their order: {from} to {to} over the range"));
         }
+        if pieces > self.most_rows {
+            let width = stretch(&self.found.parameter, self.least_width());
+            lines.push(format!("rows of the table join pieces until they are {width} wide"));
+        }
         lines
     }
 
@@ -182,11 +189,7 @@ impl Words<'_> {
     fn rows(&self) -> Vec<Vec<String>> {
         let parameter = &self.found.parameter;
         let step = step(parameter);
-        let growth = match parameter.is_inverse() {
-            true if parameter.unit().is_empty() => format!("each {step} of 1/speed more"),
-            true => format!("each {} more", parameter.text(step)),
-            false => format!("each {} more", shown(parameter, step)),
-        };
+        let growth = format!("each {} more", stretch(parameter, step));
         let header = ["from", "to", "time at from", &growth].map(|name| format!(">{name}"));
         let row = |piece: &Piece| {
             let growth = Time::from_nanos(piece.slope * step);
@@ -197,7 +200,30 @@ impl Words<'_> {
                 Rounded(growth).to_string(),
             ]
         };
-        std::iter::once(header.to_vec()).chain(self.found.curve.pieces.iter().map(row)).collect()
+        std::iter::once(header.to_vec()).chain(self.joined_pieces().iter().map(row)).collect()
+    }
+
+    /// The pieces, those that are narrow one with the next where there are more than rows.
+    fn joined_pieces(&self) -> Vec<Piece> {
+        let pieces = &self.found.curve.pieces;
+        let least = if pieces.len() > self.most_rows { self.least_width() } else { 0.0 };
+        let mut joined: Vec<Piece> = Vec::new();
+        for piece in pieces {
+            match joined.last_mut() {
+                Some(last) if last.to - last.from < least * (1.0 - 1e-9) => {
+                    last.to = piece.to;
+                    last.slope = (piece.at(piece.to) - last.makespan).as_nanos() / (last.to - last.from);
+                }
+                _ => joined.push(*piece),
+            }
+        }
+        joined
+    }
+
+    /// Of a row, in the parameter's unit.
+    fn least_width(&self) -> f64 {
+        let (from, to) = self.found.parameter.range();
+        (to - from) / self.most_rows as f64
     }
 }
 
@@ -210,6 +236,15 @@ fn step(parameter: &Parameter) -> f64 {
     let (from, to) = parameter.range();
     let base = if parameter.is_time() { 1000f64 } else { 10.0 };
     base.powf(((to - from) / 10.0).log(base).floor())
+}
+
+/// A part of the range for people.
+fn stretch(parameter: &Parameter, width: f64) -> String {
+    match parameter.is_inverse() {
+        true if parameter.unit().is_empty() => format!("{} of 1/speed", Quantity::Number(width).rounded()),
+        true => parameter.text(width),
+        false => shown(parameter, width),
+    }
 }
 
 /// A value of the field for people.

@@ -1,6 +1,6 @@
 //! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
 
-
+use crate::random_programs::{as_program, explained, read_bytes, read_text, recorded};
 use flowcast::model::file_system::FileSystem;
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::machine::wide_area::Site;
@@ -14,7 +14,6 @@ use flowcast::replay::placement::Placement;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Rate, Time};
 use proptest::prelude::*;
-use crate::random_programs::{as_program, explained, read_bytes, read_text, recorded};
 
 /// 1 us of latency, a nanosecond a byte; files: 10 us, 2 ns a byte, so many requests at once.
 fn network(rule: Rule, requests: u32) -> Network {

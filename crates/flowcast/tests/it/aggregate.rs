@@ -1,6 +1,6 @@
 //! Messages sent together: programs stay programs, bytes stay, and what goes together costs what one message costs.
 
-
+use crate::random_programs::{any_records, as_program, read_text};
 use flowcast::model::sharing::model::Model;
 use flowcast::trace::aggregate::aggregated;
 use flowcast::trace::opcodes::Op;
@@ -8,7 +8,6 @@ use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Bytes, Rank};
 use flowcast::{Collectives, Contention, Options, predict};
 use proptest::prelude::*;
-use crate::random_programs::{any_records, as_program, read_text};
 
 /// Ranks 0 and 1 of a `.dim` trace.
 fn two_ranks(first: &str, second: &str) -> Program {

@@ -1,9 +1,9 @@
 //! Compiled traces with a right checksum and wrong content: refused, or a program like any other.
 
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::random_programs::any_records;
 use flowcast::convert::{self, Dialect, Losses, Tables};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::builtin;
@@ -12,7 +12,6 @@ use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use flowcast::units::Rank;
 use flowcast::{Collectives, Options, Outputs, Prepared};
 use proptest::prelude::*;
-use crate::random_programs::any_records;
 
 const HEADER: usize = 32;
 

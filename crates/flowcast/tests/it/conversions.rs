@@ -1,6 +1,6 @@
 //! Programs written in the forms of other tools and read again.
 
-
+use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
 use flowcast::convert::{self, Dialect, Tables};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::replay::loggops::{self, Loggops};
@@ -9,7 +9,6 @@ use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
 use proptest::prelude::*;
-use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
 
 fn as_dim(program: &Program, dialect: Dialect) -> Program {
     let mut text = Vec::new();

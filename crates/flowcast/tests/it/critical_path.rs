@@ -1,8 +1,8 @@
 //! The critical path adds up to the makespan, and it is what limits: costs on it cannot grow without the makespan.
 
-
 use std::collections::BTreeSet;
 
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 use flowcast::model::network::Rule;
 use flowcast::replay::critical_path::{CriticalPath, Limit};
 use flowcast::trace::Program;
@@ -10,7 +10,6 @@ use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 
 /// Latency 20 ns, a tenth of a nanosecond for each byte, overhead 5 ns, gap 7 ns, one rank on a node.
 const NUMBERS: Numbers = Numbers {

@@ -2,8 +2,8 @@
 
 // Each test crate uses its own part of this module.
 #[allow(dead_code)]
-
 use crate::event_driven::end_times_where;
+use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records};
 use flowcast::graph::selector::Selector;
 use flowcast::graph::{EventGraph, noise::Noise};
 use flowcast::model::network::Rule;
@@ -13,7 +13,6 @@ use flowcast::replay::walk::Replay;
 use flowcast::trace::slot::Slot;
 use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records};
 
 fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> Engine<'a> {
     Engine::Free(Box::new(numbers.replay(program)))

@@ -1,8 +1,8 @@
 //! Programs whose collectives have become messages: what they cost, and that nothing else has changed.
 
-
 use std::fmt::Write as _;
 
+use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
 use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::replay::contention::Contention;
@@ -14,7 +14,6 @@ use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
-use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
 
 const LATENCY: f64 = 2000.0;
 const NANOS_PER_BYTE: f64 = 0.5;

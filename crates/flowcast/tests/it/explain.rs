@@ -1,6 +1,6 @@
 //! What communication is said to have cost is what it cost, under every engine.
 
-
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::model::sharing::model::Model;
@@ -12,7 +12,6 @@ use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::Time;
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 
 fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();

@@ -1,11 +1,13 @@
 //! What a replay writes for other programs follows their formats and says what the replay said.
 
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::paraver_rules::Contents;
+use crate::protobuf::{Value, fields, one};
+use crate::random_programs::{any_numbers, any_records, as_program};
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::machine::Machine;
 use flowcast::model::network::Network;
@@ -21,10 +23,7 @@ use flowcast::report::export::{Replayed, chrome, perfetto, tables};
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, ReadOptions, Trace, TraceRef, read};
 use flowcast::units::{Bytes, Rank, Time, TimePerByte};
-use crate::paraver_rules::Contents;
 use proptest::prelude::*;
-use crate::protobuf::{Value, fields, one};
-use crate::random_programs::{any_numbers, any_records, as_program};
 
 /// All that is written of one replay.
 #[derive(PartialEq)]

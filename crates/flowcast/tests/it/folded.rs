@@ -1,8 +1,8 @@
 //! A program with loops and the same program unrolled are replayed to the same times.
 
-
 use std::sync::Arc;
 
+use crate::random_programs::{Numbers, any_alike, any_numbers, as_program, read_bytes, read_text};
 use flowcast::convert::generate::{Shape, Workload};
 use flowcast::convert::write;
 use flowcast::model::sharing::model::Model;
@@ -14,7 +14,6 @@ use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Bytes, Time};
 use flowcast::{Contention, Options, predict};
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, any_alike, any_numbers, as_program, read_bytes, read_text};
 
 /// Loops over programs: pieces are taken modulo what there is.
 fn any_parts(depth: u32) -> BoxedStrategy<Vec<Part<usize>>> {

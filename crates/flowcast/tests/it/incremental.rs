@@ -10,7 +10,7 @@ use flowcast::model::sharing::fabric::Fabric;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::sharing::rates::rate_model;
-use flowcast::model::topology::{Routing, Shape, Topology};
+use flowcast::model::topology::{Shape, Topology};
 use flowcast::units::{Bytes, Node, Rate, Time};
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn networks() -> Vec<(Network, Racks)> {
     let rate = |megabytes| Some(LinkRate::Goodput(Rate::from_bytes_per_second(megabytes * 1e6)));
     let levels = vec![(Level { down: 2, up: 2 }, rate(60.0)), (Level { down: 3, up: 1 }, rate(200.0))];
     let mut tree = network(&[]);
-    tree.topology = Some(Topology { shape: Shape::Levels(levels), routing: Routing::DModK });
+    tree.topology = Some(Topology { shape: Shape::Levels(levels) });
     let half_duplex = network(&[("backbone.bandwidth", "250MB/s"), ("nic.duplex", "half")]);
     let buses = network(&[("backbone.bandwidth", "250MB/s"), ("bus.bandwidth", "150MB/s"), ("bus.nodes", "5")]);
     vec![

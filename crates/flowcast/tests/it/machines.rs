@@ -221,7 +221,7 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
 #[test]
 fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked_for() {
     let program = program(TWO_BURSTS);
-    let more = "[topology]\nfat_tree = 4\nrouting = \"ecmp\"\n[sharing.closed_loop]\nkappa = 0.5\n[sharing.packet]\nwindow = \"44kB\"\n";
+    let more = "[sharing.closed_loop]\nkappa = 0.5\n[sharing.packet]\nwindow = \"44kB\"\n";
     let network = network(more);
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let rendezvous = Rendezvous::AsRecorded;
@@ -233,7 +233,7 @@ fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked
         let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
         without_influence(&done, &asked).into_iter().map(|one| one.parameter).collect::<Vec<_>>()
     };
-    let always = ["nic.latency", "nic.bandwidth", "topology.routing"];
+    let always = ["nic.latency", "nic.bandwidth"];
     assert_eq!(names(&[]), always);
     assert_eq!(names(&["sharing.kappa"]), always);
     let with_others = [&always[..], &["nic.wire_rate", "sharing.packet"]].concat();

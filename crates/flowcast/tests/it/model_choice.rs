@@ -1,9 +1,9 @@
 //! Which model predicts a trace when none is asked for, and that a contention-free walk gives its result where no messages
 //! meet.
 
-
 use std::collections::BTreeMap;
 
+use crate::random_programs::{any_numbers, any_records};
 use flowcast::model::builtin;
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::ledger::{Accuracy, Judged};
@@ -18,7 +18,6 @@ use flowcast::trace::Trace;
 use flowcast::units::{Bytes, Time};
 use flowcast::{Collectives, Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text, sweep};
 use proptest::prelude::*;
-use crate::random_programs::{any_numbers, any_records};
 
 const PAIR: &str = "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
 

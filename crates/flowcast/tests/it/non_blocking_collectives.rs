@@ -1,9 +1,9 @@
 //! Non-blocking collectives that have become messages: they move beside their rank, and are waited for where the program
 //! says.
 
-
 use std::fmt::Write as _;
 
+use crate::random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::{LinkRate, Network, Rule};
@@ -19,7 +19,6 @@ use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
-use crate::random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
 
 /// A program of these communicators; each rank's records, without the rank.
 fn program(communicators: &[&[u32]], ranks: &[String]) -> Program {

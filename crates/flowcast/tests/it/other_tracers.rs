@@ -1,12 +1,11 @@
 //! Traces of tools that write a file for each rank, as those tools wrote them.
 
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::mutations::{any_mutations, mutate};
 use flowcast::trace::read::{Part, is_part, read_parts};
 use flowcast::trace::{Program, ReadOptions, Trace, TraceError};
-use crate::mutations::{any_mutations, mutate};
 use proptest::prelude::*;
 
 fn folder(name: &str) -> PathBuf {

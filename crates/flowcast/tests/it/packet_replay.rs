@@ -1,6 +1,6 @@
 //! Programs packet by packet, by hand and beside patterns of the same messages.
 
-
+use crate::random_programs::{as_program, explained, read_text, recorded};
 use flowcast::flows::concurrent::{Method, predict_flows};
 use flowcast::model::builtin;
 use flowcast::model::cluster::flow::Flow;
@@ -16,7 +16,6 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Node, Time};
-use crate::random_programs::{as_program, explained, read_text, recorded};
 
 const WIRE: f64 = 1e6;
 /// A full packet.

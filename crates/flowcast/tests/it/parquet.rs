@@ -1,15 +1,14 @@
 //! The table of messages as Parquet, read back by a reader that shares nothing with the writer.
 
-
 use std::collections::BTreeMap;
 
+use crate::random_programs::{any_numbers, any_records};
 use flowcast::replay::Engine;
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::placement::Placement;
 use flowcast::report::export::{Replayed, parquet, tables};
 use flowcast::trace::{Program, TraceRef};
 use proptest::prelude::*;
-use crate::random_programs::{any_numbers, any_records};
 
 /// A value of Thrift's compact protocol.
 #[derive(Debug, Clone)]

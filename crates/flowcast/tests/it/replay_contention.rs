@@ -1,11 +1,11 @@
 //! Replay with limited links, buses and processors: against Dimemas' own times, against the walk without events where
 //! nothing is limited, and what no limit may ever be exceeded by.
 
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::{Network, Rule};
@@ -22,7 +22,6 @@ use flowcast::trace::slot::Slot;
 use flowcast::trace::{Program, ReadOptions, read};
 use flowcast::units::{Bytes, Node, Rank};
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)

@@ -1,9 +1,11 @@
 //! The data-flow replay against an event-driven simulation of the same random programs, and what must not change a
 //! result: the form of the trace, the names of the ranks, the unit of time.
 
-
 use std::io::Write as _;
 
+use crate::random_programs::{
+    Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
+};
 use flowcast::convert::generate::{Shape, Workload};
 use flowcast::convert::write::dim;
 use flowcast::model::builtin;
@@ -16,9 +18,6 @@ use flowcast::replay::walk::Replay;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use flowcast::units::{Bytes, Rank, Time};
 use proptest::prelude::*;
-use crate::random_programs::{
-    Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
-};
 
 fn outcome(numbers: &Numbers, program: &Program) -> Outcome {
     numbers.replay(program).run().unwrap()

@@ -1,6 +1,9 @@
 //! The curve of the makespan over a field against predictions at single values of it.
 
+use std::path::Path;
 
+use crate::random_programs::{any_numbers, any_records, read_bytes};
+use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
 use flowcast::model::sharing::model::Model;
@@ -8,7 +11,6 @@ use flowcast::trace::Trace;
 use flowcast::units::Bytes;
 use flowcast::{Contention, Inexact, Options, Parameter, Sensitivity, predict, sensitivity};
 use proptest::prelude::*;
-use crate::random_programs::{any_numbers, any_records, read_bytes};
 
 /// Fields and ranges of all kinds: times, times per byte, rates, speeds.
 const FIELDS: [(&str, &str, &str); 9] = [
@@ -136,4 +138,24 @@ fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
     assert_eq!(best.what, "nic.latency");
     let set = network.with_overrides(&[(best.what.clone(), "32.7us".into())]).unwrap();
     assert_eq!(predict(&trace, &set, &independent()).unwrap().outcome.makespan(), best.makespan);
+}
+
+#[test]
+fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec"));
+    let open = |file: &str| std::fs::read(folder.join(file));
+    let trace = flowcast::read_files(flowcast::recording::format::RECORDING, open).unwrap();
+    let network = builtin::network("gige-tcp").unwrap();
+    let parameter = Parameter::parse("nic.latency", "0us..100us").unwrap();
+    let found = sensitivity(&trace, &network, (parameter, 10_000), &independent()).unwrap();
+    let rows = |most: usize| found.answer("gige-tcp", most).tables.remove(0).rows;
+    assert_eq!(rows(usize::MAX).len(), 44);
+    let joined = rows(4);
+    let ends: Vec<&str> = joined.iter().map(|row| row[1].as_str()).collect();
+    assert!(joined.len() <= 4 && ends.last() == Some(&"100.0 us"), "{joined:?}");
+    assert!(joined.windows(2).all(|pair| pair[0][1] == pair[1][0]), "{joined:?}");
+    let [time, growth] = [2, 3].map(|cell| joined[0][cell].split(' ').next().unwrap().parse::<f64>().unwrap());
+    let width: f64 = ends[0].split(' ').next().unwrap().parse().unwrap();
+    let next: f64 = joined[1][2].split(' ').next().unwrap().parse().unwrap();
+    assert!((time + width * growth / 1000.0 - next).abs() < 0.01, "{joined:?}");
 }

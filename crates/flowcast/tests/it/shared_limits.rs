@@ -1,7 +1,7 @@
 //! Links, buses and processors of a machine together with a sharing model: where nothing is short the ranks run as without
 //! limits, and where something is short somebody waits for it.
 
-
+use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text};
 use flowcast::model::builtin;
 use flowcast::model::machine::Mapping;
 use flowcast::model::machine::wide_area::Site;
@@ -20,7 +20,6 @@ use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::trace::{Program, TraceRef};
 use flowcast::units::Time;
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text};
 
 fn engine<'a>(program: &'a Program, network: &Network, rendezvous: Rendezvous, model: Model) -> Engine<'a> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();

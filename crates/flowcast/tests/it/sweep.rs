@@ -1,10 +1,9 @@
 //! A sweep against one replay for each network: equal to the bit, whatever the program and the networks.
 
-
+use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
 use flowcast::replay::sweep::{SetOutcome, WhatIf, run};
 use flowcast::trace::Program;
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
 
 fn what_if(numbers: &Numbers, program: &Program) -> WhatIf {
     let from = numbers.rendezvous_from.map(flowcast::units::Bytes);

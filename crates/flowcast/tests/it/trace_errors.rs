@@ -1,13 +1,12 @@
 //! Traces that are wrong: each fault is told with its place, what was found and what was expected; nothing panics.
 
-
+use crate::mutations::{any_mutations, mutate};
+use crate::random_programs::{Numbers, read_bytes};
 use flowcast::model::network::Rule;
 use flowcast::replay::loggops::{self, Loggops};
 use flowcast::replay::outcome::Outcome;
 use flowcast::trace::{Trace, compiled};
-use crate::mutations::{any_mutations, mutate};
 use proptest::prelude::*;
-use crate::random_programs::{Numbers, read_bytes};
 
 const NUMBERS: Numbers = Numbers {
     rule: Rule::Dimemas,
@@ -448,4 +447,17 @@ proptest! {
             let _ = predict(sealed(file));
         }
     }
+}
+
+#[test]
+fn the_files_of_a_recording_are_opened_by_name() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec"));
+    let read = |without: &str| {
+        let refused = || std::io::Error::other("gone");
+        let open = |file: &str| if file == without { Err(refused()) } else { std::fs::read(folder.join(file)) };
+        flowcast::read_files(flowcast::recording::format::RECORDING, open)
+    };
+    assert_eq!(read("").unwrap().messages(), 1200);
+    assert_eq!(read("recording").unwrap_err().to_string(), "trace: cannot read recording: gone");
+    assert_eq!(read("rank-00002").unwrap_err().to_string(), "recording: cannot read rank-00002: gone");
 }

@@ -1,6 +1,6 @@
 //! Scenarios, noise, slopes and changes of bundled traces against predictions.
 
-
+use crate::random_programs::read_bytes;
 use flowcast::graph::To;
 use flowcast::graph::noise::Noise;
 use flowcast::graph::selector::Selector;
@@ -11,7 +11,6 @@ use flowcast::trace::Trace;
 use flowcast::units::{Node, Time};
 use flowcast::why::{self, Cost, NoiseOptions, Scenario, parse_noise};
 use flowcast::{Collectives, Contention, Options, Parameter, Prepared, predict, sensitivity};
-use crate::random_programs::read_bytes;
 
 fn bundled(path: &str) -> Trace {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));

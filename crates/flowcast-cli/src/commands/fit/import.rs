@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use flowcast::fit::hockney::{HockneyFit, fit_hockney};
 use flowcast::fit::import::{read, samples};
 use flowcast::fit::samples::PrttSamples;
+use flowcast::model::quantity::Quantity;
 use flowcast::units::{Rounded, Time, TimePerByte};
 use serde::Serialize;
 
@@ -61,8 +62,7 @@ impl Shown for Report {
 
     fn print(&self) {
         println_out!("latency    {}", Rounded(Time::from_micros(self.latency_us)));
-        let rate = TimePerByte::from_micros(self.us_per_B).rate().as_bytes_per_second();
-        println_out!("bandwidth  {:.3} MB/s", rate / 1e6);
+        println_out!("bandwidth  {}", Quantity::Rate(TimePerByte::from_micros(self.us_per_B).rate()).rounded());
         println_out!(
             "The line misses {} sizes by {} (median), {} at worst.",
             self.sizes,

@@ -8,6 +8,7 @@ use flowcast::calibrate::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
 use flowcast::calibrate::recorded_regions::exercises;
 use flowcast::model::ledger::{Accuracy, Judged};
 use flowcast::model::network::Network;
+use flowcast::model::quantity::Quantity;
 use flowcast::model::stats::sample::median;
 use flowcast::recording::decode::RankFile;
 use flowcast::units::{Bytes, Rounded, Time};
@@ -136,7 +137,7 @@ fn print(fit: &DimemasFit, packets: Option<&PacketFit>) {
     };
     let buses = if fit.buses == 0 { "not limited".to_owned() } else { fit.buses.to_string() };
     println_out!("latency    {}", Rounded(fit.latency));
-    println_out!("bandwidth  {:.3} MB/s", fit.bandwidth.as_bytes_per_second() / 1e6);
+    println_out!("bandwidth  {}", Quantity::Rate(fit.bandwidth).rounded());
     println_out!("links      {links}");
     println_out!("buses      {buses}");
     let mut out = table(&["operation", "fan-in | fan-out", ">regions", ">mean error", ">worst"]);

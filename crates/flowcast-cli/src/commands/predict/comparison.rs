@@ -82,7 +82,14 @@ pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &
         }
     }
     if let Some(path) = &args.report {
-        let subtitle = format!("{} ranks, {} messages", trace.ranks(), trace.messages());
+        // With those of collectives, whose algorithms may differ from network to network.
+        let sent = || views.iter().map(|view| view.outcome.messages);
+        let (least, most) = (sent().min().unwrap_or(0), sent().max().unwrap_or(0));
+        let messages = match least == most {
+            true => Grouped(most).to_string(),
+            false => format!("{} to {}", Grouped(least), Grouped(most)),
+        };
+        let subtitle = format!("{} ranks, {messages} messages", trace.ranks());
         let (title, notes) = (trace.name().to_owned(), notes.clone());
         let page = Page { title, subtitle, notes, networks: views, provenance: provenance::of_this_run() };
         write_text(path, &page.to_html())?;

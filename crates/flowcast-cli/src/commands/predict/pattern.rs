@@ -8,6 +8,7 @@ use comfy_table::Cell;
 use flowcast::flows::concurrent::{FlowPrediction, Prediction};
 use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::network::Network;
+use flowcast::model::quantity::Quantity;
 use flowcast::model::sharing::completion::Interval;
 use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::{pattern_page, pattern_plot};
@@ -210,7 +211,7 @@ fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
 
 fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
     let mut table = table(&[">flow", ">from", ">until", ">share", ">rate", "why"]);
-    let lone_rate = network.nic.rate().as_bytes_per_second() / 1e6;
+    let lone = Quantity::Rate(network.nic.rate());
     let flows = predicted.iter().flat_map(|step| {
         let flows = step.prediction.flows.iter().enumerate();
         flows.map(|(index, flow)| (&step.prediction, index, flow))
@@ -222,7 +223,7 @@ fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
                 Rounded(interval.from),
                 Rounded(interval.to),
                 format!("{:.3}", interval.share.0),
-                format!("{:.1} MB/s", interval.share.0 * lone_rate),
+                lone.with_number(interval.share.0 * lone.number()).rounded(),
                 prediction.reason(interval.limit)
             ]);
         }

@@ -176,7 +176,7 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
     let ranks = outcome.ranks.len();
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
-        let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
+        let subtitle = format!("{ranks} ranks, {} messages{}", Grouped(outcome.messages), on.unwrap_or_default());
         let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
         let page = Page { title: name, subtitle, notes, networks, provenance };
         files.write_text(path, &page.to_html())?;
