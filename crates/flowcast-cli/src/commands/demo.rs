@@ -13,7 +13,7 @@ use flowcast::{Interval, IntervalOptions, Options, Outputs, Prepared};
 use flowcast_net::loopback::measure_and_fit_loopback;
 use serde_json::json;
 
-use super::predict::stand_ins::print_stand_ins;
+use super::predict::stand_ins::{print_stand_ins, stand_in_sentences};
 use super::predict::trace::add_interval;
 use crate::replay_view::print_comparison;
 use flowcast::report::answer::Grouped;
@@ -69,7 +69,7 @@ impl Demo {
                 .to_owned(),
             networks: views,
             provenance: provenance::of_this_run(),
-            ..Page::default()
+            notes: stand_in_sentences(&networks),
         };
         write_text(&self.output, &page.to_html())?;
         if self.json {

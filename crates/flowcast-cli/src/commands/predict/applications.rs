@@ -14,7 +14,7 @@ use flowcast::{Outputs, Prediction, Prepared, PreparedProgram};
 use serde_json::json;
 
 use super::Asked;
-use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
+use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_ins_json};
 use super::trace::{
     TraceArgs, add_inside, add_interval, add_model, add_transfers, margin, parse_mapping, print_assumptions,
     print_counts, print_ranks, print_transfers, print_unused, ranks_json, unused_json,
@@ -52,7 +52,8 @@ pub(in crate::commands) fn run(inputs: &[PathBuf], network: &Network, asked: &As
     if let (Some(path), Some(view)) = (&args.report, view) {
         let title = programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ");
         let subtitle = format!("{} programs at once on {}", programs.len(), network.name);
-        let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
+        let notes = [notes.clone(), stand_in_sentences(std::slice::from_ref(network))].concat();
+        let (networks, provenance) = (vec![view], provenance::of_this_run());
         let page = Page { title, subtitle, notes, networks, provenance };
         write_text(path, &page.to_html())?;
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::pattern::step_intervals;
-use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
+use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_ins_json};
 use super::trace::{TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions};
 use crate::trace_args::print_notes;
 use flowcast_terminal::files::write_text;
@@ -90,7 +90,7 @@ pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &
             false => format!("{} to {}", Grouped(least), Grouped(most)),
         };
         let subtitle = format!("{} ranks, {messages} messages", trace.ranks());
-        let (title, notes) = (trace.name().to_owned(), notes.clone());
+        let (title, notes) = (trace.name().to_owned(), [notes.clone(), stand_in_sentences(networks)].concat());
         let page = Page { title, subtitle, notes, networks: views, provenance: provenance::of_this_run() };
         write_text(path, &page.to_html())?;
     }

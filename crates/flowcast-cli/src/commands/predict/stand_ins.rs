@@ -15,15 +15,21 @@ pub(in crate::commands) fn marked_name(network: &Network) -> String {
 
 /// What the asterisks stand for, and where the latencies of several networks come from.
 pub(in crate::commands) fn print_stand_ins(networks: &[Network]) {
-    // Networks whose values stand in for the same reason share a line.
+    stand_in_sentences(networks).iter().for_each(|sentence| println_out!("{sentence}"));
+}
+
+/// The same for pages.
+pub(in crate::commands) fn stand_in_sentences(networks: &[Network]) -> Vec<String> {
+    // Networks whose values stand in for the same reason share a sentence.
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for network in networks {
         for (field, origin) in network.stand_ins() {
             reasons.entry((field, &origin.text)).or_default().push(&network.name);
         }
     }
+    let mut sentences = Vec::new();
     for ((field, reason), names) in reasons {
-        println_out!("* {field} of {}: {reason}", names.join(", "));
+        sentences.push(format!("* {field} of {}: {reason}", names.join(", ")));
     }
     let latencies = networks.iter().filter_map(|network| network.origins.get("nic.latency"));
     let known = latencies.filter(|origin| origin.kind != OriginKind::Unknown);
@@ -31,8 +37,9 @@ pub(in crate::commands) fn print_stand_ins(networks: &[Network]) {
     sources.sort();
     sources.dedup();
     if sources.len() > 1 {
-        println_out!("latencies come from different machines and methods: {}", sources.join("; "));
+        sentences.push(format!("latencies come from different machines and methods: {}", sources.join("; ")));
     }
+    sentences
 }
 
 /// Fields whose values stand in, and why.

@@ -21,7 +21,7 @@ use flowcast_files::{ScenarioDefaults, read_mapping, read_scenarios};
 use serde_json::json;
 
 use super::Asked;
-use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
+use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_ins_json};
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::commands::explain_trace;
 use crate::network_args::{LoadedNetwork, load, tell_rate_kind};
@@ -177,7 +177,8 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
         let subtitle = format!("{ranks} ranks, {} messages{}", Grouped(outcome.messages), on.unwrap_or_default());
-        let (networks, notes, provenance) = (vec![view], notes.clone(), provenance::of_this_run());
+        let notes = [notes.clone(), stand_in_sentences(network.map_or(&[][..], std::slice::from_ref))].concat();
+        let (networks, provenance) = (vec![view], provenance::of_this_run());
         let page = Page { title: name, subtitle, notes, networks, provenance };
         files.write_text(path, &page.to_html())?;
     }
