@@ -114,8 +114,8 @@ def test_wrong_input_says_where_what_and_what_else(
 def test_a_missing_file_is_a_file_not_found(call: Callable[[], object]) -> None:
     with pytest.raises(FileNotFoundError, match=r"cannot read .*absent.*: [Nn]o such file") as raised:
         call()
-    assert isinstance(raised.value, flowcast.InputError)
     assert raised.value.errno == errno.ENOENT
+    assert isinstance(raised.value, flowcast.InputError)
     assert isinstance(pickle.loads(pickle.dumps(raised.value)), flowcast.NoSuchFileError)
 
 

@@ -1,9 +1,13 @@
 """Programs and networks that are described in Python."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import flowcast
 from flowcast import NetworkFile, Nic
+
+LU = "examples/lu.S.4.dim.gz"
 
 
 def test_one_message_takes_what_the_formula_says() -> None:
@@ -54,3 +58,15 @@ def test_wrong_networks_and_programs_are_refused() -> None:
         flowcast.Program(2).rank(0).send(2, 1)
     with pytest.raises(IndexError):
         flowcast.Program(2).rank(2)
+
+
+def test_a_program_is_placed_where_its_replay_is_shortest() -> None:
+    found = flowcast.place(LU, "gige-tcp", nodes=2, slots=2)
+    mappings = [(0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0)]
+    times = {nodes: flowcast.predict(LU, mapping=nodes).makespan_s for nodes in mappings}
+    assert (found.mappings, tuple(found.best[0])) == (3, min(times, key=lambda nodes: times[nodes]))
+    assert found.times["time_s"].to_list() == sorted(times.values())
+    with ThreadPoolExecutor(2) as pool:
+        assert flowcast.place(flowcast.Trace.open(LU), "gige-tcp", nodes=2, slots=2, executor=pool).best == found.best
+    with pytest.raises(flowcast.InputError, match="found a trace, expected steps"):
+        flowcast.place(LU, "gige-tcp", nodes=2, slots=2, inside="1us")

@@ -73,7 +73,8 @@ pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Tr
 /// The file cannot be read.
 pub fn is_pattern(path: &Path) -> Result<Holding> {
     let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let is_one = Pattern::is_pattern(&start) || path.extension().is_some_and(|ending| ending == "pattern");
+    let is_named = path.extension().is_some_and(|ending| ending == "pattern" || ending == "steps");
+    let is_one = Pattern::is_pattern(&start) || is_named;
     Ok(if is_one { Holding::Pattern } else { Holding::Trace })
 }
 

@@ -4,12 +4,12 @@
 //! have 8!/(2!^4 4!) = 105.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::ops::Range;
 
 use thiserror::Error;
 
-use super::step_cost::{Mapping, StepCost};
-use flowcast_flows::concurrent::PredictError;
+use super::step_cost::{Mapping, MappingCost};
 use flowcast_units::{Node, Time};
 
 /// More mappings than anybody waits for.
@@ -51,7 +51,7 @@ pub enum PlaceError {
     },
     /// A mapping has no prediction.
     #[error(transparent)]
-    Predict(#[from] PredictError),
+    Predict(#[from] Box<dyn Error + Send + Sync>),
 }
 
 /// What the search found.
@@ -69,7 +69,7 @@ pub struct Ranking {
 ///
 /// # Errors
 /// Ranks that do not fit, too many mappings, or a mapping without prediction.
-pub fn search(cost: &StepCost<'_>, slots: Slots, progress: &mut dyn FnMut(u64, u64)) -> Result<Ranking, PlaceError> {
+pub fn search(cost: &dyn MappingCost, slots: Slots, progress: &mut dyn FnMut(u64, u64)) -> Result<Ranking, PlaceError> {
     let count = count(cost.ranks(), slots)?;
     let mut done = 0;
     let times = times(cost, slots, 0..count, &mut || {
@@ -101,7 +101,7 @@ pub fn count(ranks: usize, slots: Slots) -> Result<u64, PlaceError> {
 /// # Errors
 /// A mapping without prediction.
 pub fn times(
-    cost: &StepCost<'_>,
+    cost: &dyn MappingCost,
     slots: Slots,
     numbers: Range<u64>,
     done: &mut dyn FnMut(),

@@ -3,6 +3,8 @@
 //! RR-5910 section 6.3: a step's messages start together, those between nodes in the conflicts that the mapping makes,
 //! those inside a node at the node's own cost; the next step starts when the last message has ended.
 
+use std::error::Error;
+
 use flowcast_flows::concurrent::{Method, PredictError, predict_flows};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::pattern::Steps;
@@ -28,6 +30,18 @@ impl Mapping {
     }
 }
 
+/// What is placed: a communication in steps, or a whole program.
+pub trait MappingCost {
+    /// Number of ranks.
+    fn ranks(&self) -> usize;
+
+    /// What it takes under a mapping, which holds every rank.
+    ///
+    /// # Errors
+    /// Those of the prediction.
+    fn time(&self, mapping: &Mapping) -> Result<Time, Box<dyn Error + Send + Sync>>;
+}
+
 /// Steps between ranks (the flows' nodes are ranks) and what their messages cost.
 #[derive(Debug, Clone, Copy)]
 pub struct StepCost<'a> {
@@ -41,21 +55,19 @@ pub struct StepCost<'a> {
     pub inside: InsideNode,
 }
 
-impl StepCost<'_> {
+impl MappingCost for StepCost<'_> {
     /// One more than the highest rank.
-    pub fn ranks(&self) -> usize {
+    fn ranks(&self) -> usize {
         let flows = self.steps.steps.iter().flatten();
         flows.map(|flow| flow.src.max(flow.dst).index() + 1).max().unwrap_or(0)
     }
 
-    /// Time of all steps under a mapping, which must hold every rank.
-    ///
-    /// # Errors
-    /// Those of the prediction.
-    pub fn time(&self, mapping: &Mapping) -> Result<Time, PredictError> {
+    fn time(&self, mapping: &Mapping) -> Result<Time, Box<dyn Error + Send + Sync>> {
         self.steps.steps.iter().try_fold(Time::ZERO, |sum, step| Ok(sum + self.step_time(step, mapping)?))
     }
+}
 
+impl StepCost<'_> {
     fn step_time(&self, step: &[Flow], mapping: &Mapping) -> Result<Time, PredictError> {
         let mut longest = Time::ZERO;
         let mut between = Vec::with_capacity(step.len());

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use flowcast::PatternOptions;
+use anyhow::{Result, ensure};
 use flowcast::flows::concurrent::Method;
-use flowcast::model::cluster::pattern::Steps;
+use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::network::Network as Cluster;
 use flowcast::model::sharing::model::Model;
 use flowcast::place::exhaustive::{self, Slots};
-use flowcast::place::step_cost::{InsideNode, StepCost};
+use flowcast::place::step_cost::{InsideNode, MappingCost, StepCost};
+use flowcast::trace::Trace;
 use flowcast::units::{Rate, Time};
+use flowcast::{Contention, Options, PatternOptions, TraceCost};
 use pyo3::prelude::*;
 
 use crate::networks::Network;
@@ -18,16 +20,46 @@ use crate::work::beside;
 /// How many mappings there are, the best ones, and the times with how many mappings take each.
 type Placed = (u64, Vec<Vec<u32>>, Vec<(f64, u64)>);
 
-/// All mappings of the ranks of a communication in steps to equal nodes, and what each costs.
+/// All mappings of the ranks of a communication in steps, or of a program, to equal nodes, and what each costs.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Placing {
-    steps: Steps,
+    placed: Communication,
     network: Arc<Cluster>,
-    method: Method,
-    inside: InsideNode,
     slots: Slots,
     #[pyo3(get)]
     mappings: u64,
+}
+
+/// What is placed.
+enum Communication {
+    Steps { steps: Steps, method: Method, inside: InsideNode },
+    Trace { trace: Box<Trace>, options: Options },
+}
+
+impl Communication {
+    /// What the bytes hold: steps, or a trace that is one file.
+    fn read(
+        name: &str,
+        content: Vec<u8>,
+        network: &Cluster,
+        model: Option<&str>,
+        inside: Option<&str>,
+    ) -> Result<Communication> {
+        if !Pattern::is_pattern(&content) {
+            ensure!(inside.is_none(), "inside: found a trace, expected steps between ranks");
+            let contention = model.map_or(Ok(Contention::Automatic), Contention::named)?;
+            let options = Options { contention, ..Options::default() };
+            let trace = Box::new(flowcast::read_text(name, content)?);
+            return Ok(Communication::Trace { trace, options });
+        }
+        let model = model.map(Model::named).transpose()?;
+        let inside = match inside {
+            Some(text) => InsideNode { latency: Time::parse(text)?, rate: Rate::default() },
+            None => InsideNode::of(network),
+        };
+        let method = PatternOptions { model, ..PatternOptions::default() }.method(network);
+        Ok(Communication::Steps { steps: Steps::read(name, &content)?, method, inside })
+    }
 }
 
 #[pymethods]
@@ -46,17 +78,12 @@ impl Placing {
         inside: Option<String>,
     ) -> PyResult<Placing> {
         beside(py, move || {
-            let steps = Steps::read(&name, &content)?;
             let network = network.network;
-            let model = model.as_deref().map(Model::named).transpose()?;
-            let method = PatternOptions { model, ..PatternOptions::default() }.method(&network);
-            let inside = match inside {
-                Some(text) => InsideNode { latency: Time::parse(&text)?, rate: Rate::default() },
-                None => InsideNode::of(&network),
-            };
+            let placed = Communication::read(&name, content, &network, model.as_deref(), inside.as_deref())?;
             let slots = Slots { nodes, per_node: slots };
-            let mut placing = Placing { steps, network, method, inside, slots, mappings: 0 };
-            placing.mappings = exhaustive::count(placing.cost().ranks(), slots)?;
+            let mut placing = Placing { placed, network, slots, mappings: 0 };
+            let ranks = placing.cost().ranks();
+            placing.mappings = exhaustive::count(ranks, slots)?;
             Ok(placing)
         })
     }
@@ -66,7 +93,7 @@ impl Placing {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
             let placing = placing.get();
-            let times = exhaustive::times(&placing.cost(), placing.slots, start..end, &mut || {})?;
+            let times = exhaustive::times(&*placing.cost(), placing.slots, start..end, &mut || {})?;
             Ok(times.into_iter().map(Time::as_nanos).collect())
         })
     }
@@ -82,7 +109,13 @@ impl Placing {
 }
 
 impl Placing {
-    fn cost(&self) -> StepCost<'_> {
-        StepCost { steps: &self.steps, network: &self.network, method: self.method, inside: self.inside }
+    fn cost(&self) -> Box<dyn MappingCost + '_> {
+        let network = &self.network;
+        match &self.placed {
+            Communication::Steps { steps, method, inside } => {
+                Box::new(StepCost { steps, network, method: *method, inside: *inside })
+            }
+            Communication::Trace { trace, options } => Box::new(TraceCost { trace, network, options }),
+        }
     }
 }

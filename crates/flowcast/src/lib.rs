@@ -42,6 +42,7 @@ mod schedule;
 mod sensitivity;
 pub mod study;
 mod sweep;
+mod trace_cost;
 pub mod why;
 
 use std::io;
@@ -78,6 +79,7 @@ pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;
 pub use sensitivity::{Inexact, Parameter, Sensitivity, sensitivity};
 pub use sweep::sweep;
+pub use trace_cost::TraceCost;
 pub use why::changes::{Change, changes};
 
 use model::network::Network;

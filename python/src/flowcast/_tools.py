@@ -120,7 +120,7 @@ class Placement:
 
 
 def place(
-    steps: str | os.PathLike[str],
+    steps: TraceLike,
     network: NetworkLike,
     nodes: int,
     slots: int,
@@ -129,19 +129,19 @@ def place(
     inside: str | None = None,
     executor: Executor | None = None,
 ) -> Placement:
-    """Finds the best mapping of ranks to nodes for a communication in steps, by trying all.
+    """Finds the best mapping of ranks to nodes for a communication in steps or a program, by trying all.
 
     Parameters
     ----------
-    steps : path-like
-        Flows between ranks, steps parted by lines that say ``step``.
+    steps : path-like, Trace or Program
+        Flows between ranks, steps parted by lines that say ``step``; or a trace, which is replayed under each mapping.
     network : str, path-like, Network or NetworkFile
     nodes, slots : int
         Nodes, and ranks that fit on each.
     model : str, optional
-        How flows share what they cross.
+        How flows share what they cross; for a trace as for :func:`predict`.
     inside : str, optional
-        Time of a message inside a node, such as ``"18.7ms"``.
+        Time of a message of steps inside a node, such as ``"18.7ms"``.
     executor : concurrent.futures.Executor, optional
         Where the mappings are tried, as for :func:`sweep`; on one thread of this process if None.
 
@@ -156,7 +156,12 @@ def place(
     [0, 0, 1, 1, 2, 2, 3, 3]
     """
     toml = network_of(network).to_toml()
-    communication = Communication(os.fspath(steps), read(steps), toml, nodes, slots, model, inside)
+    if isinstance(steps, (str, os.PathLike)) and os.path.isfile(steps) and _native.is_pattern(steps):
+        name, content = os.fspath(steps), read(steps)
+    else:
+        trace = trace_of(steps)
+        name, content = trace.file_name, trace.compiled()
+    communication = Communication(name, content, toml, nodes, slots, model, inside)
     placing = communication.placing()
     if executor is None:
         all_times = placing.times(0, placing.mappings)

@@ -133,7 +133,7 @@ def ends_of_runs(content: bytes | None, ensemble: Ensemble, start: int, end: int
 
 @dataclass(frozen=True)
 class Communication:
-    """A communication in steps that is to be placed, as it travels to workers."""
+    """A communication in steps, or a compiled trace, that is to be placed, as it travels to workers."""
 
     name: str
     steps: bytes

@@ -10,7 +10,7 @@ use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::single::{Linear, SingleMessage, TwoPiece};
 use flowcast::place::exhaustive::{Slots, search};
-use flowcast::place::step_cost::{InsideNode, Mapping, StepCost};
+use flowcast::place::step_cost::{InsideNode, Mapping, MappingCost, StepCost};
 use flowcast::units::{Bytes, Node, Rate, Time, TimePerByte};
 
 use super::Check;

@@ -4,24 +4,27 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::PatternOptions;
 use flowcast::model::cluster::pattern::Steps;
+use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::place::exhaustive::{Slots, search};
-use flowcast::place::step_cost::{InsideNode, StepCost};
+use flowcast::place::step_cost::{InsideNode, MappingCost, StepCost};
 use flowcast::units::{Rank, Rate, Time};
+use flowcast::{Contention, Options, PatternOptions, Prepared, TraceCost};
+use flowcast_files::{Holding, is_pattern};
 use serde::Serialize;
 
 use crate::network_args::NetworkArgs;
-use crate::trace_args::read_pattern;
+use crate::trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut};
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::tables::table;
 
-/// Find the best mapping of ranks to nodes for a communication in steps, by trying all
+/// Find the best mapping of ranks to nodes for a communication in steps or a program, by trying all
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  flowcast place prog.rec --network gige-tcp --nodes 4 --slots 2
   flowcast place broadcast.steps --network gige-lam --nodes 4 --slots 2 --inside 18.7ms
 
 broadcast.steps, a binomial broadcast among eight ranks:
@@ -35,8 +38,10 @@ broadcast.steps, a binomial broadcast among eight ranks:
   4 -> 5 10MB
   6 -> 7 10MB")]
 pub(crate) struct Place {
-    /// Flows between ranks, steps parted by lines that say `step` (docs/reference/place.md); - for the standard input
-    steps: PathBuf,
+    /// Flows between ranks, steps parted by lines that say `step` (docs/reference/place.md); or a recording, or another
+    /// trace, which is replayed under each mapping; - for the standard input
+    #[arg(value_name = "STEPS|TRACE")]
+    input: PathBuf,
     #[command(flatten)]
     network: NetworkArgs,
     /// Nodes
@@ -45,10 +50,10 @@ pub(crate) struct Place {
     /// Ranks that fit on a node
     #[arg(long)]
     slots: u32,
-    /// How flows share what they cross; the network's own model when absent
+    /// How flows share what they cross, for a trace as for `flowcast predict`; the network's own model when absent
     #[arg(long, value_name = "MODEL", help_heading = "Network")]
     model: Option<String>,
-    /// Time of a message inside a node, such as 18.7ms; what the network's machine says when absent
+    /// Time of a message of steps inside a node, such as 18.7ms; what the network's machine says when absent
     #[arg(long, value_name = "TIME", help_heading = "Network")]
     inside: Option<Time>,
     /// flow-cuts refuses more than two flows in one direction of a node
@@ -61,31 +66,55 @@ pub(crate) struct Place {
 impl Place {
     /// Searches and prints.
     pub(crate) fn run(self) -> Result<()> {
-        let (name, content) = read_pattern(&self.steps)?;
+        let network = self.network.load()?;
+        match is_pattern(&first_file(&self.input)?)? {
+            Holding::Pattern => self.place_steps(&network),
+            Holding::Trace => self.place_trace(&network),
+        }
+    }
+
+    fn place_steps(&self, network: &Network) -> Result<()> {
+        let (name, content) = read_pattern(&self.input)?;
         let steps = Steps::read(&name, &content)?;
         if !steps.racks.is_empty() {
             bail!(
                 "{name}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
             );
         }
-        let network = self.network.load()?;
         let model = self.model.as_deref().map(Model::named).transpose()?;
-        let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(&network);
+        let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(network);
         let inside = match self.inside {
             Some(latency) => InsideNode { latency, rate: Rate::default() },
-            None => InsideNode::of(&network),
+            None => InsideNode::of(network),
         };
-        let cost = StepCost { steps: &steps, network: &network, method, inside };
-        let slots = Slots { nodes: self.nodes, per_node: self.slots };
+        self.search(&StepCost { steps: &steps, network, method, inside }, &network.name, method.model.name())
+    }
+
+    fn place_trace(&self, network: &Network) -> Result<()> {
+        if self.inside.is_some() || self.strict {
+            bail!(
+                "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
+            );
+        }
+        let contention = self.model.as_deref().map_or(Ok(Contention::Automatic), Contention::named)?;
+        let options = Options { contention, ..Options::default() };
+        let trace = open_trace(&self.input)?;
+        refuse_cut(&trace)?;
+        print_notes(&trace.ignored());
+        let model = Prepared::new(&trace, Some(network), &options)?.model().name();
+        self.search(&TraceCost { trace: &trace, network, options: &options }, &network.name, model)
+    }
+
+    fn search(&self, cost: &dyn MappingCost, network: &str, model: &'static str) -> Result<()> {
         let mut progress = None;
-        let ranking = search(&cost, slots, &mut |_, all| {
+        let ranking = search(cost, Slots { nodes: self.nodes, per_node: self.slots }, &mut |_, all| {
             progress.get_or_insert_with(|| Progress::of("trying", "mappings", all)).add(1);
         })?;
         drop(progress);
         let bests = || ranking.best.iter();
         let placed = Placed {
-            network: &network.name,
-            model: method.model.name(),
+            network,
+            model,
             mappings: ranking.mappings,
             best_time_s: Seconds(ranking.histogram[0].0),
             best: bests().map(|mapping| mapping.0.iter().map(|node| node.0).collect()).collect(),

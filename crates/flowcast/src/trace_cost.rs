@@ -1,0 +1,33 @@
+//! What a trace takes under a mapping of its ranks, for the search for the best.
+
+use std::error::Error;
+
+use flowcast_place::step_cost::{Mapping, MappingCost};
+use flowcast_units::Time;
+
+use crate::model::{machine, network::Network};
+use crate::trace::Trace;
+use crate::{Options, predict};
+
+/// A trace whose ranks are to be placed: each mapping is replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct TraceCost<'a> {
+    /// The program, or a schedule.
+    pub trace: &'a Trace,
+    /// What its nodes are joined by.
+    pub network: &'a Network,
+    /// How it is replayed, but for the mapping.
+    pub options: &'a Options,
+}
+
+impl MappingCost for TraceCost<'_> {
+    fn ranks(&self) -> usize {
+        self.trace.ranks()
+    }
+
+    fn time(&self, mapping: &Mapping) -> Result<Time, Box<dyn Error + Send + Sync>> {
+        let nodes = mapping.0.iter().map(|node| node.0).collect();
+        let options = Options { mapping: Some(machine::Mapping::List(nodes)), ..self.options.clone() };
+        Ok(predict(self.trace, self.network, &options)?.outcome.makespan())
+    }
+}
