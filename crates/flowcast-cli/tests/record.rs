@@ -81,6 +81,39 @@ fn mixes_are_recorded_call_by_call_and_replayed(mpi: Mpi) {
     }
 }
 
+/// Mix, and the calls that tables of its replay name where four ranks are on four nodes.
+const OWN_CALLS: [(&str, &[&str]); 4] = [
+    ("comd", &["MPI_Sendrecv"]),
+    ("persistent", &["MPI_Start", "MPI_Wait"]),
+    ("immediate", &["MPI_Allgather", "MPI_Iallreduce", "MPI_Ibarrier", "MPI_Ibcast", "MPI_Reduce"]),
+    ("threads", &["(other threads)", "MPI_Barrier", "MPI_Recv", "MPI_Send"]),
+];
+
+fn tables_name_the_calls_of_the_program(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    for (mix, wanted) in OWN_CALLS {
+        bench.recorded(mix, &[&program, mix]);
+        let compiled = format!("{mix}.fct");
+        let output = bench.flowcast(&["compile", mix, "-o", &compiled]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for trace in [mix, &compiled] {
+            let (replay, _) = bench.predict_with(trace, &["--explain", "--paraver", "calls.prv"]);
+            let places = replay["explanation"]["places"].as_array().unwrap();
+            let mut names: Vec<&str> = places.iter().filter_map(|place| place["place"].as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, wanted, "{trace}");
+        }
+    }
+    // A call for each record of the program, not for each part that is replayed.
+    bench.predict_with("comd", &["--paraver", "comd.prv"]);
+    let legend = fs::read_to_string(bench.path("comd.pcf")).unwrap();
+    let number = legend.lines().find_map(|line| line.strip_suffix("MPI_Sendrecv")).unwrap().trim();
+    let events = fs::read_to_string(bench.path("comd.prv")).unwrap();
+    let begins = events.lines().filter(|line| line.ends_with(&format!(":50000001:{number}"))).count();
+    assert_eq!(begins, 200);
+}
+
 fn what_has_no_model_passes_through_and_is_counted(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
@@ -377,6 +410,7 @@ fn a_program_that_failed_is_predicted_only_when_asked_for(mpi: Mpi) {
 }
 
 for_both!(
+    tables_name_the_calls_of_the_program,
     mixes_are_recorded_call_by_call_and_replayed,
     what_has_no_model_passes_through_and_is_counted,
     neighbours_exchange_messages_by_functions_with_large_counts_too,

@@ -21,15 +21,16 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use super::flights::{Columns, Flights, Source};
-use super::journal::{Function, MPI_EVENTS, ops_of_instances};
+use super::journal::own_calls::OwnCalls;
+use super::journal::{Function, MPI_EVENTS};
 use super::named::named;
 use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
 use crate::walk::Replay;
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{MessageClass, Program};
 use flowcast_trace::slot::Slot;
-use flowcast_units::{CollectiveOp, Rank, Time};
+use flowcast_units::{Rank, Time};
 
 named! {
     /// Why a rank does not compute.
@@ -98,6 +99,8 @@ pub enum Call {
     Function(Function),
     /// The name of a one-sided operation or one on files.
     Access(&'static str),
+    /// No call: a thread waits for others of its rank.
+    OtherThreads,
 }
 
 /// Types of the events that say where a program is: user functions, callers of MPI, their lines (Extrae).
@@ -136,7 +139,7 @@ pub struct Explainer<'a> {
     replay: &'a Replay<'a>,
     ranks: Vec<Account>,
     flights: Flights<'a>,
-    ops: Vec<CollectiveOp>,
+    own: OwnCalls,
 }
 
 impl<'a> Explainer<'a> {
@@ -150,7 +153,7 @@ impl<'a> Explainer<'a> {
             replay,
             ranks: vec![Account::default(); program.streams()],
             flights: Flights::new(Source::Program(program), columns),
-            ops: ops_of_instances(program),
+            own: OwnCalls::new(program),
         }
     }
 
@@ -187,11 +190,13 @@ impl<'a> Explainer<'a> {
         account.add(site, Cost::Processor, end - arrived);
     }
 
-    /// Where a message is sent or waited for, by whether its send is non-blocking; inside a collective, that.
-    fn message_site(&self, rank: Rank, slot: Slot, blocking: Function, non_blocking: Function) -> Site {
-        let class = &self.program.classes()[self.flights.flight(slot).class as usize];
-        let own = if class.mode.non_blocking { non_blocking } else { blocking };
-        self.site(rank, operation_of(class).map_or(own, Function::Collective))
+    fn class(&self, slot: Slot) -> &MessageClass {
+        &self.program.classes()[self.flights.flight(slot).class as usize]
+    }
+
+    /// Where a message is sent or waited for, in this call or in the collective that it carries out.
+    fn message_site(&self, rank: Rank, slot: Slot, own: Function) -> Site {
+        self.site(rank, operation_of(self.class(slot)).map_or(own, Function::Collective))
     }
 
     fn site(&self, rank: Rank, own: impl Into<Call>) -> Site {
@@ -258,7 +263,7 @@ impl Observer for Explainer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         let Sent { call, start, processor, end, .. } = sent;
         self.flights.sent(rank, slot, sent);
-        let site = self.message_site(rank, slot, Function::Send, Function::Isend);
+        let site = self.message_site(rank, slot, self.own.send(slot, self.class(slot)));
         let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
@@ -294,14 +299,14 @@ impl Observer for Explainer<'_> {
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        let site = self.message_site(rank, slot, Function::Send, Function::Wait);
+        let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
         self.ranks[rank.index()].wait_for_processor(start);
         self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
         self.ranks[rank.index()].reached = end;
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        let site = self.message_site(rank, slot, Function::Send, Function::Wait);
+        let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
         let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(start);
         account.add(site, Cost::Bandwidth, end - start);
@@ -310,8 +315,8 @@ impl Observer for Explainer<'_> {
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         let Received { call, processor, before, taken, end } = received;
-        let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
-        let site = self.message_site(rank, slot, function, function);
+        let function = self.own.receive(slot, self.flights.is_posted(slot));
+        let site = self.message_site(rank, slot, function);
         let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Overhead, before - call - processor);
@@ -339,7 +344,7 @@ impl Observer for Explainer<'_> {
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
         let Gathered { instance, call, processor, came, last, end, .. } = gathered;
-        let site = self.site(rank, Function::Collective(self.ops[instance as usize]));
+        let site = self.site(rank, self.own.collective(instance).map_or(Call::OtherThreads, Call::Function));
         let last = last.clamp(came, end.max(came));
         let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);

@@ -8,6 +8,7 @@
 
 pub mod call_tallies;
 mod observed;
+pub(crate) mod own_calls;
 
 use super::flights::{Columns, Flight, Flights, Source};
 use super::loggops::message::Message;
@@ -15,11 +16,11 @@ use super::loggops::sends::Sends;
 use super::timeline::{Activity, Interval, MessageSpan, Segment, Timeline, busiest, merged};
 use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use flowcast_trace::expand::operation_of;
-use flowcast_trace::opcodes::Op;
 use flowcast_trace::packed::{Packed, PackedNumbers};
 use flowcast_trace::program::{MessageClass, Program};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+use own_calls::OwnCalls;
 
 /// What a rank did from one time to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,8 +42,14 @@ pub enum Function {
     Recv,
     /// A wait for requests, `MPI_Wait` and its kin
     Wait,
+    /// A send and a receive in one, `MPI_Sendrecv`
+    Sendrecv,
+    /// The start of a persistent send, `MPI_Start` and `MPI_Startall`
+    Start,
     /// A collective operation, from its call to its return.
     Collective(CollectiveOp),
+    /// A non-blocking collective operation, which a later call waits for.
+    NonBlocking(CollectiveOp),
 }
 
 /// A call from begin to end, in whole nanoseconds.
@@ -138,8 +145,8 @@ pub struct Journal<'a> {
     keeps_calls: bool,
     /// How much of the receiver's processor time on a message is overhead; the rest is for its bytes.
     overhead: Time,
-    /// The operation of each execution of a collective; empty if calls are not kept.
-    ops: Vec<CollectiveOp>,
+    /// What the program called; nothing if calls are not kept.
+    own: OwnCalls,
     ranks: Vec<RankJournal>,
     flights: Flights<'a>,
     /// By rank and stream; empty if causes are not kept.
@@ -158,8 +165,8 @@ impl<'a> Journal<'a> {
     pub fn new(program: &'a Program, keeps: Keeps) -> Journal<'a> {
         let is_marked = || program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
         let keeps_calls = keeps.calls && !is_marked();
-        let ops = if keeps_calls || keeps.causes { ops_of_instances(program) } else { Vec::new() };
-        Journal { ops, keeps_calls, ..Journal::of(Source::Program(program), Time::NEVER, keeps) }
+        let own = if keeps_calls || keeps.causes { OwnCalls::new(program) } else { OwnCalls::default() };
+        Journal { own, keeps_calls, ..Journal::of(Source::Program(program), Time::NEVER, keeps) }
     }
 
     /// For the replay of a schedule with these messages. Of a receiver's processor time on a message `overhead` is LogGP's
@@ -175,7 +182,7 @@ impl<'a> Journal<'a> {
             keeps,
             keeps_calls: keeps.calls,
             overhead,
-            ops: Vec::new(),
+            own: OwnCalls::default(),
             ranks: vec![RankJournal::default(); source.ranks()],
             flights: Flights::new(source, columns),
             intervals: (0..streams as u32).map(|stream| Vec::with_capacity(source.intervals(Rank(stream)))).collect(),
@@ -286,7 +293,8 @@ impl<'a> Journal<'a> {
 
     /// The call that sent a message.
     pub fn send_kind(&self, slot: Slot) -> CallKind {
-        self.message_kind(slot, (Function::Send, Function::Isend))
+        let Some(class) = self.flights.class(slot) else { return CallKind::Function(Function::Send) };
+        kind_within(class, self.own.send(slot, class))
     }
 
     /// All calls by kind, those of progress streams excepted; none if causes are not kept.
@@ -296,11 +304,9 @@ impl<'a> Journal<'a> {
         tallies.into_kinds()
     }
 
-    /// The call for a message, by whether its send is non-blocking.
-    fn message_kind(&self, slot: Slot, (blocking, non_blocking): (Function, Function)) -> CallKind {
-        let Some(class) = self.flights.class(slot) else { return CallKind::Function(blocking) };
-        let function = if class.mode.non_blocking { non_blocking } else { blocking };
-        operation_of(class).map_or(CallKind::Function(function), |op| CallKind::Within(op, function))
+    /// A call for a message that is not its send's.
+    fn kind_for(&self, slot: Slot, function: Function) -> CallKind {
+        self.flights.class(slot).map_or(CallKind::Function(function), |class| kind_within(class, function))
     }
 
     pub(crate) fn source(&self) -> Source<'a> {
@@ -352,7 +358,10 @@ impl Function {
             Function::Isend => 1,
             Function::Recv => 2,
             Function::Wait => 3,
-            Function::Collective(op) => 4 + op as u64,
+            Function::Sendrecv => 4,
+            Function::Start => 5,
+            Function::Collective(op) => 6 + op as u64,
+            Function::NonBlocking(op) => (6 + CollectiveOp::ALL.len() + op as usize) as u64,
         }
     }
 
@@ -362,25 +371,19 @@ impl Function {
             1 => Function::Isend,
             2 => Function::Recv,
             3 => Function::Wait,
-            op => Function::Collective(CollectiveOp::ALL[op as usize - 4]),
+            4 => Function::Sendrecv,
+            5 => Function::Start,
+            op => match CollectiveOp::ALL.get(op as usize - 6) {
+                Some(op) => Function::Collective(*op),
+                None => Function::NonBlocking(CollectiveOp::ALL[op as usize - 6 - CollectiveOp::ALL.len()]),
+            },
         }
     }
 }
 
-/// The operation of each execution of a collective.
-pub(super) fn ops_of_instances(program: &Program) -> Vec<CollectiveOp> {
-    let mut ops = vec![CollectiveOp::Barrier; program.instances().len()];
-    if ops.is_empty() {
-        return ops;
-    }
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        for (_, op) in program.ops(rank) {
-            if let Op::Collective { call, instance } = op {
-                ops[instance as usize] = program.calls()[call as usize].op;
-            }
-        }
-    }
-    ops
+/// The function, or one for a message of the operation that the message's class carries out.
+fn kind_within(class: &MessageClass, function: Function) -> CallKind {
+    operation_of(class).map_or(CallKind::Function(function), |op| CallKind::Within(op, function))
 }
 
 /// Whole nanoseconds, the nearest ones; of two the later.

@@ -1,6 +1,7 @@
 //! How long the calls and regions of a replayed run take, in the terms in which a recorded run is measured.
 
-use super::journal::{Function, ops_of_instances};
+use super::journal::Function;
+use super::journal::own_calls::OwnCalls;
 use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
 use flowcast_trace::expand::operation_of;
@@ -8,13 +9,13 @@ use flowcast_trace::program::Program;
 use flowcast_trace::read::REGION;
 use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
 use flowcast_trace::slot::Slot;
-use flowcast_units::{CollectiveOp, Rank, Time};
+use flowcast_units::{Rank, Time};
 
 /// An observer that adds up the times of calls and regions.
 pub struct RunTimer<'a> {
     program: &'a Program,
     names: &'a [String],
-    ops: Vec<CollectiveOp>,
+    own: OwnCalls,
     /// By slot.
     classes: Vec<u32>,
     /// By rank.
@@ -30,7 +31,7 @@ impl<'a> RunTimer<'a> {
         RunTimer {
             program,
             names: regions,
-            ops: ops_of_instances(program),
+            own: OwnCalls::new(program),
             classes: vec![0; program.messages() as usize],
             regions: vec![OpenRegions::default(); program.ranks()],
             asleep: vec![Time::ZERO; program.ranks()],
@@ -104,8 +105,9 @@ impl Observer for RunTimer<'_> {
             self.asleep[rank.index()] += gathered.end - gathered.call;
             return;
         }
-        let op = self.ops[gathered.instance as usize];
-        self.times.add_call(op.name(), gathered.end - gathered.call);
+        if let Some(Function::Collective(op) | Function::NonBlocking(op)) = self.own.collective(gathered.instance) {
+            self.times.add_call(op.name(), gathered.end - gathered.call);
+        }
     }
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {

@@ -9,6 +9,7 @@ pub fn site_name(site: &Site) -> String {
         Call::Event(kind, value) => function_name(kind, value),
         Call::Function(function) => format!("MPI_{}", mpi_name(function)),
         Call::Access(name) => format!("MPI_{name}"),
+        Call::OtherThreads => "(other threads)".to_owned(),
     };
     let parts = [("in function", site.function), ("caller", site.caller), ("line", site.line)];
     let known = parts.into_iter().filter_map(|(what, value)| Some(format!("{what} {}", value?)));

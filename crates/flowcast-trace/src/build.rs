@@ -41,9 +41,9 @@ impl Hash for Route {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let MessageClass { size, tag, communicator, mode } = self.class;
-        let mode = u64::from(mode.synchronous) | u64::from(mode.non_blocking) << 1;
+        let mode = u64::from(mode.synchronous) | u64::from(mode.non_blocking) << 1 | u64::from(mode.persistent) << 2;
         state.write_u64(u64::from(self.peer.0) | u64::from(tag as u32) << 32);
-        state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 62));
+        state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 61));
     }
 }
 
@@ -452,4 +452,4 @@ impl RankBuilder {
 }
 
 /// A blocking, eager send's mode.
-pub const EAGER: SendMode = SendMode { synchronous: false, non_blocking: false };
+pub const EAGER: SendMode = SendMode { synchronous: false, non_blocking: false, persistent: false };

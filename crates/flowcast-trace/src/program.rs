@@ -20,6 +20,8 @@ pub struct SendMode {
     pub synchronous: bool,
     /// The sender goes on without waiting for the transfer.
     pub non_blocking: bool,
+    /// The request was made before, and `MPI_Start` or its kin sends.
+    pub persistent: bool,
 }
 
 /// What all sends of one kind have in common.

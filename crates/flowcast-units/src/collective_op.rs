@@ -73,6 +73,29 @@ impl CollectiveOp {
         NAMES[self as usize]
     }
 
+    /// The name of its non-blocking form.
+    pub const fn non_blocking_name(self) -> &'static str {
+        const NAMES: [&str; 16] = [
+            "Ibarrier",
+            "Ibcast",
+            "Igather",
+            "Igatherv",
+            "Iscatter",
+            "Iscatterv",
+            "Iallgather",
+            "Iallgatherv",
+            "Ialltoall",
+            "Ialltoallv",
+            "Ireduce",
+            "Iallreduce",
+            "Ireduce_scatter",
+            "Ireduce_scatter_block",
+            "Iscan",
+            "Ialltoallw",
+        ];
+        NAMES[self as usize]
+    }
+
     /// The operation of that name, with or without `MPI_`.
     pub fn from_name(name: &str) -> Option<CollectiveOp> {
         let bare = name.strip_prefix("MPI_").unwrap_or(name);

@@ -94,4 +94,4 @@ impl CallKind {
 }
 
 /// How many functions have codes.
-const FUNCTIONS: usize = 4 + CollectiveOp::ALL.len();
+const FUNCTIONS: usize = 6 + 2 * CollectiveOp::ALL.len();

@@ -74,9 +74,13 @@ impl Journal<'_> {
             return;
         }
         match self.ranks.get_mut(rank.index()).and_then(|journal| journal.open.as_mut()) {
-            Some(open) if open.end == start && open.kind.function() == Some(Function::Send) => open.end = end,
+            Some(open)
+                if open.end == start && matches!(open.kind.function(), Some(Function::Send | Function::Sendrecv)) =>
+            {
+                open.end = end;
+            }
             _ => {
-                let kind = self.message_kind(slot, (Function::Wait, Function::Wait));
+                let kind = self.kind_for(slot, Function::Wait);
                 self.call(rank, OpenCall { kind, bytes: Bytes(0), start, end });
             }
         }
@@ -166,12 +170,17 @@ impl Observer for Journal<'_> {
         self.slice(rank, (taken, end), Activity::Overhead, false);
         self.cause(rank, (taken, handled), Activity::Overhead, Cause::Own);
         self.cause(rank, (handled, end), Activity::Overhead, Cause::Bytes);
-        let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
+        let function = self.own.receive(slot, self.flights.is_posted(slot));
         self.flights.received(rank, slot, received);
         if self.watches_calls() {
-            let kind = self.message_kind(slot, (function, function));
-            let bytes = self.flights.size(slot);
-            self.call(rank, OpenCall { kind, bytes, start: call, end });
+            let (kind, bytes) = (self.kind_for(slot, function), self.flights.size(slot));
+            match self.ranks.get_mut(rank.index()).and_then(|journal| journal.open.as_mut()) {
+                // Its send has begun the call.
+                Some(open) if function == Function::Sendrecv && open.kind == kind => {
+                    (open.end, open.bytes) = (end, Bytes(open.bytes.0.saturating_add(bytes.0)));
+                }
+                _ => self.call(rank, OpenCall { kind, bytes, start: call, end }),
+            }
         }
     }
 
@@ -198,8 +207,10 @@ impl Observer for Journal<'_> {
         self.handle(rank, (call, came), processor);
         self.interval(rank, (came, last), Activity::CollectiveWait, cause);
         self.interval(rank, (last, end), Activity::Collective, cause);
-        if self.watches_calls() {
-            let kind = CallKind::Function(Function::Collective(self.ops[instance as usize]));
+        if self.watches_calls()
+            && let Some(function) = self.own.collective(instance)
+        {
+            let kind = CallKind::Function(function);
             self.call(rank, OpenCall { kind, bytes: Bytes(0), start: call, end });
         }
     }

@@ -27,6 +27,9 @@ pub(super) struct Tables {
     ranks: Vec<(u64, u32)>,
     /// Size, tag, communicator, synchronous, non-blocking.
     classes: Vec<(u64, i32, i32, bool, bool)>,
+    /// The numbers of those that are sent by starts of persistent requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    persistent: Vec<u32>,
     calls: Vec<CallRow>,
     communicators: Vec<(i32, Vec<u32>)>,
     /// Runs of executions: communicator and count.
@@ -65,7 +68,7 @@ pub(super) fn streams(program: &Program) -> impl Iterator<Item = Vec<u8>> + '_ {
 
 pub(super) fn tables_of(program: &Program) -> Tables {
     let class = |class: &MessageClass| {
-        let SendMode { synchronous, non_blocking } = class.mode;
+        let SendMode { synchronous, non_blocking, .. } = class.mode;
         (class.size.0, class.tag, class.communicator, synchronous, non_blocking)
     };
     let call = |call: &CollectiveCall| {
@@ -80,6 +83,11 @@ pub(super) fn tables_of(program: &Program) -> Tables {
         name: program.name.clone(),
         ranks: ranks.collect(),
         classes: program.classes.iter().map(class).collect(),
+        persistent: (0..)
+            .zip(&program.classes)
+            .filter(|(_, class)| class.mode.persistent)
+            .map(|(number, _)| number)
+            .collect(),
         calls: program.calls.iter().map(call).collect(),
         communicators: program.communicators.iter().map(|c| (c.id, c.members.iter().map(|r| r.0).collect())).collect(),
         instances: instances.collect(),
@@ -107,7 +115,7 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         size: Bytes(size),
         tag,
         communicator,
-        mode: SendMode { synchronous, non_blocking },
+        mode: SendMode { synchronous, non_blocking, persistent: false },
     };
     let words = (**bytes).as_ref().len() / 4;
     // Each execution of a collective has a call of its own, each slot a receive.
@@ -142,6 +150,10 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         progress: tables.progress.into_iter().map(Rank).collect(),
         library: tables.library,
     };
+    for number in tables.persistent {
+        let class = program.classes.get_mut(number as usize).ok_or("found a persistent send of no class")?;
+        class.mode.persistent = true;
+    }
     let file = (**bytes).as_ref();
     // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.
     let aligned = (file.as_ptr() as usize).is_multiple_of(4);

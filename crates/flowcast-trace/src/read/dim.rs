@@ -291,7 +291,9 @@ impl Section {
         let message =
             Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers, tail)?;
         let mode = match message.last {
-            0..=3 => SendMode { synchronous: message.last & 1 != 0, non_blocking: message.last & 2 != 0 },
+            0..=3 => {
+                SendMode { synchronous: message.last & 1 != 0, non_blocking: message.last & 2 != 0, persistent: false }
+            }
             other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
         let channel = peers.receiver(self.task, &message);

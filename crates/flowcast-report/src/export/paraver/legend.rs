@@ -77,7 +77,7 @@ fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
 }
 
 fn functions() -> impl Iterator<Item = Function> {
-    let point_to_point = [Function::Send, Function::Isend, Function::Recv, Function::Wait];
+    let point_to_point = [Function::Send, Function::Isend, Function::Recv, Function::Wait, Function::Sendrecv];
     point_to_point.into_iter().chain(CollectiveOp::ALL.map(Function::Collective))
 }
 
@@ -99,7 +99,7 @@ fn label(kind: i64) -> (u32, String) {
 
 /// The name of a call of MPI by the event that marks it.
 pub fn function_name(kind: i64, value: i64) -> String {
-    const OTHERS: [(i64, &str); 20] = [
+    const OTHERS: [(i64, &str); 19] = [
         (4, "Irecv"),
         (6, "Waitall"),
         (19, "Comm_rank"),
@@ -115,7 +115,6 @@ pub fn function_name(kind: i64, value: i64) -> String {
         (35, "Rsend"),
         (39, "Test"),
         (40, "Cancel"),
-        (41, "Sendrecv"),
         (42, "Sendrecv_replace"),
         (59, "Waitany"),
         (60, "Waitsome"),

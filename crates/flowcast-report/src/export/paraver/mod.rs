@@ -269,6 +269,10 @@ fn event_of(function: Function) -> (i64, i64, &'static str) {
         Function::Recv => return (POINT_TO_POINT, 2, "Recv"),
         Function::Isend => return (POINT_TO_POINT, 3, "Isend"),
         Function::Wait => return (POINT_TO_POINT, 5, "Wait"),
+        Function::Sendrecv => return (POINT_TO_POINT, 41, "Sendrecv"),
+        // Extrae's numbers of these are not read anywhere: they are events of what they do.
+        Function::Start => return (POINT_TO_POINT, 3, "Start"),
+        Function::NonBlocking(op) => return (COLLECTIVE, event_of(Function::Collective(op)).1, op.non_blocking_name()),
         Function::Collective(op) => op,
     };
     let value = match op {

@@ -212,7 +212,8 @@ impl Walk {
         let graph = &mut self.ranks[rank.index()];
         let channel = Channel { peer: to, tag, communicator: 0 };
         let size = Bytes(bytes);
-        graph.out.sends.push(Send { channel, size, synchronous: false, non_blocking: true, dropped: false });
+        let (synchronous, non_blocking) = (false, true);
+        graph.out.sends.push(Send { channel, size, synchronous, non_blocking, persistent: false, dropped: false });
         let action = Action::Send(graph.out.sends.len() as u32 - 1);
         graph.push(action);
         graph.begun_with.insert(index, action);

@@ -12,7 +12,7 @@ use crate::program::{Communicator, IgnoredRecords, MessageClass, Program, SendMo
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-const EAGER: SendMode = SendMode { synchronous: false, non_blocking: true };
+const EAGER: SendMode = SendMode { synchronous: false, non_blocking: true, persistent: false };
 
 /// Puts the program together.
 pub(super) fn build(name: &str, header: Header, mut body: Body, options: ReadOptions) -> Result<Program, TraceError> {

@@ -62,6 +62,8 @@ pub(crate) struct Send {
     pub synchronous: bool,
     /// Whether the rank goes on at once.
     pub non_blocking: bool,
+    /// Whether its request was made before.
+    pub persistent: bool,
     /// Whether nobody receives it, so that it is left out.
     pub dropped: bool,
 }
@@ -364,13 +366,14 @@ impl<'a> Translation<'a> {
     fn add_send(&mut self, words: &[i64], synchronous: bool, non_blocking: bool) -> Option<u32> {
         let channel = self.channel(words, word(words, 2), word(words, 3))?;
         let size = Bytes(word(words, 4).max(0) as u64);
-        self.out.sends.push(Send { channel, size, synchronous, non_blocking, dropped: false });
+        self.out.sends.push(Send { channel, size, synchronous, non_blocking, persistent: false, dropped: false });
         Some(self.out.sends.len() as u32 - 1)
     }
 
     /// A message that goes on its way while the rank goes on.
     fn add_message(&mut self, channel: Channel, size: Bytes) -> u32 {
-        self.out.sends.push(Send { channel, size, synchronous: false, non_blocking: true, dropped: false });
+        let (synchronous, non_blocking) = (false, true);
+        self.out.sends.push(Send { channel, size, synchronous, non_blocking, persistent: false, dropped: false });
         self.out.sends.len() as u32 - 1
     }
 

@@ -1,6 +1,6 @@
 //! From a rank's actions to the instructions of its stream.
 
-use super::actions::{Action, RankActions, Step};
+use super::actions::{Action, RankActions, Send, Step};
 use crate::TraceError;
 use crate::build::{RankBuilder, RecordFault};
 use crate::opcodes::Record;
@@ -82,7 +82,8 @@ impl InstructionBuilder<'_> {
         if message.dropped {
             return Ok(());
         }
-        let mode = SendMode { synchronous: message.synchronous, non_blocking: message.non_blocking };
+        let Send { synchronous, non_blocking, persistent, .. } = message;
+        let mode = SendMode { synchronous, non_blocking, persistent };
         let channel = message.channel;
         let class = MessageClass { size: message.size, tag: channel.tag, communicator: channel.communicator, mode };
         self.numbers[send as usize] = Some(self.builder.sends());

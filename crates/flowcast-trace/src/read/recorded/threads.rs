@@ -282,6 +282,7 @@ mod tests {
             size: Bytes(8),
             synchronous: false,
             non_blocking: true,
+            persistent: false,
             dropped: false,
         };
         let step = |thread, time, action| Step { item: 0, thread, time, action };

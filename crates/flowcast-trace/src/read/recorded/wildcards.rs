@@ -87,6 +87,7 @@ mod tests {
                 size: Bytes(8),
                 synchronous: false,
                 non_blocking: false,
+                persistent: false,
                 dropped: false,
             }],
             ..RankActions::default()

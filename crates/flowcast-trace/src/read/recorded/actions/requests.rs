@@ -27,6 +27,7 @@ impl<'a> Translation<'a> {
             None if function.is_between_neighbours() => Started::Exchange(self.begin_exchange(words, time)),
             None => match self.add_send(words, function.kind == "ssend-init", true) {
                 Some(send) => {
+                    self.out.sends[send as usize].persistent = true;
                     self.push(time, Action::Send(send));
                     Started::Send(send)
                 }

@@ -1,0 +1,183 @@
+//! What the program called where a replay's operations are called otherwise.
+//!
+//! A record in which a rank sends and waits until that is gone, or receives behind a send or nothing, is an `MPI_Sendrecv`, with
+//! or without partners on both sides. Where tasks have several threads, blocking calls are replayed as non-blocking ones and
+//! waits, which are parts of one record, too.
+
+use super::Function;
+use flowcast_trace::expand::operation_of;
+use flowcast_trace::opcodes::Op;
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
+use flowcast_trace::slot::Slot;
+use flowcast_units::Rank;
+
+/// The calls of a program.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnCalls {
+    sent_by_sendrecv: Slots,
+    received_by_sendrecv: Slots,
+    /// Blocking calls of threads that are replayed as non-blocking ones.
+    sent_by_send: Slots,
+    received_by_recv: Slots,
+    /// By execution of a collective; none where threads of a rank wait for one another, which is no call.
+    collectives: Vec<Option<Function>>,
+}
+
+/// A set of slots.
+#[derive(Debug, Clone, Default)]
+struct Slots(Vec<u64>);
+
+impl Slots {
+    fn insert(&mut self, slot: Slot) {
+        let (word, bit) = (slot.index() / 64, slot.index() % 64);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << bit;
+    }
+
+    fn contains(&self, slot: Slot) -> bool {
+        self.0.get(slot.index() / 64).is_some_and(|word| word >> (slot.index() % 64) & 1 == 1)
+    }
+}
+
+/// What a record of the program's own consists of.
+#[derive(Debug, Clone, Copy, Default)]
+struct RecordParts {
+    number: u32,
+    is_sending: bool,
+    /// It sends to nobody, if it is an `MPI_Sendrecv`.
+    is_empty: bool,
+    /// The rank waits in the record until what it sent last is gone.
+    is_sent: bool,
+    posted: Option<Slot>,
+    received: Option<Received>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Received {
+    /// By a blocking receive behind a send, or one to nobody.
+    Behind(Slot),
+    /// Posted and waited for, as nothing else is.
+    Posted(Slot),
+    Several,
+}
+
+impl OwnCalls {
+    pub(crate) fn new(program: &Program) -> OwnCalls {
+        let executions = program.instances().len();
+        let mut own = OwnCalls { collectives: vec![None; executions], ..OwnCalls::default() };
+        for rank in (0..program.ranks() as u32).map(Rank) {
+            own.read(program, rank);
+        }
+        own
+    }
+
+    fn read(&mut self, program: &Program, rank: Rank) {
+        let (first, threads) = (program.first_slot(rank), program.has_threads());
+        let (mut next, mut sent, mut record) = (first, None, RecordParts::default());
+        for (number, op) in program.ops(rank) {
+            if number != record.number {
+                self.name(&record, sent, threads);
+                record = RecordParts { number, ..RecordParts::default() };
+            }
+            match op {
+                Op::Send { class, slot } => {
+                    let is_own = operation_of(&program.classes()[class as usize]).is_none();
+                    sent = is_own.then_some(slot);
+                    record.is_sending = is_own;
+                }
+                Op::Recv => {
+                    record.received = (record.is_sending || record.is_empty).then_some(Received::Behind(next));
+                    next += 1;
+                }
+                Op::Irecv => {
+                    record.posted = Some(next);
+                    next += 1;
+                }
+                Op::WaitRecv(slot) => {
+                    let is_posted = record.posted == Some(first + slot);
+                    record.received = match record.received {
+                        None if is_posted => Some(Received::Posted(first + slot)),
+                        _ => Some(Received::Several),
+                    };
+                }
+                Op::Nothing => record.is_empty = true,
+                Op::WaitSend(0) => record.is_sent = true,
+                Op::Collective { call, instance } => {
+                    self.collectives[instance as usize] = collective(program, &program.calls()[call as usize]);
+                }
+                _ => {}
+            }
+        }
+        self.name(&record, sent, threads);
+    }
+
+    fn name(&mut self, record: &RecordParts, sent: Option<Slot>, threads: bool) {
+        match (record.received, sent) {
+            (Some(Received::Behind(slot)), sent) => {
+                self.received_by_sendrecv.insert(slot);
+                if let Some(sent) = sent.filter(|_| record.is_sending) {
+                    self.sent_by_sendrecv.insert(sent);
+                }
+            }
+            (Some(Received::Posted(slot)), Some(sent)) if threads && record.is_sent => {
+                self.received_by_sendrecv.insert(slot);
+                self.sent_by_sendrecv.insert(sent);
+            }
+            (Some(Received::Posted(slot)), _) if threads => self.received_by_recv.insert(slot),
+            (None, Some(sent)) if record.is_sending && record.is_sent => match threads {
+                true => self.sent_by_send.insert(sent),
+                false => self.sent_by_sendrecv.insert(sent),
+            },
+            _ => {}
+        }
+    }
+
+    /// The call that sends a message.
+    #[inline]
+    pub(crate) fn send(&self, slot: Slot, class: &MessageClass) -> Function {
+        match class.mode.non_blocking {
+            _ if self.sent_by_sendrecv.contains(slot) => Function::Sendrecv,
+            _ if class.mode.persistent => Function::Start,
+            true if self.sent_by_send.contains(slot) => Function::Send,
+            true => Function::Isend,
+            false => Function::Send,
+        }
+    }
+
+    /// The call in which the sender waits until a message is gone.
+    pub(crate) fn release(&self, slot: Slot, class: &MessageClass) -> Function {
+        match self.send(slot, class) {
+            Function::Isend | Function::Start => Function::Wait,
+            send => send,
+        }
+    }
+
+    /// The call that receives a message, posted by another one before or not.
+    #[inline]
+    pub(crate) fn receive(&self, slot: Slot, is_posted: bool) -> Function {
+        match is_posted {
+            _ if self.received_by_sendrecv.contains(slot) => Function::Sendrecv,
+            true if !self.received_by_recv.contains(slot) => Function::Wait,
+            _ => Function::Recv,
+        }
+    }
+
+    /// The call of an execution of a collective.
+    pub(crate) fn collective(&self, instance: u32) -> Option<Function> {
+        self.collectives[instance as usize]
+    }
+}
+
+fn collective(program: &Program, call: &CollectiveCall) -> Option<Function> {
+    let communicator = &program.communicators()[call.communicator as usize];
+    // A rank and its progress stream meet for a non-blocking operation.
+    let has_progress = communicator.members.iter().any(|member| member.index() >= program.ranks());
+    match call.mode {
+        _ if has_progress => Some(Function::NonBlocking(call.op)),
+        _ if program.is_inside_a_task(communicator) => None,
+        CollectiveMode::NonBlocking => Some(Function::NonBlocking(call.op)),
+        _ => Some(Function::Collective(call.op)),
+    }
+}
