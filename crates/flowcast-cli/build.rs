@@ -23,8 +23,11 @@ fn main() {
 
 /// Puts the recorder where `embedded.rs` includes it from; an empty file says that there is none.
 fn embed(recorder: Option<PathBuf>) {
-    let library = recorder.map_or(Vec::new(), |built| fs::read(built).expect("cargo has built it"));
-    fs::write(PathBuf::from(variable("OUT_DIR")).join(RECORDER), library).expect("the output folder can be written");
+    let library = recorder.map_or(Vec::new(), |built| {
+        fs::read(built).expect("cargo has built it")
+    });
+    fs::write(PathBuf::from(variable("OUT_DIR")).join(RECORDER), library)
+        .expect("the output folder can be written");
 }
 
 fn variable(name: &str) -> OsString {
@@ -34,7 +37,9 @@ fn variable(name: &str) -> OsString {
 /// Builds the recorder; none if its sources are not beside this crate.
 fn recorder(crates: &Path) -> Option<PathBuf> {
     if !crates.join(SOURCES[0]).is_dir() {
-        println!("cargo::warning=found no sources of the recorder: `flowcast record` will need --recorder");
+        println!(
+            "cargo::warning=found no sources of the recorder: `flowcast record` will need --recorder"
+        );
         return None;
     }
     for source in SOURCES {
@@ -51,17 +56,37 @@ fn recorder(crates: &Path) -> Option<PathBuf> {
         output.status.success(),
         "the recorder cannot be built (--no-default-features builds the command without it):\n{said}"
     );
-    Some(folder.join(variable("TARGET")).join("release").join(RECORDER))
+    Some(
+        folder
+            .join(variable("TARGET"))
+            .join("release")
+            .join(RECORDER),
+    )
 }
 
 fn build(crates: &Path, folder: &Path, offline: bool) -> Output {
     let mut cargo = Command::new(variable("CARGO"));
-    cargo.args(["build", "--release", "--locked", "--lib", "--config", "profile.release.strip=true"]);
-    cargo.arg("--manifest-path").arg(crates.join(SOURCES[0]).join("Cargo.toml"));
-    cargo.arg("--target").arg(variable("TARGET")).arg("--target-dir").arg(folder);
+    cargo.args([
+        "build",
+        "--release",
+        "--locked",
+        "--lib",
+        "--config",
+        "profile.release.strip=true",
+    ]);
+    cargo
+        .arg("--manifest-path")
+        .arg(crates.join(SOURCES[0]).join("Cargo.toml"));
+    cargo
+        .arg("--target")
+        .arg(variable("TARGET"))
+        .arg("--target-dir")
+        .arg(folder);
     cargo.args(offline.then_some("--offline"));
     // A build folder that the user shares between projects is locked by the outer cargo; clippy is not asked twice.
-    cargo.env("CARGO_BUILD_BUILD_DIR", folder).env_remove("RUSTC_WORKSPACE_WRAPPER");
+    cargo
+        .env("CARGO_BUILD_BUILD_DIR", folder)
+        .env_remove("RUSTC_WORKSPACE_WRAPPER");
     cargo.output().expect("the cargo that runs this can be run")
 }
 

@@ -51,8 +51,12 @@ fn main() {
             all.push((function, true));
         }
     }
-    writeln!(out, "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [Function; {}] = [", all.len())
-        .unwrap();
+    writeln!(
+        out,
+        "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [Function; {}] = [",
+        all.len()
+    )
+    .unwrap();
     for (index, (function, large)) in all.iter().enumerate() {
         write_entry(&mut out, function, index, *large);
     }
@@ -68,7 +72,10 @@ fn main() {
 
 /// The type of `Function::at`.
 fn places() -> String {
-    let fields: String = FIELDS.iter().map(|(field, _)| format!("    pub {field}: u8,\n")).collect();
+    let fields: String = FIELDS
+        .iter()
+        .map(|(field, _)| format!("    pub {field}: u8,\n"))
+        .collect();
     format!(
         "/// Which argument is what; [`NONE`] where there is none.\n#[derive(Debug, Clone, Copy)]\npub(crate) struct Places {{\n{fields}}}\n\n"
     )
@@ -94,8 +101,17 @@ fn write_entry(out: &mut String, function: &Function, index: usize, large: bool)
     .unwrap();
 }
 
-const SHAPES: [&str; 9] =
-    ["barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "alltoallw", "reduce", "reduce-scatter"];
+const SHAPES: [&str; 9] = [
+    "barrier",
+    "bcast",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "alltoallw",
+    "reduce",
+    "reduce-scatter",
+];
 
 /// The recorder's kind of a kind of the table, and the shape of a collective.
 fn kind(text: &str) -> (String, String) {
@@ -103,10 +119,23 @@ fn kind(text: &str) -> (String, String) {
         Some(bare) => (bare, true),
         None => (text, false),
     };
-    if let Some(shape) = bare.strip_prefix("neighbor-").or_else(|| bare.strip_prefix("ineighbor-")) {
-        return (if persistent { "NeighborInit" } else { "Neighbor" }.into(), camel(shape));
+    if let Some(shape) = bare
+        .strip_prefix("neighbor-")
+        .or_else(|| bare.strip_prefix("ineighbor-"))
+    {
+        return (
+            if persistent {
+                "NeighborInit"
+            } else {
+                "Neighbor"
+            }
+            .into(),
+            camel(shape),
+        );
     }
-    let shape = SHAPES.iter().find(|shape| bare == **shape || bare.strip_prefix('i') == Some(shape));
+    let shape = SHAPES
+        .iter()
+        .find(|shape| bare == **shape || bare.strip_prefix('i') == Some(shape));
     match shape {
         Some(shape) if persistent => ("CollectiveInit".into(), camel(shape)),
         Some(shape) => ("Collective".into(), camel(shape)),
@@ -129,7 +158,12 @@ fn write_wrappers(out: &mut String, function: &Function, index: usize, large: bo
         for symbol in [format!("mpi_{lower}_"), format!("ompi_{lower}_f")] {
             write_wrapper(out, &symbol, index, ("Fortran", function.arity + 2));
         }
-        write_wrapper(out, &format!("mpi_{lower}_f08_"), index, ("Fortran2008", function.arity + 2));
+        write_wrapper(
+            out,
+            &format!("mpi_{lower}_f08_"),
+            index,
+            ("Fortran2008", function.arity + 2),
+        );
     }
 }
 

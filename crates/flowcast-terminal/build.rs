@@ -21,11 +21,16 @@ fn name_version(commit: Option<String>) {
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8(output.stdout).ok())?
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8(output.stdout).ok())?
     };
     let said = git(&["rev-parse", "--show-prefix", "HEAD"])?;
     // Sources that were unpacked inside of another repository are not of its commit.
-    let commit = said.strip_prefix("crates/flowcast-terminal/\n")?.get(..12)?;
+    let commit = said
+        .strip_prefix("crates/flowcast-terminal/\n")?
+        .get(..12)?;
     // Of these, the second changes with each commit.
     for file in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", file])?;

@@ -43,7 +43,14 @@ impl Size {
     }
 
     fn row(&self, name: &str) -> String {
-        let Size { tokens, code_lines, doc_lines, comment_lines, blank_lines, test_lines } = self;
+        let Size {
+            tokens,
+            code_lines,
+            doc_lines,
+            comment_lines,
+            blank_lines,
+            test_lines,
+        } = self;
         format!(
             "{name:<24} {tokens:>8} {code_lines:>8} {doc_lines:>8} {comment_lines:>8} {blank_lines:>8} {test_lines:>8}"
         )
@@ -83,7 +90,8 @@ pub(crate) fn print(root: &Path) -> Result<()> {
 /// # Errors
 /// Names each crate that has grown, or that is not kept or no longer there.
 pub(crate) fn check(root: &Path) -> Result<()> {
-    let text = fs::read_to_string(root.join(KEPT)).with_context(|| format!("cannot read {KEPT}"))?;
+    let text =
+        fs::read_to_string(root.join(KEPT)).with_context(|| format!("cannot read {KEPT}"))?;
     let kept: KeptSizes = toml::from_str(&text).with_context(|| KEPT.to_owned())?;
     let mut crates = crate_sizes(root)?;
     crates.remove("xtask");
@@ -91,14 +99,23 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     for (name, size) in &crates {
         match kept.tokens.get(name) {
             Some(most) if size.tokens > *most => {
-                wrong.push(format!("{name}: found {} tokens, expected at most {most}", size.tokens));
+                wrong.push(format!(
+                    "{name}: found {} tokens, expected at most {most}",
+                    size.tokens
+                ));
             }
             Some(_) => {}
-            None => wrong.push(format!("{name}: found {} tokens, expected a line for it", size.tokens)),
+            None => wrong.push(format!(
+                "{name}: found {} tokens, expected a line for it",
+                size.tokens
+            )),
         }
     }
     wrong.extend(
-        kept.tokens.keys().filter(|name| !crates.contains_key(*name)).map(|name| format!("{name}: no such crate")),
+        kept.tokens
+            .keys()
+            .filter(|name| !crates.contains_key(*name))
+            .map(|name| format!("{name}: no such crate")),
     );
     ensure!(wrong.is_empty(), "{KEPT}:\n{}", wrong.join("\n"));
     Ok(())
@@ -120,25 +137,42 @@ fn crate_sizes(root: &Path) -> Result<BTreeMap<String, Size>> {
 }
 
 fn crate_of(path: &Path) -> String {
-    let mut parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let mut parts = path
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned());
     let first = parts.next().unwrap_or_default();
-    if first == "crates" { parts.next().unwrap_or_default() } else { first }
+    if first == "crates" {
+        parts.next().unwrap_or_default()
+    } else {
+        first
+    }
 }
 
 fn is_of_tests(path: &Path) -> bool {
     let is_test_part = |part: &str| matches!(part, "tests" | "tests.rs" | "benches" | "examples");
-    path.components().any(|part| part.as_os_str().to_str().is_some_and(is_test_part))
+    path.components()
+        .any(|part| part.as_os_str().to_str().is_some_and(is_test_part))
 }
 
 fn size_of_file(path: &Path, text: &str) -> Result<Size> {
     if is_of_tests(path) {
-        return Ok(Size { test_lines: text.lines().count(), ..Size::default() });
+        return Ok(Size {
+            test_lines: text.lines().count(),
+            ..Size::default()
+        });
     }
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-    let is_test_block =
-        |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
-    let product_lines = lines.windows(2).position(is_test_block).unwrap_or(lines.len());
-    let mut size = Size { test_lines: lines.len() - product_lines, ..Size::default() };
+    let is_test_block = |pair: &[&str]| {
+        pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+    };
+    let product_lines = lines
+        .windows(2)
+        .position(is_test_block)
+        .unwrap_or(lines.len());
+    let mut size = Size {
+        test_lines: lines.len() - product_lines,
+        ..Size::default()
+    };
     for line in &lines[..product_lines] {
         if line.is_empty() {
             size.blank_lines += 1;
@@ -151,7 +185,8 @@ fn size_of_file(path: &Path, text: &str) -> Result<Size> {
         }
     }
     let product: String = text.split_inclusive('\n').take(product_lines).collect();
-    let stream = TokenStream::from_str(&product).map_err(|error| anyhow!("no tokens of Rust: {error}"))?;
+    let stream =
+        TokenStream::from_str(&product).map_err(|error| anyhow!("no tokens of Rust: {error}"))?;
     size.tokens = count_tokens(stream);
     Ok(size)
 }
@@ -165,11 +200,19 @@ fn count_tokens(stream: TokenStream) -> usize {
             TokenTree::Group(group) if is_documentation(group.stream()) => count -= signs_before,
             TokenTree::Group(group) => {
                 count += count_tokens(group.stream());
-                count += if group.delimiter() == Delimiter::None { 0 } else { 2 };
+                count += if group.delimiter() == Delimiter::None {
+                    0
+                } else {
+                    2
+                };
             }
             TokenTree::Punct(sign) => {
                 count += 1;
-                signs_before = if sign.as_char() == '!' { signs_before + 1 } else { 1 };
+                signs_before = if sign.as_char() == '!' {
+                    signs_before + 1
+                } else {
+                    1
+                };
             }
             _ => count += 1,
         }
@@ -193,14 +236,34 @@ mod tests {
 
     #[test]
     fn tests_are_known_by_folder_file_and_block() {
-        assert_eq!(size("crates/a/tests/b.rs", "a\nb\n"), Size { test_lines: 2, ..Size::default() });
-        assert_eq!(size("crates/a/src/b/tests.rs", "a\n"), Size { test_lines: 1, ..Size::default() });
+        assert_eq!(
+            size("crates/a/tests/b.rs", "a\nb\n"),
+            Size {
+                test_lines: 2,
+                ..Size::default()
+            }
+        );
+        assert_eq!(
+            size("crates/a/src/b/tests.rs", "a\n"),
+            Size {
+                test_lines: 1,
+                ..Size::default()
+            }
+        );
         let with_block = size("crates/a/src/b.rs", "a;\n\n#[cfg(test)]\nmod tests {\n}\n");
         assert_eq!(
-            (with_block.tokens, with_block.code_lines, with_block.blank_lines, with_block.test_lines),
+            (
+                with_block.tokens,
+                with_block.code_lines,
+                with_block.blank_lines,
+                with_block.test_lines
+            ),
             (2, 1, 1, 3)
         );
-        assert_eq!(size("crates/a/src/b.rs", "a;\n#[cfg(test)]\nmod tests;\n").test_lines, 0);
+        assert_eq!(
+            size("crates/a/src/b.rs", "a;\n#[cfg(test)]\nmod tests;\n").test_lines,
+            0
+        );
         assert_eq!(crate_of(Path::new("crates/a/src/b.rs")), "a");
         assert_eq!(crate_of(Path::new("xtask/src/b.rs")), "xtask");
     }

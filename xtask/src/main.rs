@@ -51,17 +51,25 @@ fn built(file: &str) -> PathBuf {
 
 /// Cargo's folder for what it builds.
 fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()).into()
+    std::env::var_os("CARGO_TARGET_DIR")
+        .unwrap_or_else(|| "target".into())
+        .into()
 }
 
 /// All files under a folder, in path order; folders for which `enter` is false are left out.
 fn files_under(folder: &Path, enter: fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
         let path = entry?.path();
         if !path.is_dir() {
             files.push(path);
-        } else if path.file_name().and_then(|name| name.to_str()).is_some_and(enter) {
+        } else if path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(enter)
+        {
             files.extend(files_under(&path, enter)?);
         }
     }

@@ -44,5 +44,9 @@ pub(crate) fn install(options: &Options) -> Result<PathBuf> {
 }
 
 fn usual_folder() -> Option<PathBuf> {
-    Some(PathBuf::from(std::env::var_os("HOME")?).join(".openmpi").join("components"))
+    Some(
+        PathBuf::from(std::env::var_os("HOME")?)
+            .join(".openmpi")
+            .join("components"),
+    )
 }

@@ -47,7 +47,8 @@ pub struct Rails(BoxedScheduler<Ticks>);
 
 /// What the work gives as something that C owns; its error is kept for the thread.
 fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow!("flowcast failed")));
+    let result =
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow!("flowcast failed")));
     let (value, text) = match result {
         Ok(value) => (Box::into_raw(Box::new(value)), String::new()),
         Err(error) => (null_mut(), text_of(&error)),
@@ -62,7 +63,9 @@ unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
     anyhow::ensure!(!text.is_null(), "{name}: found NULL, expected a text");
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().ok().with_context(|| format!("{name}: found bytes that are not UTF-8, expected text"))
+    text.to_str()
+        .ok()
+        .with_context(|| format!("{name}: found bytes that are not UTF-8, expected text"))
 }
 
 /// # Safety
@@ -102,7 +105,11 @@ pub unsafe extern "C" fn flowcast_trace_open(path: *const c_char) -> *mut Trace 
     given(|| {
         // SAFETY: as the caller promises.
         let path = Path::new(unsafe { text(path, "path") }?);
-        let first = if path.is_dir() { first_of_folder(path)? } else { path.to_owned() };
+        let first = if path.is_dir() {
+            first_of_folder(path)?
+        } else {
+            path.to_owned()
+        };
         open_trace(&first, &first.display().to_string(), &mut Whole)
     })
 }
@@ -139,8 +146,13 @@ pub unsafe extern "C" fn flowcast_network_with(
 ) -> *mut Network {
     given(|| {
         // SAFETY: as the caller promises.
-        let (network, field, value) =
-            unsafe { (object(network, "network")?, text(field, "field")?, text(value, "value")?) };
+        let (network, field, value) = unsafe {
+            (
+                object(network, "network")?,
+                text(field, "field")?,
+                text(value, "value")?,
+            )
+        };
         Ok(network.with_overrides(&[(full_name(field), value.to_owned())])?)
     })
 }
@@ -169,9 +181,20 @@ pub unsafe extern "C" fn flowcast_predict(
         // SAFETY: as the caller promises.
         let (trace, network) = unsafe { (object(trace, "trace")?, object(network, "network")?) };
         // SAFETY: as the caller promises.
-        let model = if model.is_null() { None } else { Some(unsafe { text(model, "model") }?) };
-        let contention = model.map(Contention::named).transpose()?.unwrap_or_default();
-        let options = Options { contention, threads: threads(), ..Options::default() };
+        let model = if model.is_null() {
+            None
+        } else {
+            Some(unsafe { text(model, "model") }?)
+        };
+        let contention = model
+            .map(Contention::named)
+            .transpose()?
+            .unwrap_or_default();
+        let options = Options {
+            contention,
+            threads: threads(),
+            ..Options::default()
+        };
         Ok(flowcast::predict(trace, network, &options)?.outcome)
     })
 }
@@ -201,14 +224,27 @@ pub unsafe extern "C" fn flowcast_ranks(prediction: *const Outcome) -> usize {
 /// # Safety
 /// The prediction came from this library; `times` has room.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_rank_times(prediction: *const Outcome, rank: usize, times: *mut RankTimes) -> c_int {
+pub unsafe extern "C" fn flowcast_rank_times(
+    prediction: *const Outcome,
+    rank: usize,
+    times: *mut RankTimes,
+) -> c_int {
     // SAFETY: as the caller promises.
     let found = unsafe { prediction.as_ref() }.and_then(|outcome| outcome.ranks.get(rank));
-    let Some(found) = found.filter(|_| !times.is_null()) else { return -1 };
+    let Some(found) = found.filter(|_| !times.is_null()) else {
+        return -1;
+    };
     let [end_s, compute_s, blocked_s, overhead_s] =
         [found.end, found.compute, found.blocked, found.overhead].map(|time| time.as_seconds());
     // SAFETY: as the caller promises.
-    unsafe { times.write(RankTimes { end_s, compute_s, blocked_s, overhead_s }) };
+    unsafe {
+        times.write(RankTimes {
+            end_s,
+            compute_s,
+            blocked_s,
+            overhead_s,
+        })
+    };
     0
 }
 
@@ -234,14 +270,26 @@ pub unsafe extern "C" fn flowcast_rails_new(
 ) -> *mut Rails {
     given(|| {
         anyhow::ensure!(!rails.is_null(), "rails: found NULL, expected texts");
-        anyhow::ensure!((1..=MAX_RAILS).contains(&count), "rails: found {count}, expected 1 to {MAX_RAILS}");
+        anyhow::ensure!(
+            (1..=MAX_RAILS).contains(&count),
+            "rails: found {count}, expected 1 to {MAX_RAILS}"
+        );
         // SAFETY: as the caller promises.
-        let (rails, name) = unsafe { (&*slice_from_raw_parts(rails, count), text(scheduler, "scheduler")?) };
+        let (rails, name) = unsafe {
+            (
+                &*slice_from_raw_parts(rails, count),
+                text(scheduler, "scheduler")?,
+            )
+        };
         // SAFETY: as the caller promises.
         let cost = |rail: &*const c_char| Ok(Rail::parse(unsafe { text(*rail, "rails") }?)?.cost);
         let costs = rails.iter().map(cost).collect::<Result<Vec<_>>>()?;
         let name: SchedulerName = name.parse()?;
-        Ok(Rails(name.scheduler::<Ticks>(&costs, Shares::by_bandwidth(&costs)?, ())?))
+        Ok(Rails(name.scheduler::<Ticks>(
+            &costs,
+            Shares::by_bandwidth(&costs)?,
+            (),
+        )?))
     })
 }
 
@@ -250,10 +298,21 @@ pub unsafe extern "C" fn flowcast_rails_new(
 /// # Safety
 /// The scheduler came from this library and is used by no other thread meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flowcast_rails_pick(rails: *mut Rails, now_ns: u64, size: u64, usable: u16) -> c_int {
+pub unsafe extern "C" fn flowcast_rails_pick(
+    rails: *mut Rails,
+    now_ns: u64,
+    size: u64,
+    usable: u16,
+) -> c_int {
     // SAFETY: as the caller promises.
-    let Some(Rails(scheduler)) = (unsafe { rails.as_mut() }) else { return -1 };
-    let rail = scheduler.pick(Ticks::from_nanos(now_ns), Bytes(size), RailSet::from_bits(usable));
+    let Some(Rails(scheduler)) = (unsafe { rails.as_mut() }) else {
+        return -1;
+    };
+    let rail = scheduler.pick(
+        Ticks::from_nanos(now_ns),
+        Bytes(size),
+        RailSet::from_bits(usable),
+    );
     rail.map_or(-1, |rail| c_int::from(rail.0))
 }
 

@@ -58,14 +58,21 @@ impl Measured {
     fn pattern(&self) -> Option<PatternSamples> {
         let Conflict { name, flows, .. } = &self.conflict;
         let first = flows.first()?;
-        if flows.iter().any(|flow| (flow.size, flow.start) != (first.size, first.start)) {
+        if flows
+            .iter()
+            .any(|flow| (flow.size, flow.start) != (first.size, first.start))
+        {
             return None;
         }
         let messages = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
         let longest = |repetition| self.durations.iter().map(|times| times[repetition]).max();
         let times: Vec<Time> = (0..self.repetitions()).filter_map(longest).collect();
         let is_usable = !times.is_empty() && times.iter().all(|time| *time > Time::ZERO);
-        let pattern = Pattern { name: name.clone(), size: first.size, messages };
+        let pattern = Pattern {
+            name: name.clone(),
+            size: first.size,
+            messages,
+        };
         is_usable.then_some(PatternSamples { pattern, times })
     }
 
@@ -73,7 +80,9 @@ impl Measured {
     pub fn medians(&self) -> Vec<Time> {
         let middle = |times: &Vec<Time>| {
             let seconds: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
-            Time::from_seconds(median(&seconds).expect("each flow was carried, and times are finite"))
+            Time::from_seconds(
+                median(&seconds).expect("each flow was carried, and times are finite"),
+            )
         };
         self.durations.iter().map(middle).collect()
     }
@@ -93,8 +102,10 @@ pub struct ConflictSamples {
 impl ConflictSamples {
     /// Whether a file is meant as one.
     pub fn is_one(text: &str) -> bool {
-        text.lines().any(|line| line.strip_prefix("# schema:").is_some_and(|name| name.trim() == SCHEMA))
-            || csv::has_columns(text, COLUMNS)
+        text.lines().any(|line| {
+            line.strip_prefix("# schema:")
+                .is_some_and(|name| name.trim() == SCHEMA)
+        }) || csv::has_columns(text, COLUMNS)
     }
 
     /// Reads the file.
@@ -118,7 +129,9 @@ impl ConflictSamples {
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each flow of each repetition.
     pub fn to_csv(&self) -> String {
         let mut text = csv_header(&self.provenance);
-        self.measured.iter().for_each(|measured| push_rows(&mut text, measured, &self.racks));
+        self.measured
+            .iter()
+            .for_each(|measured| push_rows(&mut text, measured, &self.racks));
         text
     }
 }
@@ -134,12 +147,22 @@ pub fn push_rows(text: &mut String, measured: &Measured, racks: &Racks) {
     let rack = |node| racks.rack_of(node).map_or("", |rack| racks.name(rack));
     for repetition in 0..measured.repetitions() {
         for (flow, durations) in flows.iter().zip(&measured.durations) {
-            let Flow { id, src, dst, size, start } = flow;
+            let Flow {
+                id,
+                src,
+                dst,
+                size,
+                start,
+            } = flow;
             let (start, duration) = (start.as_micros(), durations[repetition].as_micros());
             let (from, to) = (rack(*src), rack(*dst));
             let repetition = repetition + 1;
-            writeln!(text, "{name},{kind},{repetition},{id},{src},{dst},{from},{to},{},{start},{duration:.3}", size.0)
-                .expect("text grows");
+            writeln!(
+                text,
+                "{name},{kind},{repetition},{id},{src},{dst},{from},{to},{},{start},{duration:.3}",
+                size.0
+            )
+            .expect("text grows");
         }
     }
 }
@@ -165,7 +188,11 @@ impl Reader {
         for (node, rack) in [row.flow.src, row.flow.dst].into_iter().zip(row.racks) {
             self.place(line, node, rack)?;
         }
-        let last = self.samples.measured.last().filter(|last| last.conflict.name == row.conflict);
+        let last = self
+            .samples
+            .measured
+            .last()
+            .filter(|last| last.conflict.name == row.conflict);
         if last.is_none() {
             self.begin(line, &row)?;
         }
@@ -178,7 +205,11 @@ impl Reader {
         let known = racks.rack_of(node).map(|rack| racks.name(rack));
         match known {
             Some(known) if known == rack => Ok(()),
-            Some(known) => Err(CsvError::at(line, format!("node {node} in rack `{rack}`"), format!("rack `{known}`"))),
+            Some(known) => Err(CsvError::at(
+                line,
+                format!("node {node} in rack `{rack}`"),
+                format!("rack `{known}`"),
+            )),
             None if rack.is_empty() => Ok(()),
             None => racks
                 .place(node, node, rack)
@@ -189,24 +220,46 @@ impl Reader {
 
     fn begin(&mut self, line: usize, row: &Row<'_>) -> Result<(), CsvError> {
         self.check_last(line)?;
-        if self.samples.measured.iter().any(|measured| measured.conflict.name == row.conflict) {
+        if self
+            .samples
+            .measured
+            .iter()
+            .any(|measured| measured.conflict.name == row.conflict)
+        {
             let found = format!("conflict `{}` again", row.conflict);
             return Err(CsvError::at(line, found, "the rows of a conflict together"));
         }
-        let conflict = Conflict { name: row.conflict.to_owned(), kind: row.kind, flows: Vec::new() };
-        self.samples.measured.push(Measured { conflict, durations: Vec::new() });
+        let conflict = Conflict {
+            name: row.conflict.to_owned(),
+            kind: row.kind,
+            flows: Vec::new(),
+        };
+        self.samples.measured.push(Measured {
+            conflict,
+            durations: Vec::new(),
+        });
         Ok(())
     }
 
     /// The conflict before has as many repetitions of each flow.
     fn check_last(&self, line: usize) -> Result<(), CsvError> {
-        let Some(last) = self.samples.measured.last() else { return Ok(()) };
+        let Some(last) = self.samples.measured.last() else {
+            return Ok(());
+        };
         let repetitions = last.repetitions();
-        match last.durations.iter().position(|durations| durations.len() != repetitions) {
+        match last
+            .durations
+            .iter()
+            .position(|durations| durations.len() != repetitions)
+        {
             None => Ok(()),
             Some(flow) => {
                 let found = format!("the end of conflict `{}`", last.conflict.name);
-                Err(CsvError::at(line, found, format!("repetition {repetitions} of its flow {}", flow + 1)))
+                Err(CsvError::at(
+                    line,
+                    found,
+                    format!("repetition {repetitions} of its flow {}", flow + 1),
+                ))
             }
         }
     }
@@ -221,28 +274,60 @@ impl Reader {
 }
 
 fn add(line: usize, measured: &mut Measured, row: &Row<'_>) -> Result<(), CsvError> {
-    let Measured { conflict, durations } = measured;
+    let Measured {
+        conflict,
+        durations,
+    } = measured;
     let place = row.flow.id as usize - 1;
     let expected = durations.get(place).map_or(1, |known| known.len() + 1);
-    if place > durations.len() || row.repetition != expected || (place > 0 && durations[0].len() != row.repetition) {
+    if place > durations.len()
+        || row.repetition != expected
+        || (place > 0 && durations[0].len() != row.repetition)
+    {
         let found = format!("repetition {} of flow {}", row.repetition, row.flow.id);
-        return Err(CsvError::at(line, found, "repetition after repetition, the flows of each from 1 on"));
+        return Err(CsvError::at(
+            line,
+            found,
+            "repetition after repetition, the flows of each from 1 on",
+        ));
     }
     if row.repetition == 1 {
         conflict.flows.push(row.flow);
         durations.push(Vec::new());
     } else if conflict.flows[place] != row.flow || conflict.kind != row.kind {
-        return Err(CsvError::at(line, format!("another flow {}", row.flow.id), "that of the repetition before"));
+        return Err(CsvError::at(
+            line,
+            format!("another flow {}", row.flow.id),
+            "that of the repetition before",
+        ));
     }
     durations[place].push(row.duration);
     Ok(())
 }
 
 fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, CsvError> {
-    let [conflict, kind, repetition, flow, src, dst, from, to, size, start, duration] = fields;
+    let [
+        conflict,
+        kind,
+        repetition,
+        flow,
+        src,
+        dst,
+        from,
+        to,
+        size,
+        start,
+        duration,
+    ] = fields;
     let node = |column: &str, field: &str| {
         let number = field.parse().map(Node);
-        number.map_err(|_| CsvError::at(line, format!("{column} = `{field}`"), "the number of a node"))
+        number.map_err(|_| {
+            CsvError::at(
+                line,
+                format!("{column} = `{field}`"),
+                "the number of a node",
+            )
+        })
     };
     let flow = Flow {
         id: whole(line, "flow", flow, 1_000_000)? as u32,
@@ -252,13 +337,27 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
         start: micros(line, "start_us", start)?,
     };
     if flow.src == flow.dst {
-        return Err(CsvError::at(line, format!("a flow from node {src} to itself"), "two different nodes"));
+        return Err(CsvError::at(
+            line,
+            format!("a flow from node {src} to itself"),
+            "two different nodes",
+        ));
     }
     let duration_time = micros(line, "duration_us", duration)?;
     if duration_time == Time::ZERO {
-        return Err(CsvError::at(line, format!("duration_us = `{duration}`"), "a number above 0"));
+        return Err(CsvError::at(
+            line,
+            format!("duration_us = `{duration}`"),
+            "a number above 0",
+        ));
     }
-    let unknown = |()| CsvError::at(line, format!("kind `{kind}`"), format!("one of {}", Kind::names()));
+    let unknown = |()| {
+        CsvError::at(
+            line,
+            format!("kind `{kind}`"),
+            format!("one of {}", Kind::names()),
+        )
+    };
     Ok(Row {
         conflict,
         kind: kind.parse().map_err(unknown)?,
@@ -278,7 +377,13 @@ mod tests {
     fn samples(nodes: u32, repetitions: usize, racks: bool) -> ConflictSamples {
         let mut places = Racks::default();
         for node in (0..nodes).filter(|_| racks) {
-            places.place(Node(node), Node(node), if node < nodes / 2 { "A" } else { "B" }).unwrap();
+            places
+                .place(
+                    Node(node),
+                    Node(node),
+                    if node < nodes / 2 { "A" } else { "B" },
+                )
+                .unwrap();
         }
         let plan = ConflictPlan {
             nodes: (0..nodes).map(Node).collect(),
@@ -288,17 +393,35 @@ mod tests {
             most: 3,
         };
         let carried = |conflict: Conflict| {
-            let time = |flow: u32, repetition: usize| Time::from_nanos(f64::from(flow) * 1e9 + repetition as f64 * 1e4);
-            let of_flow = |flow: &Flow| (0..repetitions).map(|repetition| time(flow.id, repetition)).collect();
-            Measured { durations: conflict.flows.iter().map(of_flow).collect(), conflict }
+            let time = |flow: u32, repetition: usize| {
+                Time::from_nanos(f64::from(flow) * 1e9 + repetition as f64 * 1e4)
+            };
+            let of_flow = |flow: &Flow| {
+                (0..repetitions)
+                    .map(|repetition| time(flow.id, repetition))
+                    .collect()
+            };
+            Measured {
+                durations: conflict.flows.iter().map(of_flow).collect(),
+                conflict,
+            }
         };
-        let all = plan.conflicts().into_iter().chain(plan.random_patterns(2, 1));
+        let all = plan
+            .conflicts()
+            .into_iter()
+            .chain(plan.random_patterns(2, 1));
         let provenance = BTreeMap::from([("host".to_owned(), "a: b".to_owned())]);
-        ConflictSamples { provenance, racks: places, measured: all.map(carried).collect() }
+        ConflictSamples {
+            provenance,
+            racks: places,
+            measured: all.map(carried).collect(),
+        }
     }
 
     fn error(rows: &str) -> String {
-        ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(","))).unwrap_err().to_string()
+        ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(",")))
+            .unwrap_err()
+            .to_string()
     }
 
     proptest! {
@@ -328,8 +451,14 @@ mod tests {
         let read = ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(","))).unwrap();
         let patterns = read.patterns();
         assert_eq!(patterns.len(), 1);
-        assert_eq!(patterns[0].pattern.messages, [(Node(1), Node(0)), (Node(2), Node(0))]);
-        assert_eq!(patterns[0].times, [Time::from_micros(9.0), Time::from_micros(7.0)]);
+        assert_eq!(
+            patterns[0].pattern.messages,
+            [(Node(1), Node(0)), (Node(2), Node(0))]
+        );
+        assert_eq!(
+            patterns[0].times,
+            [Time::from_micros(9.0), Time::from_micros(7.0)]
+        );
     }
 
     #[test]
@@ -339,19 +468,50 @@ mod tests {
             error(&format!("{good}out-2,out,1,3,0,2,,,4000000,0,5.5\n")),
             "line 3: found repetition 1 of flow 3, expected repetition after repetition, the flows of each from 1 on"
         );
-        assert!(error("out-2,outs,1,1,0,1,,,4000000,0,5.5\n").contains("kind `outs`, expected one of alone, out, in"));
-        assert!(error("out-2,out,1,1,0,0,,,4000000,0,5.5\n").contains("a flow from node 0 to itself"));
+        assert!(
+            error("out-2,outs,1,1,0,1,,,4000000,0,5.5\n")
+                .contains("kind `outs`, expected one of alone, out, in")
+        );
+        assert!(
+            error("out-2,out,1,1,0,0,,,4000000,0,5.5\n").contains("a flow from node 0 to itself")
+        );
         assert!(error("out-2,out,1,1,0,1,,,4000000,0,0\n").contains("expected a number above 0"));
         assert!(error("out-2,out,1,1,0,1,,,4000000,0\n").contains("found 10 fields, expected 11"));
-        assert!(error("out-2,out,1,1,x,1,,,4000000,0,1\n").contains("src = `x`, expected the number of a node"));
+        assert!(
+            error("out-2,out,1,1,x,1,,,4000000,0,1\n")
+                .contains("src = `x`, expected the number of a node")
+        );
         assert!(error("out-2,out,2,1,0,1,,,4000000,0,1\n").contains("repetition 2 of flow 1"));
-        assert!(error(&format!("{good}out-2,out,2,1,0,2,,,4000000,0,5.5\n")).contains("another flow 1"));
-        assert!(error("a,out,1,1,0,1,A,B,1,0,1\nb,out,1,1,0,1,B,B,1,0,1\n").contains("node 0 in rack `B`"));
+        assert!(
+            error(&format!("{good}out-2,out,2,1,0,2,,,4000000,0,5.5\n")).contains("another flow 1")
+        );
+        assert!(
+            error("a,out,1,1,0,1,A,B,1,0,1\nb,out,1,1,0,1,B,B,1,0,1\n")
+                .contains("node 0 in rack `B`")
+        );
         let two = "a,out,1,1,0,1,,,1,0,1\na,out,1,2,0,2,,,1,0,1\n";
-        assert!(error(&format!("{two}a,out,2,1,0,1,,,1,0,1\n")).contains("expected repetition 2 of its flow 2"));
-        assert!(error(&format!("{two}b,out,1,1,0,1,,,1,0,1\na,out,1,1,0,1,,,1,0,1\n")).contains("`a` again"));
+        assert!(
+            error(&format!("{two}a,out,2,1,0,1,,,1,0,1\n"))
+                .contains("expected repetition 2 of its flow 2")
+        );
+        assert!(
+            error(&format!(
+                "{two}b,out,1,1,0,1,,,1,0,1\na,out,1,1,0,1,,,1,0,1\n"
+            ))
+            .contains("`a` again")
+        );
         assert!(error("").contains("found no row"));
-        assert!(ConflictSamples::from_csv("n,d_us\n").unwrap_err().to_string().starts_with("line 1: found column `n`"));
-        assert!(ConflictSamples::from_csv("# schema: other/1\n").unwrap_err().to_string().contains("schema `other/1`"));
+        assert!(
+            ConflictSamples::from_csv("n,d_us\n")
+                .unwrap_err()
+                .to_string()
+                .starts_with("line 1: found column `n`")
+        );
+        assert!(
+            ConflictSamples::from_csv("# schema: other/1\n")
+                .unwrap_err()
+                .to_string()
+                .contains("schema `other/1`")
+        );
     }
 }

@@ -33,14 +33,27 @@ pub(crate) fn descend(
     ranges: &[Range],
     residuals: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>,
 ) -> Option<Lowest> {
-    let mut at: Vec<f64> = start.iter().zip(ranges).map(|(x, (low, high))| x.clamp(*low, *high)).collect();
+    let mut at: Vec<f64> = start
+        .iter()
+        .zip(ranges)
+        .map(|(x, (low, high))| x.clamp(*low, *high))
+        .collect();
     let mut values = residuals(&at)?;
     let mut damping = 1e-3;
     let mut slopes = derivatives(&at, &values, ranges, residuals);
     for _ in 0..MOST_STEPS {
-        let Some((next, next_values)) = better(&at, &values, &slopes, ranges, &mut damping, residuals) else { break };
-        let moved = at.iter().zip(&next).zip(ranges).map(|((a, b), (low, high))| (a - b).abs() / (high - low));
-        let gains_nothing = sum_of_squares(&next_values) > sum_of_squares(&values) * (1.0 - NO_GAIN);
+        let Some((next, next_values)) =
+            better(&at, &values, &slopes, ranges, &mut damping, residuals)
+        else {
+            break;
+        };
+        let moved = at
+            .iter()
+            .zip(&next)
+            .zip(ranges)
+            .map(|((a, b), (low, high))| (a - b).abs() / (high - low));
+        let gains_nothing =
+            sum_of_squares(&next_values) > sum_of_squares(&values) * (1.0 - NO_GAIN);
         let is_still = gains_nothing || moved.fold(0.0, f64::max) < STILL;
         (at, values) = (next, next_values);
         if is_still {
@@ -49,7 +62,11 @@ pub(crate) fn descend(
         slopes = derivatives(&at, &values, ranges, residuals);
     }
     let is_felt = slopes.iter().map(|column| is_felt(column)).collect();
-    Some(Lowest { squares: sum_of_squares(&values), at, is_felt })
+    Some(Lowest {
+        squares: sum_of_squares(&values),
+        at,
+        is_felt,
+    })
 }
 
 /// A step that lowers the sum, with as much damping as that takes.
@@ -65,7 +82,9 @@ fn better(
     while *damping < 1e9 {
         let step = damped_step(at, values, slopes, ranges, *damping);
         let bounded = at.iter().zip(&step).zip(ranges);
-        let next: Vec<f64> = bounded.map(|((x, step), (low, high))| (x + step).clamp(*low, *high)).collect();
+        let next: Vec<f64> = bounded
+            .map(|((x, step), (low, high))| (x + step).clamp(*low, *high))
+            .collect();
         if next == at {
             return None;
         }
@@ -96,7 +115,11 @@ fn derivatives(
             if (low..=high).contains(&near[parameter])
                 && let Some(found) = residuals(&near)
             {
-                return found.iter().zip(values).map(|(near, here)| (near - here) / difference).collect();
+                return found
+                    .iter()
+                    .zip(values)
+                    .map(|(near, here)| (near - here) / difference)
+                    .collect();
             }
         }
         vec![0.0; values.len()]
@@ -105,24 +128,40 @@ fn derivatives(
 }
 
 /// Solves `(JᵀJ + damping·diag(JᵀJ)) step = -Jᵀr` for the parameters that can move; the others stay.
-fn damped_step(at: &[f64], values: &[f64], slopes: &[Vec<f64>], ranges: &[Range], damping: f64) -> Vec<f64> {
+fn damped_step(
+    at: &[f64],
+    values: &[f64],
+    slopes: &[Vec<f64>],
+    ranges: &[Range],
+    damping: f64,
+) -> Vec<f64> {
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let pull: Vec<f64> = slopes.iter().map(|column| -product(column, values)).collect();
+    let pull: Vec<f64> = slopes
+        .iter()
+        .map(|column| -product(column, values))
+        .collect();
     let can_move = |parameter: &usize| {
         let ((low, high), x) = (ranges[*parameter], at[*parameter]);
-        is_felt(&slopes[*parameter]) && !(x <= low && pull[*parameter] < 0.0 || x >= high && pull[*parameter] > 0.0)
+        is_felt(&slopes[*parameter])
+            && !(x <= low && pull[*parameter] < 0.0 || x >= high && pull[*parameter] > 0.0)
     };
     let free: Vec<usize> = (0..at.len()).filter(can_move).collect();
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(free.len());
     for row in &free {
-        let mut line: Vec<f64> = free.iter().map(|column| product(&slopes[*row], &slopes[*column])).collect();
+        let mut line: Vec<f64> = free
+            .iter()
+            .map(|column| product(&slopes[*row], &slopes[*column]))
+            .collect();
         line[rows.len()] *= 1.0 + damping;
         line.push(pull[*row]);
         rows.push(line);
     }
     let mut step = vec![0.0; at.len()];
     // Damped and of columns that are felt, the system is positive definite.
-    for (place, solution) in free.iter().zip(linear_system::solve(rows, 0.0).into_iter().flatten()) {
+    for (place, solution) in free
+        .iter()
+        .zip(linear_system::solve(rows, 0.0).into_iter().flatten())
+    {
         step[*place] = solution[0];
     }
     step
@@ -144,9 +183,19 @@ mod tests {
     fn a_curve_gives_back_its_parameters() {
         let curve = |p: &[f64], x: f64| p[0] * (-p[1] * x).exp() + p[2];
         let truth = [2.0, 0.7, 0.3];
-        let mut residuals =
-            |p: &[f64]| Some((0..12).map(|x| curve(p, f64::from(x)) - curve(&truth, f64::from(x))).collect());
-        let found = descend(&[1.0, 0.2, 1.0], &[(0.0, 9.0), (0.0, 9.0), (0.0, 9.0)], &mut residuals).unwrap();
+        let mut residuals = |p: &[f64]| {
+            Some(
+                (0..12)
+                    .map(|x| curve(p, f64::from(x)) - curve(&truth, f64::from(x)))
+                    .collect(),
+            )
+        };
+        let found = descend(
+            &[1.0, 0.2, 1.0],
+            &[(0.0, 9.0), (0.0, 9.0), (0.0, 9.0)],
+            &mut residuals,
+        )
+        .unwrap();
         for (found, truth) in found.at.iter().zip(truth) {
             assert!((found - truth).abs() < 1e-6, "{found} {truth}");
         }
@@ -164,7 +213,10 @@ mod tests {
     fn the_lowest_place_may_be_on_a_bound_or_beside_a_region_without_residuals() {
         let mut residuals = |p: &[f64]| Some(vec![p[0] + p[1] - 5.0, p[0] - p[1] - 2.0]);
         let found = descend(&[0.5, 0.5], &[(0.0, 2.0), (0.0, 9.0)], &mut residuals).unwrap();
-        assert!((found.at[0] - 2.0).abs() < 1e-9 && (found.at[1] - 1.5).abs() < 1e-6, "{found:?}");
+        assert!(
+            (found.at[0] - 2.0).abs() < 1e-9 && (found.at[1] - 1.5).abs() < 1e-6,
+            "{found:?}"
+        );
         let mut gap = |p: &[f64]| (p[0] < 4.0).then(|| vec![p[0] - 3.9]);
         let found = descend(&[1.0], &[(0.0, 9.0)], &mut gap).unwrap();
         assert!((found.at[0] - 3.9).abs() < 1e-6);

@@ -10,7 +10,11 @@ const ROUNDS: u32 = 4;
 ///
 /// # Errors
 /// Those of the cost.
-pub fn least_cost<E>(low: f64, high: f64, mut cost: impl FnMut(f64) -> Result<f64, E>) -> Result<(f64, f64), E> {
+pub fn least_cost<E>(
+    low: f64,
+    high: f64,
+    mut cost: impl FnMut(f64) -> Result<f64, E>,
+) -> Result<(f64, f64), E> {
     let (mut from, mut step) = (low, (high - low) / f64::from(TRIED - 1));
     let mut best = (low, f64::INFINITY);
     for _ in 0..ROUNDS {

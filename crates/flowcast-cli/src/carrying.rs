@@ -6,7 +6,10 @@ use std::net::IpAddr;
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::model::cluster::flow::Flow;
-use flowcast_lab::{Carried, Carrier, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier, repeat};
+use flowcast_lab::{
+    Carried, Carrier, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier,
+    repeat,
+};
 
 use crate::commands::lab::{explained, load};
 use crate::core_pairs::CoreList;
@@ -31,7 +34,12 @@ pub(crate) struct WhereArgs {
     )]
     pub lab: String,
     /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher", help_heading = "Where")]
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        conflicts_with = "launcher",
+        help_heading = "Where"
+    )]
     lab_set: Vec<String>,
     /// What carries the messages [default: tcp in a lab, mpi with --launcher]
     #[arg(long, value_enum, help_heading = "Where")]
@@ -43,7 +51,12 @@ pub(crate) struct WhereArgs {
     #[arg(long, requires = "launcher", help_heading = "Where")]
     node_per_rank: bool,
     /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
-    #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        requires = "launcher",
+        help_heading = "Where"
+    )]
     via: Option<IpAddr>,
     #[command(flatten)]
     token: TokenArgs,
@@ -66,7 +79,9 @@ impl WhereArgs {
             return Ok((Means::Hosts(Box::new(session)), hosts));
         }
         if self.via.is_some() {
-            bail!("--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that");
+            bail!(
+                "--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that"
+            );
         }
         let (session, hosts) = MpiSession::with_launcher(&words(launcher), self.nodes())?;
         Ok((Means::Mpi(Box::new(session)), hosts))
@@ -83,12 +98,20 @@ impl WhereArgs {
     }
 
     fn nodes(&self) -> NodeOf {
-        if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host }
+        if self.node_per_rank {
+            NodeOf::Rank
+        } else {
+            NodeOf::Host
+        }
     }
 
     /// What carries the messages.
     pub(crate) fn over(&self) -> Over {
-        self.over.unwrap_or(if self.launcher.is_some() { Over::Mpi } else { Over::Tcp })
+        self.over.unwrap_or(if self.launcher.is_some() {
+            Over::Mpi
+        } else {
+            Over::Tcp
+        })
     }
 }
 
@@ -131,7 +154,11 @@ impl<'a> Means<'a> {
 
     /// Carries the steps, each after the one before, until the durations of all flows are known. Flows of the run are
     /// those of the first step, then those of the second, and so on.
-    pub(crate) fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
+    pub(crate) fn run(
+        &mut self,
+        steps: &[Vec<Flow>],
+        options: &PatternOptions,
+    ) -> Result<PatternRun> {
         let run = match self {
             Means::Tcp(lab) => {
                 let connect = |flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options);
@@ -142,7 +169,11 @@ impl<'a> Means<'a> {
                     .and_then(|steps| repeat(&mut Steps(steps), options))
             }
             Means::Mpi(session) => {
-                let mut ranks = Ranks { session, steps, options: *options };
+                let mut ranks = Ranks {
+                    session,
+                    steps,
+                    options: *options,
+                };
                 repeat(&mut ranks, options)
             }
             Means::Hosts(session) => return session.run(steps, options),
@@ -175,8 +206,15 @@ impl Carrier for Ranks<'_> {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
         let mut all = Vec::new();
         for step in self.steps {
-            let refused = |source| LabError::System { what: "carrying a pattern by MPI", source };
-            all.extend(self.session.carry(step, self.options.patience).map_err(refused)?);
+            let refused = |source| LabError::System {
+                what: "carrying a pattern by MPI",
+                source,
+            };
+            all.extend(
+                self.session
+                    .carry(step, self.options.patience)
+                    .map_err(refused)?,
+            );
         }
         Ok(all)
     }

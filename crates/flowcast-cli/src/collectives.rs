@@ -21,14 +21,18 @@ pub(crate) struct CollectivesArgs {
 impl CollectivesArgs {
     /// As the library takes them; reads the table that it names.
     pub(crate) fn read(&self) -> Result<Collectives> {
-        self.collectives.as_deref().map_or(Ok(Collectives::Automatic), named)
+        self.collectives
+            .as_deref()
+            .map_or(Ok(Collectives::Automatic), named)
     }
 }
 
 /// Collectives that no algorithm carries out.
 pub(crate) fn note_formulas(kept: u64) {
     if kept > 0 {
-        say!("flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice");
+        say!(
+            "flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice"
+        );
     }
 }
 

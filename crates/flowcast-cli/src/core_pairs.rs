@@ -33,7 +33,8 @@ impl FromStr for CoreList {
             (first <= last).then(|| (first..=last).map(usize::from))
         };
         let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-        let ranges = ranges.ok_or_else(|| format!("found `{text}`, expected cores such as 0-3,8"))?;
+        let ranges =
+            ranges.ok_or_else(|| format!("found `{text}`, expected cores such as 0-3,8"))?;
         Ok(CoreList(ranges.into_iter().flatten().collect()))
     }
 }
@@ -41,7 +42,9 @@ impl FromStr for CoreList {
 impl CoreList {
     /// Those that this process may use.
     pub(crate) fn usable() -> Result<CoreList> {
-        Ok(CoreList(usable_cores().map_err(|error| explained(error.into()))?))
+        Ok(CoreList(
+            usable_cores().map_err(|error| explained(error.into()))?,
+        ))
     }
 
     /// Says so where a model of all pairs needs more.
@@ -59,7 +62,10 @@ impl CoreList {
     pub(crate) fn single(&self) -> Result<usize> {
         match self.0[..] {
             [core] => Ok(core),
-            _ => bail!("--cores: found {} cores, expected the answering one", self.0.len()),
+            _ => bail!(
+                "--cores: found {} cores, expected the answering one",
+                self.0.len()
+            ),
         }
     }
 
@@ -70,9 +76,16 @@ impl CoreList {
 
     /// For the record: the core of each rank, and what the system says of packages and caches.
     pub(crate) fn provenance(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::from([("cores".to_owned(), Places { units: texts(&self.0) }.to_string())]);
+        let mut all = BTreeMap::from([(
+            "cores".to_owned(),
+            Places {
+                units: texts(&self.0),
+            }
+            .to_string(),
+        )]);
         for (name, unit) in [("packages", Unit::Package), ("caches", Unit::Cache)] {
-            let units: Option<Vec<String>> = self.0.iter().map(|core| unit_of(*core, unit)).collect();
+            let units: Option<Vec<String>> =
+                self.0.iter().map(|core| unit_of(*core, unit)).collect();
             all.extend(units.map(|units| (name.to_owned(), Places { units }.to_string())));
         }
         all
@@ -80,9 +93,16 @@ impl CoreList {
 
     /// One of these pairs, alone: the other cores are idle.
     pub(crate) fn pair<'a>(&self, steps: &'a [Vec<Flow>]) -> Result<CorePair<'a>> {
-        let Some(Flow { src, dst, .. }) = steps.iter().flatten().next() else { bail!("found no message to carry") };
+        let Some(Flow { src, dst, .. }) = steps.iter().flatten().next() else {
+            bail!("found no message to carry")
+        };
         let (end, answering) = one_way_pair(self.0[src.index()], self.0[dst.index()])?;
-        Ok(CorePair { end, _answering: answering, measuring: *src, steps })
+        Ok(CorePair {
+            end,
+            _answering: answering,
+            measuring: *src,
+            steps,
+        })
     }
 }
 
@@ -101,12 +121,20 @@ pub(crate) struct CorePair<'a> {
 impl Carrier for CorePair<'_> {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
         let flow = |flow: &Flow| {
-            let direction = if flow.src == self.measuring { Direction::Away } else { Direction::Back };
-            let time = one_way(&mut self.end, direction, flow.size).map_err(|error| LabError::System {
-                what: "carrying a message between two cores",
-                source: io::Error::other(error),
-            })?;
-            Ok(Carried { start: flow.start, end: flow.start + time })
+            let direction = if flow.src == self.measuring {
+                Direction::Away
+            } else {
+                Direction::Back
+            };
+            let time =
+                one_way(&mut self.end, direction, flow.size).map_err(|error| LabError::System {
+                    what: "carrying a message between two cores",
+                    source: io::Error::other(error),
+                })?;
+            Ok(Carried {
+                start: flow.start,
+                end: flow.start + time,
+            })
         };
         self.steps.iter().flatten().map(flow).collect()
     }
@@ -125,13 +153,21 @@ impl std::fmt::Display for Places {
 
 impl Places {
     fn of(provenance: &BTreeMap<String, String>, name: &str) -> Option<Places> {
-        Some(Places { units: provenance.get(name)?.split_whitespace().map(str::to_owned).collect() })
+        Some(Places {
+            units: provenance
+                .get(name)?
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
+        })
     }
 
     /// Ranks of each unit, by their first ones.
     fn groups(&self) -> Vec<Vec<Node>> {
         let mut groups: BTreeMap<&str, Vec<Node>> = BTreeMap::new();
-        (0..).zip(&self.units).for_each(|(rank, unit)| groups.entry(unit).or_default().push(Node(rank)));
+        (0..)
+            .zip(&self.units)
+            .for_each(|(rank, unit)| groups.entry(unit).or_default().push(Node(rank)));
         let mut groups: Vec<Vec<Node>> = groups.into_values().collect();
         groups.sort();
         groups
@@ -140,9 +176,20 @@ impl Places {
 
 /// What is said of times between cores; nothing of those between nodes.
 pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups>) -> Vec<String> {
-    let Some(cores) = Places::of(provenance, "cores") else { return Vec::new() };
-    let names = |ranks: &[Node]| ranks.iter().map(Node::to_string).collect::<Vec<_>>().join(", ");
-    let mut notes = vec![format!("Ranks 0 to {} are on the cores {cores}.", cores.units.len().saturating_sub(1))];
+    let Some(cores) = Places::of(provenance, "cores") else {
+        return Vec::new();
+    };
+    let names = |ranks: &[Node]| {
+        ranks
+            .iter()
+            .map(Node::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let mut notes = vec![format!(
+        "Ranks 0 to {} are on the cores {cores}.",
+        cores.units.len().saturating_sub(1)
+    )];
     for ranks in cores.groups().iter().filter(|ranks| ranks.len() > 1) {
         let core = &cores.units[ranks[0].index()];
         notes.push(format!(
@@ -151,10 +198,18 @@ pub(crate) fn notes(provenance: &BTreeMap<String, String>, found: Option<&Groups
         ));
     }
     if let Some(found) = found {
-        let units = [("packages", "packages"), ("caches", "caches of the third level"), ("cores", "cores")];
-        let is_found =
-            |(name, _): &(&str, _)| Places::of(provenance, name).is_some_and(|it| it.groups() == found.nodes);
-        let known = units.into_iter().find(is_found).map_or("nothing that the system tells of", |(_, words)| words);
+        let units = [
+            ("packages", "packages"),
+            ("caches", "caches of the third level"),
+            ("cores", "cores"),
+        ];
+        let is_found = |(name, _): &(&str, _)| {
+            Places::of(provenance, name).is_some_and(|it| it.groups() == found.nodes)
+        };
+        let known = units
+            .into_iter()
+            .find(is_found)
+            .map_or("nothing that the system tells of", |(_, words)| words);
         notes.push(format!("The groups are {known}."));
     }
     notes
@@ -174,19 +229,32 @@ mod tests {
             );
         }
         let refused = CoreList(vec![0, 1]).checked().unwrap_err().to_string();
-        assert!(refused.starts_with("--cores: found 2 ranks, expected 4 or more"), "{refused}");
+        assert!(
+            refused.starts_with("--cores: found 2 ranks, expected 4 or more"),
+            "{refused}"
+        );
     }
 
     #[test]
     fn groups_are_named_after_what_the_system_knows() {
         let provenance = |caches: &str| {
-            let all = [("cores", "0 1 2 3"), ("packages", "0 0 0 0"), ("caches", caches)];
-            all.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+            let all = [
+                ("cores", "0 1 2 3"),
+                ("packages", "0 0 0 0"),
+                ("caches", caches),
+            ];
+            all.map(|(name, text)| (name.to_owned(), text.to_owned()))
+                .into()
         };
-        let groups = Groups { nodes: vec![vec![Node(0), Node(2)], vec![Node(1), Node(3)]], times: 2.0 };
+        let groups = Groups {
+            nodes: vec![vec![Node(0), Node(2)], vec![Node(1), Node(3)]],
+            times: 2.0,
+        };
         let said = |caches: &str| notes(&provenance(caches), Some(&groups)).concat();
         assert!(said("0,2 1,3 0,2 1,3").ends_with("The groups are caches of the third level."));
-        assert!(said("0-1 0-1 2-3 2-3").ends_with("The groups are nothing that the system tells of."));
+        assert!(
+            said("0-1 0-1 2-3 2-3").ends_with("The groups are nothing that the system tells of.")
+        );
         assert_eq!(notes(&BTreeMap::new(), Some(&groups)), [""; 0]);
     }
 
@@ -195,6 +263,9 @@ mod tests {
         let provenance = BTreeMap::from([("cores".to_owned(), "0 1 0 1".to_owned())]);
         let notes = notes(&provenance, None);
         assert_eq!(notes[0], "Ranks 0 to 3 are on the cores 0 1 0 1.");
-        assert!(notes[1].starts_with("Ranks 0, 2 share core 0:") && notes[2].starts_with("Ranks 1, 3 share core 1:"));
+        assert!(
+            notes[1].starts_with("Ranks 0, 2 share core 0:")
+                && notes[2].starts_with("Ranks 1, 3 share core 1:")
+        );
     }
 }

@@ -30,14 +30,24 @@ pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
         return Ok((path, None));
     }
     let cannot = "cannot unpack the recorder: expected a temporary folder that can be written, or --recorder FILE.so";
-    let folder = tempfile::Builder::new().prefix("flowcast-").tempdir().context(cannot)?;
-    Ok((unpack_into(folder.path(), LIBRARY).context(cannot)?, Some(folder)))
+    let folder = tempfile::Builder::new()
+        .prefix("flowcast-")
+        .tempdir()
+        .context(cannot)?;
+    Ok((
+        unpack_into(folder.path(), LIBRARY).context(cannot)?,
+        Some(folder),
+    ))
 }
 
 /// As the XDG base directory specification has it: paths that are not absolute are ignored. The dynamic linker takes
 /// blanks and colons for the end of a path.
 fn cache_folder() -> Option<PathBuf> {
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     let is_one_word = !caches.to_str()?.contains([' ', ':']);
     is_one_word.then(|| caches.join("flowcast"))
@@ -53,7 +63,8 @@ fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
     if !is_whole() {
         let mut file = NamedTempFile::new_in(folder)?;
         file.write_all(library)?;
-        file.as_file().set_permissions(Permissions::from_mode(0o755))?;
+        file.as_file()
+            .set_permissions(Permissions::from_mode(0o755))?;
         file.persist(&path)?;
         ensure!(is_whole(), "{} is not what was written", path.display());
     }
@@ -61,11 +72,20 @@ fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
 }
 
 fn make_private(folder: &Path) -> Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     let found = fs::symlink_metadata(folder)?;
     ensure!(found.is_dir(), "found something else than a folder");
-    ensure!(found.uid() == rustix::process::geteuid().as_raw(), "found the folder of another user");
-    ensure!(found.mode() & 0o022 == 0, "found a folder that others may write");
+    ensure!(
+        found.uid() == rustix::process::geteuid().as_raw(),
+        "found the folder of another user"
+    );
+    ensure!(
+        found.mode() & 0o022 == 0,
+        "found a folder that others may write"
+    );
     Ok(())
 }
 
@@ -80,7 +100,12 @@ mod tests {
         let path = unpack_into(&cache, b"library").unwrap();
         let first = fs::metadata(&path).unwrap();
         assert_eq!(first.mode() & 0o777, 0o755);
-        assert_eq!(fs::metadata(unpack_into(&cache, b"library").unwrap()).unwrap().ino(), first.ino());
+        assert_eq!(
+            fs::metadata(unpack_into(&cache, b"library").unwrap())
+                .unwrap()
+                .ino(),
+            first.ino()
+        );
         fs::write(&path, b"changed").unwrap();
         assert_eq!(unpack_into(&cache, b"library").unwrap(), path);
         assert_eq!(fs::read(&path).unwrap(), b"library");
@@ -94,9 +119,14 @@ mod tests {
         let open = folder.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
-        assert!(format!("{:#}", unpack_into(&open, b"library").unwrap_err()).contains("others may write"));
+        assert!(
+            format!("{:#}", unpack_into(&open, b"library").unwrap_err())
+                .contains("others may write")
+        );
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
-        assert!(format!("{:#}", unpack_into(&link, b"library").unwrap_err()).contains("something else"));
+        assert!(
+            format!("{:#}", unpack_into(&link, b"library").unwrap_err()).contains("something else")
+        );
     }
 }

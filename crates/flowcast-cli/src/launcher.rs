@@ -39,12 +39,22 @@ pub(crate) fn place() -> Option<Place> {
 /// script has.
 pub(crate) fn place_of_rank() -> Option<Place> {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
-    place().or_else(|| Some(Place { rank: Rank(number("SLURM_PROCID")?), size: number("SLURM_NTASKS")? }))
+    place().or_else(|| {
+        Some(Place {
+            rank: Rank(number("SLURM_PROCID")?),
+            size: number("SLURM_NTASKS")?,
+        })
+    })
 }
 
 fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
     let number = |name: &str| read(name)?.parse().ok();
-    let pair = |rank, size| Some(Place { rank: Rank(number(rank)?), size: number(size)? });
+    let pair = |rank, size| {
+        Some(Place {
+            rank: Rank(number(rank)?),
+            size: number(size)?,
+        })
+    };
     pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE").or_else(|| pair("PMI_RANK", "PMI_SIZE"))
 }
 
@@ -58,7 +68,11 @@ pub(crate) fn all_are_here() -> bool {
 /// Rank 1: listens, on loopback if the other is on this host, and writes this host's name, the port and a token that the other
 /// has to show into the file, which only this user can read.
 pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
-    let door = TcpDoor::open(if all_are_here() { "127.0.0.1:0" } else { "0.0.0.0:0" })?;
+    let door = TcpDoor::open(if all_are_here() {
+        "127.0.0.1:0"
+    } else {
+        "0.0.0.0:0"
+    })?;
     let (host, port, token) = (provenance::host(), door.address()?.port(), token::new()?);
     write_private_text(file, &format!("{host}:{port} {token}\n"))?;
     let transport = door.admit(token.bytes(), waiting)?;
@@ -70,7 +84,11 @@ pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 /// Rank 0: waits for the file and connects to what it says.
 pub(crate) fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     retried(|| connect_to(file, waiting)).map_err(|error| {
-        EnvironmentLacks(format!("rank 0 waited 30 s for rank 1 at {}: {error:#}", file.display())).into()
+        EnvironmentLacks(format!(
+            "rank 0 waited 30 s for rank 1 at {}: {error:#}",
+            file.display()
+        ))
+        .into()
     })
 }
 
@@ -92,8 +110,16 @@ fn connect_to(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let (host, port) = address.rsplit_once(':').ok_or_else(expected)?;
     let token: Token = token.parse()?;
     // A machine need not know its own name.
-    let host = if host == provenance::host() { "127.0.0.1" } else { host };
-    Ok(TcpTransport::introduced(&format!("{host}:{port}"), token.bytes(), waiting)?)
+    let host = if host == provenance::host() {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    Ok(TcpTransport::introduced(
+        &format!("{host}:{port}"),
+        token.bytes(),
+        waiting,
+    )?)
 }
 
 #[cfg(test)]
@@ -103,11 +129,28 @@ mod tests {
     #[test]
     fn both_kinds_of_launchers_are_recognised() {
         let environment = |pairs: &'static [(&str, &str)]| {
-            place_from(move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+            place_from(move |name| {
+                pairs
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
+            })
         };
         let open_mpi = environment(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")]);
-        assert_eq!(open_mpi, Some(Place { rank: Rank(1), size: 2 }));
-        assert_eq!(environment(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]), Some(Place { rank: Rank(0), size: 4 }));
+        assert_eq!(
+            open_mpi,
+            Some(Place {
+                rank: Rank(1),
+                size: 2
+            })
+        );
+        assert_eq!(
+            environment(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]),
+            Some(Place {
+                rank: Rank(0),
+                size: 4
+            })
+        );
         assert_eq!(environment(&[("PMI_RANK", "0")]), None);
     }
 

@@ -35,7 +35,10 @@ static ALLOCATOR: flowcast_memory::HugePages = flowcast_memory::HugePages;
 fn main() -> ExitCode {
     interrupt::survive_file_limits();
     commands::completions::answer_shell();
-    match commands::Cli::parse().run().and_then(|()| input_maps::verify()) {
+    match commands::Cli::parse()
+        .run()
+        .and_then(|()| input_maps::verify())
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),
     }

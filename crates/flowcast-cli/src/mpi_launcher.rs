@@ -19,21 +19,36 @@ pub(crate) enum Launcher {
 impl Launcher {
     /// Asks the program which launcher it is.
     pub(crate) fn of(program: &OsStr) -> Launcher {
-        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+        let name = Path::new(program)
+            .file_name()
+            .unwrap_or(program)
+            .to_string_lossy()
+            .into_owned();
         if name == "srun" {
             return Launcher::Slurm;
         }
         // Other programs may do anything when they are asked.
-        if !["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known)) {
+        if !["mpirun", "mpiexec", "orterun", "prterun"]
+            .iter()
+            .any(|known| name.starts_with(known))
+        {
             return Launcher::Unknown;
         }
-        let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-        let text = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let asked = Command::new(program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output();
+        let text = asked
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .unwrap_or_default();
         Launcher::from_version(&text)
     }
 
     fn from_version(text: &str) -> Launcher {
-        if ["Open MPI", "OpenRTE", "PRRTE"].iter().any(|word| text.contains(word)) {
+        if ["Open MPI", "OpenRTE", "PRRTE"]
+            .iter()
+            .any(|word| text.contains(word))
+        {
             Launcher::OpenMpi
         } else if text.contains("HYDRA") || text.contains("Intel(R) MPI") {
             Launcher::Hydra
@@ -68,12 +83,17 @@ const ENVIRONMENT_LIST: &str = "OMPI_MCA_mca_base_env_list";
 /// MPI has a list of names in a variable, and refuses it where the command has an `-x` of its own; then each name gets
 /// one too.
 pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) -> Forwarded {
-    let mut forwarded = Forwarded { command: command.to_vec(), variables: Vec::new() };
+    let mut forwarded = Forwarded {
+        command: command.to_vec(),
+        variables: Vec::new(),
+    };
     if launcher != Launcher::OpenMpi {
         return forwarded;
     }
     if command.iter().any(|word| word == "-x") {
-        let options = names.iter().flat_map(|name| ["-x".into(), OsString::from(name)]);
+        let options = names
+            .iter()
+            .flat_map(|name| ["-x".into(), OsString::from(name)]);
         forwarded.command.splice(1..1, options);
         return forwarded;
     }
@@ -81,7 +101,9 @@ pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) 
     if let Ok(others) = std::env::var(ENVIRONMENT_LIST) {
         list = format!("{others};{list}");
     }
-    forwarded.variables.push((ENVIRONMENT_LIST.to_owned(), list.into()));
+    forwarded
+        .variables
+        .push((ENVIRONMENT_LIST.to_owned(), list.into()));
     forwarded
 }
 
@@ -105,10 +127,13 @@ pub(crate) fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -
     while let Some((index, word)) = words.next() {
         match word.to_string_lossy().as_ref() {
             "-np" | "-n" | "--np" | "-c" | "--ntasks" => {
-                asked.ranks = words.next().and_then(|(_, value)| value.to_string_lossy().parse().ok());
+                asked.ranks = words
+                    .next()
+                    .and_then(|(_, value)| value.to_string_lossy().parse().ok());
             }
             "--oversubscribe" | "-oversubscribe" => asked.oversubscribe = true,
-            "-host" | "--host" | "-H" | "-hosts" | "-hostfile" | "--hostfile" | "-f" | "--machinefile" => {
+            "-host" | "--host" | "-H" | "-hosts" | "-hostfile" | "--hostfile" | "-f"
+            | "--machinefile" => {
                 asked.hosts = true;
                 words.next();
             }
@@ -139,17 +164,37 @@ mod tests {
         let forwarded = forward(Launcher::OpenMpi, &command, &["A", "B"]);
         assert_eq!(forwarded.command, command);
         assert!(forwarded.variables[0].1.to_string_lossy().ends_with("A;B"));
-        let forwarded = forward(Launcher::OpenMpi, &words("mpirun -x HOME -np 2 ./a"), &["A", "B"]);
-        assert_eq!(forwarded.command, words("mpirun -x A -x B -x HOME -np 2 ./a"));
+        let forwarded = forward(
+            Launcher::OpenMpi,
+            &words("mpirun -x HOME -np 2 ./a"),
+            &["A", "B"],
+        );
+        assert_eq!(
+            forwarded.command,
+            words("mpirun -x A -x B -x HOME -np 2 ./a")
+        );
         assert!(forwarded.variables.is_empty());
-        assert!(forward(Launcher::Hydra, &command, &["A"]).variables.is_empty());
+        assert!(
+            forward(Launcher::Hydra, &command, &["A"])
+                .variables
+                .is_empty()
+        );
     }
 
     #[test]
     fn launchers_are_told_apart_by_what_they_say() {
-        assert_eq!(Launcher::from_version("mpirun (Open MPI) 4.1.4"), Launcher::OpenMpi);
-        assert_eq!(Launcher::from_version("mpirun.openmpi (OpenRTE) 4.1.4"), Launcher::OpenMpi);
-        assert_eq!(Launcher::from_version("HYDRA build details:\n Version: 4.0.2"), Launcher::Hydra);
+        assert_eq!(
+            Launcher::from_version("mpirun (Open MPI) 4.1.4"),
+            Launcher::OpenMpi
+        );
+        assert_eq!(
+            Launcher::from_version("mpirun.openmpi (OpenRTE) 4.1.4"),
+            Launcher::OpenMpi
+        );
+        assert_eq!(
+            Launcher::from_version("HYDRA build details:\n Version: 4.0.2"),
+            Launcher::Hydra
+        );
         assert_eq!(Launcher::from_version(""), Launcher::Unknown);
         assert_eq!(Launcher::of("./program".as_ref()), Launcher::Unknown);
     }
@@ -159,7 +204,15 @@ mod tests {
         let is_program = |word: &OsStr| word == "./a";
         let command = words("mpirun --mca btl tcp,self -np 4 --oversubscribe -x HOME ./a -n 7");
         let found = asked(&command, is_program);
-        assert_eq!(found, Asked { ranks: Some(4), hosts: false, oversubscribe: true, program: Some(9) });
+        assert_eq!(
+            found,
+            Asked {
+                ranks: Some(4),
+                hosts: false,
+                oversubscribe: true,
+                program: Some(9)
+            }
+        );
         assert!(asked(&words("mpiexec -f hosts -n 2 ./a"), is_program).hosts);
     }
 }

@@ -42,7 +42,9 @@ impl MpiSession {
     pub(crate) fn in_lab(lab: &Lab) -> Result<MpiSession> {
         let nodes = lab.spec().cluster.nodes;
         let mut command = lab.command_in(Node(0), "mpirun").map_err(explained)?;
-        command.args(["-np", &nodes.to_string(), "--map-by", "node"]).envs(lab.launcher_environment());
+        command
+            .args(["-np", &nodes.to_string(), "--map-by", "node"])
+            .envs(lab.launcher_environment());
         let mut session = MpiSession::start(command)?;
         let hosts: Vec<String> = lab.spec().nodes().map(flowcast_lab::host).collect();
         session.ranks = session.first_ranks(&hosts)?;
@@ -50,7 +52,10 @@ impl MpiSession {
     }
 
     /// By a launcher's command line. The first host that a rank is on is node 0, and so on; or each rank is a node.
-    pub(crate) fn with_launcher(words: &[String], nodes: NodeOf) -> Result<(MpiSession, Vec<String>)> {
+    pub(crate) fn with_launcher(
+        words: &[String],
+        nodes: NodeOf,
+    ) -> Result<(MpiSession, Vec<String>)> {
         let mut session = MpiSession::start(launched(words)?)?;
         let mut hosts: Vec<String> = Vec::new();
         for (host, rank) in session.hosts()?.into_iter().zip(0..) {
@@ -63,13 +68,28 @@ impl MpiSession {
     }
 
     fn start(mut command: Command) -> Result<MpiSession> {
-        command.arg(env::current_exe()?).arg(RANK).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg(env::current_exe()?)
+            .arg(RANK)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = start(&mut command)?;
         let (sender, replies) = channel();
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        thread::spawn(move || {
+            output
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
         let orders = child.stdin.take();
-        let mut session = MpiSession { child, orders, replies, version: String::new(), ranks: Vec::new() };
+        let mut session = MpiSession {
+            child,
+            orders,
+            replies,
+            version: String::new(),
+            ranks: Vec::new(),
+        };
         match session.reply(START) {
             Ok(Reply::Ready(version)) => session.version = version,
             Ok(other) => bail!("found `{other}` from rank 0, expected `ready`"),
@@ -99,29 +119,57 @@ impl MpiSession {
         }
         let rank = |host: &String| first.get(host).copied();
         let ranks: Option<Vec<u32>> = hosts.iter().map(rank).collect();
-        ranks.ok_or_else(|| EnvironmentLacks(format!("found ranks on {first:?}, expected one on each node")).into())
+        ranks.ok_or_else(|| {
+            EnvironmentLacks(format!(
+                "found ranks on {first:?}, expected one on each node"
+            ))
+            .into()
+        })
     }
 
     /// Carries flows between nodes once.
     pub(crate) fn carry(&mut self, flows: &[Flow], patience: Duration) -> io::Result<Vec<Carried>> {
         let lacks = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
         if flows.len() > MOST_FLOWS {
-            return Err(lacks(format!("found {} flows, expected at most {MOST_FLOWS}", flows.len())));
+            return Err(lacks(format!(
+                "found {} flows, expected at most {MOST_FLOWS}",
+                flows.len()
+            )));
         }
         let rank = |node: Node| {
             let found = self.ranks.get(node.index()).copied().map(Node);
-            found.ok_or_else(|| lacks(format!("found node {node}, expected one below {}", self.ranks.len())))
+            found.ok_or_else(|| {
+                lacks(format!(
+                    "found node {node}, expected one below {}",
+                    self.ranks.len()
+                ))
+            })
         };
-        let between = |flow: &Flow| Ok(Flow { src: rank(flow.src)?, dst: rank(flow.dst)?, ..*flow });
+        let between = |flow: &Flow| {
+            Ok(Flow {
+                src: rank(flow.src)?,
+                dst: rank(flow.dst)?,
+                ..*flow
+            })
+        };
         let order = Order(flows.iter().map(between).collect::<io::Result<_>>()?);
-        let orders = self.orders.as_mut().expect("orders are taken until the end");
+        let orders = self
+            .orders
+            .as_mut()
+            .expect("orders are taken until the end");
         writeln!(orders, "{order}").and_then(|()| orders.flush())?;
-        let last = flows.iter().map(|flow| flow.start.as_seconds()).fold(0.0, f64::max);
+        let last = flows
+            .iter()
+            .map(|flow| flow.start.as_seconds())
+            .fold(0.0, f64::max);
         match self.reply(patience + Duration::from_secs_f64(last))? {
-            Reply::Carried(passages) if passages.len() == flows.len() => {
-                Ok(passages.into_iter().map(|(start, end)| Carried { start, end }).collect())
-            }
-            other => Err(io::Error::other(format!("found `{other}` from rank 0, expected the times of the flows"))),
+            Reply::Carried(passages) if passages.len() == flows.len() => Ok(passages
+                .into_iter()
+                .map(|(start, end)| Carried { start, end })
+                .collect()),
+            other => Err(io::Error::other(format!(
+                "found `{other}` from rank 0, expected the times of the flows"
+            ))),
         }
     }
 
@@ -129,16 +177,25 @@ impl MpiSession {
     fn reply(&mut self, patience: Duration) -> io::Result<Reply> {
         let until = Instant::now() + patience;
         loop {
-            match self.replies.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match self
+                .replies
+                .recv_timeout(until.saturating_duration_since(Instant::now()))
+            {
                 Ok(line) => match Reply::parse(&line) {
                     Some(reply) => return Ok(reply),
                     None => say!("{line}"),
                 },
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {patience:?}")));
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        format!("no answer for {patience:?}"),
+                    ));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the launcher has ended"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the launcher has ended",
+                    ));
                 }
             }
         }
@@ -156,7 +213,9 @@ impl Drop for MpiSession {
 /// The command line of a launcher, to which this program's name and arguments are added.
 pub(crate) fn launched(words: &[String]) -> Result<Command> {
     let Some((program, arguments)) = words.split_first() else {
-        bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
+        bail!(
+            "--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`"
+        );
     };
     let mut command = Command::new(program);
     command.args(arguments);
@@ -166,7 +225,9 @@ pub(crate) fn launched(words: &[String]) -> Result<Command> {
 /// Starts a launcher.
 pub(crate) fn start(command: &mut Command) -> Result<Child> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command.spawn().map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")).into())
+    command
+        .spawn()
+        .map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")).into())
 }
 
 /// Waits for a launcher whose ranks were ordered to end; kills it if it does not end.

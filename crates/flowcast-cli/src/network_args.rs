@@ -29,15 +29,29 @@ impl NetworkArgs {
 }
 
 /// The fields of the network whose rate each model takes in its own kind.
-const RATES: [&str; 4] = ["nic.bandwidth", "backbone.bandwidth", "bus.bandwidth", "topology."];
+const RATES: [&str; 4] = [
+    "nic.bandwidth",
+    "backbone.bandwidth",
+    "bus.bandwidth",
+    "topology.",
+];
 
 /// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
 pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
-    let is_rate = |name: &&String| name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate));
+    let is_rate = |name: &&String| {
+        name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate))
+    };
     let set: Vec<&str> = asked.iter().filter(is_rate).map(String::as_str).collect();
     if !set.is_empty() {
-        let kind = if model == Model::Packet.name() { "wire rate" } else { "goodput" };
-        say!("flowcast: note: {} is taken as {kind}, as {model} counts", set.join(", "));
+        let kind = if model == Model::Packet.name() {
+            "wire rate"
+        } else {
+            "goodput"
+        };
+        say!(
+            "flowcast: note: {} is taken as {kind}, as {model} counts",
+            set.join(", ")
+        );
     }
 }
 
@@ -61,7 +75,10 @@ pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<LoadedN
 }
 
 /// All networks that names and patterns of names mean, in their order.
-pub(crate) fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<LoadedNetwork>> {
+pub(crate) fn load_all(
+    names: &[String],
+    overrides: &[(String, String)],
+) -> Result<Vec<LoadedNetwork>> {
     let loaded = load_networks(names, overrides, &mut Maps::default())?;
     Ok(loaded.into_iter().map(LoadedNetwork).collect())
 }

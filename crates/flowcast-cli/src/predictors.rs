@@ -28,7 +28,11 @@ pub(crate) struct Predictor {
 
 impl Predictor {
     fn options(&self, setting: &Setting<'_>) -> Options {
-        Options { contention: self.contention, rendezvous_from: setting.rendezvous_from, ..Options::default() }
+        Options {
+            contention: self.contention,
+            rendezvous_from: setting.rendezvous_from,
+            ..Options::default()
+        }
     }
 
     /// Whether it takes wire rates.
@@ -53,8 +57,14 @@ pub(crate) struct Setting<'a> {
 /// Each model with each way; without either what `predict` takes.
 pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     let automatic = [AUTOMATIC.to_owned()];
-    let (models, ways) =
-        (if models.is_empty() { &automatic } else { models }, if ways.is_empty() { &automatic } else { ways });
+    let (models, ways) = (
+        if models.is_empty() {
+            &automatic
+        } else {
+            models
+        },
+        if ways.is_empty() { &automatic } else { ways },
+    );
     let mut predictors = Vec::new();
     for model in models {
         let contention = match model.as_str() {
@@ -62,8 +72,17 @@ pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
             name => Contention::named(name).context("--model: expected limits or a model")?,
         };
         for way in ways {
-            let collectives = if way == AUTOMATIC { Collectives::Automatic } else { named(way)? };
-            predictors.push(Predictor { name: format!("{model}/{way}"), contention, way: way.clone(), collectives });
+            let collectives = if way == AUTOMATIC {
+                Collectives::Automatic
+            } else {
+                named(way)?
+            };
+            predictors.push(Predictor {
+                name: format!("{model}/{way}"),
+                contention,
+                way: way.clone(),
+                collectives,
+            });
         }
     }
     Ok(predictors)
@@ -79,9 +98,12 @@ pub(crate) fn settle(
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
     let mut intervals = Vec::new();
     for predictor in predictors {
-        let (expanded, way) = recorded.expanded(&predictor.collectives, setting.network, threads())?;
+        let (expanded, way) =
+            recorded.expanded(&predictor.collectives, setting.network, threads())?;
         let (model, interval) = match expanded {
-            Some(expanded) => expanded.judged(setting.network, &predictor.options(setting), asked)?,
+            Some(expanded) => {
+                expanded.judged(setting.network, &predictor.options(setting), asked)?
+            }
             None => recorded.judged(setting.network, &predictor.options(setting), asked)?,
         };
         if predictor.contention == Contention::Automatic {
@@ -112,17 +134,24 @@ pub(crate) fn predict(
     Ok(all)
 }
 
-fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<Vec<RunTimes>>> {
+fn predict_one(
+    files: &[RankFile],
+    predictors: &[Predictor],
+    setting: &Setting<'_>,
+) -> Result<Vec<Vec<RunTimes>>> {
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
     print_notes(recorded.program().ignored());
     let mut expanded: BTreeMap<&str, Option<Recorded>> = BTreeMap::new();
     let mut all = Vec::new();
     for predictor in predictors {
         if !expanded.contains_key(predictor.way.as_str()) {
-            let (carried_out, _) = recorded.expanded(&predictor.collectives, setting.network, threads())?;
+            let (carried_out, _) =
+                recorded.expanded(&predictor.collectives, setting.network, threads())?;
             expanded.insert(&predictor.way, carried_out);
         }
-        let recorded = expanded[predictor.way.as_str()].as_ref().unwrap_or(&recorded);
+        let recorded = expanded[predictor.way.as_str()]
+            .as_ref()
+            .unwrap_or(&recorded);
         all.push(recorded.run_times(
             setting.network,
             &predictor.options(setting),
@@ -144,7 +173,15 @@ mod tests {
             .into_iter()
             .map(|predictor| predictor.name)
             .collect();
-        assert_eq!(names, ["limits/formula", "limits/openmpi", "fair/formula", "fair/openmpi"]);
+        assert_eq!(
+            names,
+            [
+                "limits/formula",
+                "limits/openmpi",
+                "fair/formula",
+                "fair/openmpi"
+            ]
+        );
         assert!(of(&list("fare"), &list("formula")).is_err());
         assert!(of(&list("fair"), &list("formulas")).is_err());
     }

@@ -12,7 +12,11 @@ use flowcast_terminal::files::{Batch, Writer};
 /// itself).
 pub(crate) fn folder_of_list(list: &Path) -> PathBuf {
     let folder = list.with_extension("ti");
-    if folder == list { list.with_extension("ti.ranks") } else { folder }
+    if folder == list {
+        list.with_extension("ti.ranks")
+    } else {
+        folder
+    }
 }
 
 /// Writes the list and the folder. The list comes last, so that it never names what is not there.
@@ -26,9 +30,13 @@ pub(crate) fn write_list(
     batch.folder(&folder)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     for rank in (0..ranks).map(Rank) {
-        batch.write(&folder.join(format!("rank{rank}.txt")), |out| Ok(write(rank, out)?))?;
+        batch.write(&folder.join(format!("rank{rank}.txt")), |out| {
+            Ok(write(rank, out)?)
+        })?;
     }
-    let lines: String = (0..ranks).map(|rank| format!("{name}/rank{rank}.txt\n")).collect();
+    let lines: String = (0..ranks)
+        .map(|rank| format!("{name}/rank{rank}.txt\n"))
+        .collect();
     batch.write(list, |out| Ok(out.write_all(lines.as_bytes())?))?;
     batch.commit()
 }

@@ -45,10 +45,19 @@ pub(crate) fn find_recorder(given: Option<&Path>) -> Option<Found> {
     let beside = || {
         let own = fs::canonicalize(env::current_exe().ok()?).ok()?;
         let folder = own.parent()?;
-        let places = [folder.to_owned(), folder.join("deps"), folder.join("../lib/flowcast"), folder.join("../lib")];
-        places.into_iter().find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
+        let places = [
+            folder.to_owned(),
+            folder.join("deps"),
+            folder.join("../lib/flowcast"),
+            folder.join("../lib"),
+        ];
+        places
+            .into_iter()
+            .find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
     };
-    beside().map(Found::File).or_else(|| embedded::is_here().then_some(Found::Embedded))
+    beside()
+        .map(Found::File)
+        .or_else(|| embedded::is_here().then_some(Found::Embedded))
 }
 
 /// The recorder as a file.
@@ -63,21 +72,34 @@ pub(crate) struct Recorder {
 /// The recorder or an error that says where it was expected.
 pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
     match find_recorder(given) {
-        Some(Found::File(path)) => Ok(Recorder { path, _folder: None }),
+        Some(Found::File(path)) => Ok(Recorder {
+            path,
+            _folder: None,
+        }),
         Some(Found::Embedded) => {
-            let (path, folder) = embedded::unpack().map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
-            Ok(Recorder { path, _folder: folder })
+            let (path, folder) =
+                embedded::unpack().map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
+            Ok(Recorder {
+                path,
+                _folder: folder,
+            })
         }
         None => {
             let sought = named(given).unwrap_or_else(|| RECORDER.into());
-            Err(EnvironmentLacks(format!("found no {}, expected it {WHERE_EXPECTED}", sought.display())).into())
+            Err(EnvironmentLacks(format!(
+                "found no {}, expected it {WHERE_EXPECTED}",
+                sought.display()
+            ))
+            .into())
         }
     }
 }
 
 /// The place that the user names.
 fn named(given: Option<&Path>) -> Option<PathBuf> {
-    given.map(PathBuf::from).or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from))
+    given
+        .map(PathBuf::from)
+        .or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from))
 }
 
 /// How the recorder is loaded.
@@ -107,13 +129,22 @@ impl Loading<'_> {
         let mut variables = vec![
             ("LD_PRELOAD".to_owned(), preload(self.recorder)),
             ("FLOWCAST_RECORD".to_owned(), self.folder.into()),
-            ("FLOWCAST_RECORD_BUFFER".to_owned(), self.buffer.0.to_string().into()),
+            (
+                "FLOWCAST_RECORD_BUFFER".to_owned(),
+                self.buffer.0.to_string().into(),
+            ),
         ];
         if let Some(budget) = self.budget {
-            variables.push(("FLOWCAST_RECORD_BUDGET".to_owned(), budget.0.to_string().into()));
+            variables.push((
+                "FLOWCAST_RECORD_BUDGET".to_owned(),
+                budget.0.to_string().into(),
+            ));
         }
         if let Some(sleep) = self.idle_sleep {
-            variables.push(("FLOWCAST_IDLE_SLEEP_NS".to_owned(), format!("{:.0}", sleep.as_nanos()).into()));
+            variables.push((
+                "FLOWCAST_IDLE_SLEEP_NS".to_owned(),
+                format!("{:.0}", sleep.as_nanos()).into(),
+            ));
         }
         if self.clocks {
             variables.push(("FLOWCAST_RECORD_CLOCKS".to_owned(), "1".into()));
@@ -121,12 +152,18 @@ impl Loading<'_> {
         let launcher = Launcher::of(&command[0]);
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
         let forwarded = mpi_launcher::forward(launcher, command, &names);
-        let (program, arguments) = forwarded.command.split_first().context("found no command")?;
+        let (program, arguments) = forwarded
+            .command
+            .split_first()
+            .context("found no command")?;
         let mut process = process(program)?;
-        process.args(arguments).envs(variables).envs(forwarded.variables);
         process
-            .status()
-            .map_err(|error| EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into())
+            .args(arguments)
+            .envs(variables)
+            .envs(forwarded.variables);
+        process.status().map_err(|error| {
+            EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into()
+        })
     }
 }
 
@@ -156,5 +193,10 @@ pub(crate) fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
     let path = folder.join(format::RECORDING);
     let text = read_bytes(&path)?;
     let mut open = |name: &str| bytes(&folder.join(name));
-    Ok(recorded_files(&path.display().to_string(), &text, &mut open, ReadOptions { threads: threads() })?)
+    Ok(recorded_files(
+        &path.display().to_string(),
+        &text,
+        &mut open,
+        ReadOptions { threads: threads() },
+    )?)
 }

@@ -27,16 +27,31 @@ pub(crate) enum Over {
 #[derive(Debug, Args)]
 pub(crate) struct Repeating {
     /// Repetitions that are not counted
-    #[arg(long, default_value_t = 2, value_name = "COUNT", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 2,
+        value_name = "COUNT",
+        help_heading = "Precision"
+    )]
     warm_ups: usize,
     /// Fewest and most repetitions
     #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], help_heading = "Precision")]
     repetitions: Vec<usize>,
     /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
-    #[arg(long, default_value_t = 0.025, value_name = "SHARE", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 0.025,
+        value_name = "SHARE",
+        help_heading = "Precision"
+    )]
     precision: f64,
     /// Confidence of that interval
-    #[arg(long, default_value_t = 0.95, value_name = "SHARE", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 0.95,
+        value_name = "SHARE",
+        help_heading = "Precision"
+    )]
     confidence: f64,
 }
 
@@ -63,7 +78,11 @@ pub(crate) struct Carrying {
 impl Carrying {
     /// Of so many patterns, the first of which begins now.
     pub(crate) fn of(of: usize) -> Carrying {
-        Carrying { began: Instant::now(), done: 0, of }
+        Carrying {
+            began: Instant::now(),
+            done: 0,
+            of,
+        }
     }
 
     /// How long it has lasted, in seconds.
@@ -79,17 +98,29 @@ impl Carrying {
     }
 }
 
-fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, (began, left): (Instant, f64)) {
+fn report_carried(
+    (number, of): (usize, usize),
+    name: &str,
+    run: &PatternRun,
+    (began, left): (Instant, f64),
+) {
     say!(
         "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s; {}",
         run.repetitions.first().map_or(0, Vec::len),
         run.repetitions.len(),
-        if run.is_precise { "" } else { " (not as precise as asked)" },
+        if run.is_precise {
+            ""
+        } else {
+            " (not as precise as asked)"
+        },
         began.elapsed().as_secs_f64(),
         if number == of {
             "all done".to_owned()
         } else {
-            format!("about {} left", HumanDuration(Duration::from_secs_f64(left)))
+            format!(
+                "about {} left",
+                HumanDuration(Duration::from_secs_f64(left))
+            )
         }
     );
 }
@@ -99,10 +130,15 @@ impl Repeating {
     pub(crate) fn options(&self) -> Result<PatternOptions> {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         if fewest == 0 || most < fewest {
-            bail!("--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first");
+            bail!(
+                "--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first"
+            );
         }
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            bail!("--confidence: found {}, expected a number between 0 and 1", self.confidence);
+            bail!(
+                "--confidence: found {}, expected a number between 0 and 1",
+                self.confidence
+            );
         }
         let rule = StoppingRule {
             level: self.confidence,
@@ -111,7 +147,12 @@ impl Repeating {
             max_repetitions: most,
         };
         let patience = Duration::from_secs(60);
-        Ok(PatternOptions { warm_ups: self.warm_ups, rule, patience, ..PatternOptions::default() })
+        Ok(PatternOptions {
+            warm_ups: self.warm_ups,
+            rule,
+            patience,
+            ..PatternOptions::default()
+        })
     }
 
     /// For the record.

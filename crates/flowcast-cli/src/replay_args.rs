@@ -29,7 +29,12 @@ impl ReplayArgs {
     /// As the library takes them; reads the files that they name.
     pub(crate) fn options(&self) -> Result<Options> {
         Ok(Options {
-            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+            contention: self
+                .model
+                .as_deref()
+                .map(Contention::named)
+                .transpose()?
+                .unwrap_or_default(),
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
             collectives: self.collectives.read()?,

@@ -28,11 +28,17 @@ impl Drop for Answering {
 
 /// `A,B`.
 pub(crate) fn cores(text: &str) -> Result<Cores, String> {
-    let two =
-        text.split_once(',').and_then(|(one, other)| Some((one.trim().parse().ok()?, other.trim().parse().ok()?)));
+    let two = text
+        .split_once(',')
+        .and_then(|(one, other)| Some((one.trim().parse().ok()?, other.trim().parse().ok()?)));
     match two {
-        Some((measuring, answering)) if measuring != answering => Ok(Cores { measuring, answering }),
-        _ => Err(format!("found `{text}`, expected two different cores such as 0,1")),
+        Some((measuring, answering)) if measuring != answering => Ok(Cores {
+            measuring,
+            answering,
+        }),
+        _ => Err(format!(
+            "found `{text}`, expected two different cores such as 0,1"
+        )),
     }
 }
 
@@ -44,14 +50,28 @@ pub(crate) fn connect(cores: Option<Cores>) -> Result<(MeasuringEnd, Answering, 
     };
     let both = format!("{},{}", cores.measuring, cores.answering);
     let (transport, answering) = start(["measure", "p2p", "--over", "shm", "--cores", &both])?;
-    let path = format!("shared memory, cores {} and {}, {}", cores.measuring, cores.answering, cores.distance());
-    Ok((MeasuringEnd { transport, core: cores.measuring }, answering, path))
+    let path = format!(
+        "shared memory, cores {} and {}, {}",
+        cores.measuring,
+        cores.answering,
+        cores.distance()
+    );
+    Ok((
+        MeasuringEnd {
+            transport,
+            core: cores.measuring,
+        },
+        answering,
+        path,
+    ))
 }
 
 /// This command once more with these arguments, as the answering end of new memory; the measuring end goes first.
 fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answering)> {
     let memory = SharedMemory::new().map_err(|error| explained(error.into()))?;
-    let transport = memory.measuring_end().map_err(|error| explained(error.into()))?;
+    let transport = memory
+        .measuring_end()
+        .map_err(|error| explained(error.into()))?;
     let process = Command::new(env::current_exe().context("cannot find this command")?)
         .args(arguments)
         .arg("--answer-in")
@@ -60,13 +80,29 @@ fn start<const N: usize>(arguments: [&str; N]) -> Result<(ShmTransport, Answerin
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start the answering end")?;
-    Ok((transport, Answering { process, _memory: memory }))
+    Ok((
+        transport,
+        Answering {
+            process,
+            _memory: memory,
+        },
+    ))
 }
 
 /// Two cores between which messages go one way: this process on the first, and one for them on the second. The cores may be
 /// one and the same.
-pub(crate) fn one_way_pair(measuring: usize, answering: usize) -> Result<(ShmTransport, Answering)> {
-    let pair = start(["measure", "pairs", "--over", "shm", "--cores", &answering.to_string()])?;
+pub(crate) fn one_way_pair(
+    measuring: usize,
+    answering: usize,
+) -> Result<(ShmTransport, Answering)> {
+    let pair = start([
+        "measure",
+        "pairs",
+        "--over",
+        "shm",
+        "--cores",
+        &answering.to_string(),
+    ])?;
     pin(measuring).map_err(|error| explained(error.into()))?;
     Ok(pair)
 }
@@ -92,7 +128,9 @@ impl MeasuringEnd {
 
 /// Answers in the memory that the measuring end has made.
 pub(crate) fn answer_in(memory: &Path, cores: Option<Cores>) -> Result<()> {
-    let Some(cores) = cores else { bail!("--answer-in: found no --cores, expected them beside it") };
+    let Some(cores) = cores else {
+        bail!("--answer-in: found no --cores, expected them beside it")
+    };
     answer_with(memory, cores.answering, answer)
 }
 
@@ -101,9 +139,11 @@ fn answer_with(
     core: usize,
     answer: impl FnOnce(&mut ShmTransport) -> Result<(), PrttError>,
 ) -> Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot ask to end with the measuring end")?;
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot ask to end with the measuring end")?;
     // The memory first: the measuring end sees it closed where the core cannot be had.
-    let mut transport = ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;
+    let mut transport =
+        ShmTransport::answering_end(memory).map_err(|error| explained(error.into()))?;
     pin(core).map_err(|error| explained(error.into()))?;
     answer(&mut transport).map_err(explained)
 }
@@ -114,8 +154,17 @@ mod tests {
 
     #[test]
     fn cores_are_two_different_numbers() {
-        assert_eq!(cores("0, 3"), Ok(Cores { measuring: 0, answering: 3 }));
-        assert_eq!(cores("1,1").unwrap_err(), "found `1,1`, expected two different cores such as 0,1");
+        assert_eq!(
+            cores("0, 3"),
+            Ok(Cores {
+                measuring: 0,
+                answering: 3
+            })
+        );
+        assert_eq!(
+            cores("1,1").unwrap_err(),
+            "found `1,1`, expected two different cores such as 0,1"
+        );
         assert!(cores("a,b").is_err() && cores("4").is_err());
     }
 }

@@ -50,7 +50,10 @@ impl TcpSession {
         let driver = format!("{}:{}", provenance::host(), door.local_addr()?.port());
         command.arg(env::current_exe()?).args([RANK, &driver]);
         token.hand_over(&mut command, secret);
-        command.args(via.into_iter().flat_map(|via| ["--via".to_owned(), via.to_string()]));
+        command.args(
+            via.into_iter()
+                .flat_map(|via| ["--via".to_owned(), via.to_string()]),
+        );
         // The standard output is for results.
         let output = io::stderr().as_fd().try_clone_to_owned()?;
         let child = start(command.stdin(Stdio::null()).stdout(Stdio::from(output)))?;
@@ -60,8 +63,9 @@ impl TcpSession {
             Some(format!("the launcher has ended, {status}"))
         };
         let hosts = Hosts::gather((&door, *secret.bytes()), nodes, START, &mut has_ended);
-        session.hosts =
-            Some(hosts.map_err(|error| EnvironmentLacks(format!("the ranks did not start: {error} ({TOKEN_HINT})")))?);
+        session.hosts = Some(hosts.map_err(|error| {
+            EnvironmentLacks(format!("the ranks did not start: {error} ({TOKEN_HINT})"))
+        })?);
         Ok(session)
     }
 
@@ -71,15 +75,26 @@ impl TcpSession {
     }
 
     /// Gives all ranks one time.
-    pub(crate) fn synchronise_clocks(&mut self, plan: &ClockPlan, hold: Duration) -> Result<ClockRun> {
+    pub(crate) fn synchronise_clocks(
+        &mut self,
+        plan: &ClockPlan,
+        hold: Duration,
+    ) -> Result<ClockRun> {
         let hosts = self.hosts.as_mut().expect("ranks are there until the end");
         hosts.synchronise_clocks(plan, hold).map_err(explained)
     }
 
     /// Carries the steps until the durations of all flows are known.
-    pub(crate) fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
+    pub(crate) fn run(
+        &mut self,
+        steps: &[Vec<Flow>],
+        options: &PatternOptions,
+    ) -> Result<PatternRun> {
         let hosts = self.hosts.as_mut().expect("ranks are there until the end");
-        hosts.connect(steps).and_then(|mut carrier| repeat(&mut carrier, options)).map_err(explained)
+        hosts
+            .connect(steps)
+            .and_then(|mut carrier| repeat(&mut carrier, options))
+            .map_err(explained)
     }
 }
 

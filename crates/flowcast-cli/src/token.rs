@@ -29,20 +29,37 @@ pub(crate) struct TokenArgs {
 impl TokenArgs {
     /// The one that was given.
     pub(crate) fn given(&self) -> Result<Option<Token>> {
-        let Some(text) = self.token.clone().or_else(|| env::var(VARIABLE).ok()) else { return Ok(None) };
-        let text = if Path::new(&text).is_file() { read_text(Path::new(&text))? } else { text };
-        let token = text.trim().parse().context(if self.token.is_some() { "--token" } else { VARIABLE })?;
+        let Some(text) = self.token.clone().or_else(|| env::var(VARIABLE).ok()) else {
+            return Ok(None);
+        };
+        let text = if Path::new(&text).is_file() {
+            read_text(Path::new(&text))?
+        } else {
+            text
+        };
+        let token = text.trim().parse().context(if self.token.is_some() {
+            "--token"
+        } else {
+            VARIABLE
+        })?;
         Ok(Some(token))
     }
 
     /// Lets the processes of a launcher know it: the file where one was given, which they read themselves, else the
     /// environment. The words of a command line can be seen by everybody.
     pub(crate) fn hand_over(&self, command: &mut Command, token: Token) {
-        match self.token.as_deref().filter(|text| Path::new(text).is_file()) {
+        match self
+            .token
+            .as_deref()
+            .filter(|text| Path::new(text).is_file())
+        {
             Some(file) => drop(command.args(["--token", file])),
             None => {
-                let others = env::var(OPEN_MPI_PASSES).map_or(String::new(), |others| format!("{others};"));
-                command.env(VARIABLE, token.to_string()).env(OPEN_MPI_PASSES, format!("{others}{VARIABLE}"));
+                let others =
+                    env::var(OPEN_MPI_PASSES).map_or(String::new(), |others| format!("{others};"));
+                command
+                    .env(VARIABLE, token.to_string())
+                    .env(OPEN_MPI_PASSES, format!("{others}{VARIABLE}"));
             }
         }
     }

@@ -55,7 +55,9 @@ pub(crate) fn program_help() -> String {
 
 fn help(holds: Holds) -> String {
     let formats = trace::read::formats(holds).collect::<Vec<_>>().join(", ");
-    format!("Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input")
+    format!(
+        "Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input"
+    )
 }
 
 /// Memory maps of texts, of which what was read is given back every so often: a trace of several gigabytes does not have to
@@ -71,7 +73,9 @@ const EVERY: Duration = Duration::from_millis(50);
 
 impl Reader for Maps {
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
-        let Some(map) = input_maps::map(path)? else { return Ok(Arc::new(flowcast_files::read_file(path)?)) };
+        let Some(map) = input_maps::map(path)? else {
+            return Ok(Arc::new(flowcast_files::read_file(path)?));
+        };
         lock(&self.maps).push(map.clone());
         if self.releasing.is_none() {
             let (stop, stopped) = channel();
@@ -127,7 +131,11 @@ pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
 /// The name for messages and the content of a pattern; `-` is the standard input.
 pub(crate) fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
     let is_named = path != Path::new(STANDARD_INPUT);
-    let name = if is_named { path.display().to_string() } else { INPUT_NAME.to_owned() };
+    let name = if is_named {
+        path.display().to_string()
+    } else {
+        INPUT_NAME.to_owned()
+    };
     Ok((name, read_bytes(&first_file(path)?)?))
 }
 
@@ -135,7 +143,14 @@ pub(crate) fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
 fn named(path: &Path) -> Result<(String, PathBuf)> {
     let first = first_file(path)?;
     let is_named = path != Path::new(STANDARD_INPUT);
-    Ok((if is_named { first.display().to_string() } else { INPUT_NAME.to_owned() }, first))
+    Ok((
+        if is_named {
+            first.display().to_string()
+        } else {
+            INPUT_NAME.to_owned()
+        },
+        first,
+    ))
 }
 
 /// The standard input in messages.
@@ -149,7 +164,8 @@ fn standard_input() -> Result<PathBuf> {
     static SPOOLED: Mutex<Option<File>> = Mutex::new(None);
     let mut spooled = SPOOLED.lock().expect("nobody panics while he has it");
     if spooled.is_none() {
-        let mut file = tempfile::tempfile().context("cannot make a temporary file for the standard input")?;
+        let mut file =
+            tempfile::tempfile().context("cannot make a temporary file for the standard input")?;
         io::copy(&mut io::stdin().lock(), &mut file).context("cannot read the standard input")?;
         *spooled = Some(file);
     }

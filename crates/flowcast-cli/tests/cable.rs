@@ -14,7 +14,9 @@ use outcome::{labs_can_be_had, said};
 
 fn flowcast(runtime: &Path, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.args(words.split(' ')).env("XDG_RUNTIME_DIR", runtime);
+    command
+        .args(words.split(' '))
+        .env("XDG_RUNTIME_DIR", runtime);
     command
 }
 
@@ -33,11 +35,23 @@ fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
                  --set cable.jitter=1ms --frames 300 --json";
     // A busy machine is a finding, exit code 1; what it found is checked here with more patience.
     let output = flowcast(runtime.path(), words).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        said(&output)
+    );
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-    for (direction, rate) in said["directions"].as_array().unwrap().iter().zip([20.0, 5.0]) {
+    for (direction, rate) in said["directions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip([20.0, 5.0])
+    {
         let number = |name: &str| direction[name].as_f64().unwrap();
-        assert!((0.5..2.0).contains(&(number("rate_Bps") * 8e-6 / rate)), "{direction}");
+        assert!(
+            (0.5..2.0).contains(&(number("rate_Bps") * 8e-6 / rate)),
+            "{direction}"
+        );
         assert!(number("astray") <= 0.05 * number("frames"), "{direction}");
         assert!(number("lost_by_seed") > 10.0, "{direction}");
         // The few that were least late: where builds take the processors, the middle says nothing about the cable.
@@ -57,23 +71,42 @@ fn a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab() {
     checked(lab(up).output().unwrap());
     let processes = || {
         let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        let line = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let wanted = runtime.path().join("flowcast-lab/wire/plan/cable.toml").display().to_string();
-        entries.map(line).filter(|line| String::from_utf8_lossy(line).contains(&wanted)).count()
+        let line = |entry: std::fs::DirEntry| {
+            std::fs::read(entry.path().join("cmdline")).unwrap_or_default()
+        };
+        let wanted = runtime
+            .path()
+            .join("flowcast-lab/wire/plan/cable.toml")
+            .display()
+            .to_string();
+        entries
+            .map(line)
+            .filter(|line| String::from_utf8_lossy(line).contains(&wanted))
+            .count()
     };
     assert_eq!(processes(), 1);
     let inside = |node: u32, words: &str| {
         let mut command = lab(&format!("lab exec wire --node {node} --"));
-        command.arg(env!("CARGO_BIN_EXE_flowcast")).args(words.split(' '));
+        command
+            .arg(env!("CARGO_BIN_EXE_flowcast"))
+            .args(words.split(' '));
         command
     };
-    let mut answering = inside(1, "measure p2p --listen 10.77.0.2:7070").stderr(Stdio::piped()).spawn().unwrap();
+    let mut answering = inside(1, "measure p2p --listen 10.77.0.2:7070")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut said = String::new();
-    BufReader::new(answering.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    BufReader::new(answering.stderr.take().unwrap())
+        .read_line(&mut said)
+        .unwrap();
     assert!(said.starts_with("listening"), "{said}");
     let measure = "measure p2p --connect 10.77.0.2:7070 --sizes 1B,2000B --messages 2 --max-time 1s --delay 1ms";
     let samples = checked(inside(0, measure).output().unwrap());
-    let times = samples.lines().filter_map(|line| line.strip_prefix("1,0,1,")).map(|time| time.parse::<f64>().unwrap());
+    let times = samples
+        .lines()
+        .filter_map(|line| line.strip_prefix("1,0,1,"))
+        .map(|time| time.parse::<f64>().unwrap());
     let fastest = times.fold(f64::INFINITY, f64::min);
     assert!((50_000.0..60_000.0).contains(&fastest), "{fastest}");
     assert!(answering.wait().unwrap().success());
@@ -81,7 +114,10 @@ fn a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab() {
     checked(lab("lab down wire").output().unwrap());
     let start = Instant::now();
     while processes() > 0 {
-        assert!(start.elapsed() < Duration::from_secs(20), "the cable outlives the lab");
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "the cable outlives the lab"
+        );
         std::thread::yield_now();
     }
 }
@@ -89,7 +125,9 @@ fn a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab() {
 #[test]
 fn a_cable_check_needs_a_cable() {
     let runtime = tempfile::tempdir().unwrap();
-    let output = flowcast(runtime.path(), "lab cable-check fair").output().unwrap();
+    let output = flowcast(runtime.path(), "lab cable-check fair")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("fair: found no section [cable]"));
 }
@@ -100,17 +138,34 @@ fn texts_of_a_lab_file_are_never_run() {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();
-    let (owned, file) = (runtime.path().join("owned"), runtime.path().join("lab.toml"));
+    let (owned, file) = (
+        runtime.path().join("owned"),
+        runtime.path().join("lab.toml"),
+    );
     let titled = |title: &str| {
         let plain = include_str!("../../flowcast-lab/profiles/cable.toml");
-        let title = serde_json::to_string(&title.replace("OWNED", &owned.display().to_string())).unwrap();
-        let line = plain.lines().find(|line| line.starts_with("title")).unwrap();
+        let title =
+            serde_json::to_string(&title.replace("OWNED", &owned.display().to_string())).unwrap();
+        let line = plain
+            .lines()
+            .find(|line| line.starts_with("title"))
+            .unwrap();
         std::fs::write(&file, plain.replace(line, &format!("title = {title}"))).unwrap();
-        flowcast(runtime.path(), "lab run --no-self-test").arg(&file).args(["--", "true"]).output().unwrap()
+        flowcast(runtime.path(), "lab run --no-self-test")
+            .arg(&file)
+            .args(["--", "true"])
+            .output()
+            .unwrap()
     };
     let ended = titled("x\nEND\ntouch OWNED\ncat > /dev/null <<'END'\n");
     assert_eq!(ended.status.code(), Some(2), "{}", said(&ended));
-    assert!(said(&ended).contains("title: found `x\\nEND"), "{}", said(&ended));
-    checked(titled("'; touch OWNED; $(touch OWNED) `touch OWNED` \" | touch OWNED"));
+    assert!(
+        said(&ended).contains("title: found `x\\nEND"),
+        "{}",
+        said(&ended)
+    );
+    checked(titled(
+        "'; touch OWNED; $(touch OWNED) `touch OWNED` \" | touch OWNED",
+    ));
     assert!(!owned.exists());
 }

@@ -33,22 +33,46 @@ impl Listening {
     /// Starts one, which prints so many lines on its standard output or, if that has none, its log.
     fn start(arguments: &str, lines: usize) -> Listening {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        command.args(arguments.split_whitespace()).env("FLOWCAST_TOKEN", TOKEN);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command
+            .args(arguments.split_whitespace())
+            .env("FLOWCAST_TOKEN", TOKEN);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let log = arguments.starts_with("measure");
-        let from: &mut dyn Read = if log { child.stderr.as_mut().unwrap() } else { child.stdout.as_mut().unwrap() };
-        let said = BufReader::new(from).lines().take(lines).map(Result::unwrap).collect();
+        let from: &mut dyn Read = if log {
+            child.stderr.as_mut().unwrap()
+        } else {
+            child.stdout.as_mut().unwrap()
+        };
+        let said = BufReader::new(from)
+            .lines()
+            .take(lines)
+            .map(Result::unwrap)
+            .collect();
         Listening { child, said }
     }
 
     fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
+        line.trim()
+            .strip_suffix(" kB")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            << 10
     }
 
     fn files(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+        fs::read_dir(format!("/proc/{}/fd", self.child.id()))
+            .unwrap()
+            .count()
     }
 }
 
@@ -61,7 +85,14 @@ impl Drop for Listening {
 
 /// A frame that introduces a rail with a token that nobody has given it.
 fn wrong_hello() -> Vec<u8> {
-    let text = [&b"FLOWRAIL"[..], &7u64.to_le_bytes(), &[0], &[0; 32], &[9; 16]].concat();
+    let text = [
+        &b"FLOWRAIL"[..],
+        &7u64.to_le_bytes(),
+        &[0],
+        &[0; 32],
+        &[9; 16],
+    ]
+    .concat();
     let header = Header {
         kind: Kind::Hello,
         piece: Piece::WHOLE,
@@ -79,8 +110,12 @@ fn wrong_hello() -> Vec<u8> {
 /// One stranger; those that are still there are held.
 fn come(number: usize, address: &str, held: &mut VecDeque<TcpStream>) {
     // A listening end with a full queue of connections may refuse one.
-    let Ok(mut stream) = TcpStream::connect(address) else { return };
-    stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return;
+    };
+    stream
+        .set_write_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     let hello = wrong_hello();
     let garbage: Vec<u8> = (0..600).map(|at| (number * 31 + at * 17) as u8).collect();
     // It may have been closed already: that is what is tried here.
@@ -89,8 +124,12 @@ fn come(number: usize, address: &str, held: &mut VecDeque<TcpStream>) {
         1 => stream.write_all(&hello[..number % hello.len()]),
         2 => stream.write_all(&garbage),
         3 => return,
-        4 => stream.write_all(&hello).and_then(|()| stream.write_all(&hello)),
-        5 => stream.write_all(b"FLOWPEER").and_then(|()| stream.write_all(&[0; 16])),
+        4 => stream
+            .write_all(&hello)
+            .and_then(|()| stream.write_all(&hello)),
+        5 => stream
+            .write_all(b"FLOWPEER")
+            .and_then(|()| stream.write_all(&[0; 16])),
         _ => stream.write_all(&b"FLOWPEER0123456789"[..number % 18]),
     };
     for slow in held.iter_mut().take(3) {
@@ -105,7 +144,11 @@ fn come(number: usize, address: &str, held: &mut VecDeque<TcpStream>) {
 /// All strangers, and in the midst of them again and again somebody who may enter. Gives how often.
 fn attack(listening: &Listening, address: &str, enter: impl Fn() -> bool + Sync) -> usize {
     let (memory, files) = (listening.memory(), listening.files());
-    let (next, is_over, entered) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
+    let (next, is_over, entered) = (
+        AtomicUsize::new(0),
+        AtomicBool::new(false),
+        AtomicUsize::new(0),
+    );
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let strangers = || {
@@ -127,15 +170,28 @@ fn attack(listening: &Listening, address: &str, enter: impl Fn() -> bool + Sync)
         all.into_iter().for_each(|one| one.join().unwrap());
         is_over.store(true, Ordering::Relaxed);
     });
-    println!("{STRANGERS} strangers in {:.1} s, {entered:?} conversations meanwhile", begun.elapsed().as_secs_f64());
-    assert!(listening.memory() < memory + MORE_MEMORY, "{} bytes, {memory} before", listening.memory());
-    assert!(listening.files() < files + MORE_FILES, "{} files, {files} before", listening.files());
+    println!(
+        "{STRANGERS} strangers in {:.1} s, {entered:?} conversations meanwhile",
+        begun.elapsed().as_secs_f64()
+    );
+    assert!(
+        listening.memory() < memory + MORE_MEMORY,
+        "{} bytes, {memory} before",
+        listening.memory()
+    );
+    assert!(
+        listening.files() < files + MORE_FILES,
+        "{} files, {files} before",
+        listening.files()
+    );
     entered.into_inner()
 }
 
 fn flowcast(arguments: &str) -> Output {
     let mut command = Command::new("timeout");
-    command.args(["60", env!("CARGO_BIN_EXE_flowcast")]).args(arguments.split_whitespace());
+    command
+        .args(["60", env!("CARGO_BIN_EXE_flowcast")])
+        .args(arguments.split_whitespace());
     command.env("FLOWCAST_TOKEN", TOKEN).output().unwrap()
 }
 
@@ -148,19 +204,30 @@ fn rails_are_served_among_ten_thousand_strangers() {
     );
     let entered = attack(&server, &address, || flowcast(&bench).status.success());
     assert!(entered > 0);
-    assert_eq!(json(&flowcast(&bench))["points"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        json(&flowcast(&bench))["points"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[test]
 fn a_measurement_waits_for_its_peer_among_ten_thousand_strangers() {
     let mut answering = Listening::start("measure p2p --listen 127.0.0.1:0", 1);
-    let address = answering.said[0].strip_prefix("listening at ").unwrap().to_owned();
+    let address = answering.said[0]
+        .strip_prefix("listening at ")
+        .unwrap()
+        .to_owned();
     attack(&answering, &address, || {
         std::thread::sleep(Duration::from_millis(10));
         false
     });
-    let measure = format!("measure p2p --connect {address} --max-time 300ms --max-size 8KiB --step 4KiB");
+    let measure =
+        format!("measure p2p --connect {address} --max-time 300ms --max-size 8KiB --step 4KiB");
     let output = flowcast(&measure);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(answering.child.wait().unwrap().success());
 }

@@ -9,7 +9,10 @@ mod pages;
 #[test]
 fn sessions_go_as_written() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd");
-    flowcast().case(format!("{folder}/*.toml")).case(format!("{folder}/*.md")).run();
+    flowcast()
+        .case(format!("{folder}/*.toml"))
+        .case(format!("{folder}/*.md"))
+        .run();
 }
 
 #[test]
@@ -23,8 +26,15 @@ fn pages_go_as_written() {
 
 #[test]
 fn each_file_that_a_page_reads_is_an_example_or_made_before() {
-    let missing: Vec<String> = pages::all().iter().flat_map(|page| pages::missing_inputs(page)).collect();
-    assert!(missing.is_empty(), "neither under examples nor made earlier on the page:\n{}", missing.join("\n"));
+    let missing: Vec<String> = pages::all()
+        .iter()
+        .flat_map(|page| pages::missing_inputs(page))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "neither under examples nor made earlier on the page:\n{}",
+        missing.join("\n")
+    );
 }
 
 fn flowcast() -> trycmd::TestCases {

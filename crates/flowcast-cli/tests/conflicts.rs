@@ -10,17 +10,24 @@ use serde_json::Value;
 
 use outcome::{json, labs_can_be_had, said};
 
-const LAB: &str = "--lab asymmetric --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
+const LAB: &str =
+    "--lab asymmetric --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
 const SHORT: &str = "--size 400kB --warm-ups 1 --repetitions 2 2";
 
 fn flowcast(folder: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.args(arguments.split_whitespace()).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+    command
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .env("XDG_RUNTIME_DIR", folder)
+        .output()
+        .unwrap()
 }
 
 fn there_is_mpi(test: &str) -> bool {
     let found = Command::new("mpirun").arg("--version").output();
-    let is_open_mpi = found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Open MPI"));
+    let is_open_mpi =
+        found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Open MPI"));
     if !is_open_mpi {
         eprintln!("skipped: {test}: found no mpirun of Open MPI (Debian package openmpi-bin)");
     }
@@ -28,37 +35,76 @@ fn there_is_mpi(test: &str) -> bool {
 }
 
 fn times(fit: &Value, conflict: &str) -> Vec<f64> {
-    let all = fit["slowdowns"].as_array().unwrap().iter().filter(|one| one["conflict"] == conflict);
-    all.map(|one| one["times_longer_than_alone"].as_f64().unwrap()).collect()
+    let all = fit["slowdowns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["conflict"] == conflict);
+    all.map(|one| one["times_longer_than_alone"].as_f64().unwrap())
+        .collect()
 }
 
 #[test]
 fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_twice() {
-    if !labs_can_be_had("conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_twice") {
+    if !labs_can_be_had(
+        "conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_twice",
+    ) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what =
-        format!("measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag,short");
-    let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 100ms"));
+    let what = format!(
+        "measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag,short"
+    );
+    let halted = flowcast(
+        folder.path(),
+        &format!("{what} --holdout 1 -o conflicts.csv --max-time 100ms"),
+    );
     assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
-    assert!(said(&halted).contains("conflicts are left; --resume goes on"), "{}", said(&halted));
-    let blocked = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv"));
+    assert!(
+        said(&halted).contains("conflicts are left; --resume goes on"),
+        "{}",
+        said(&halted)
+    );
+    let blocked = flowcast(
+        folder.path(),
+        &format!("{what} --holdout 1 -o conflicts.csv"),
+    );
     assert_eq!(blocked.status.code(), Some(2));
-    assert!(said(&blocked).contains("holds the conflicts of an interrupted run"), "{}", said(&blocked));
+    assert!(
+        said(&blocked).contains("holds the conflicts of an interrupted run"),
+        "{}",
+        said(&blocked)
+    );
 
-    let document = json(&flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --resume --json")));
-    let names: Vec<&str> =
-        document["conflicts"].as_array().unwrap().iter().map(|one| one["conflict"].as_str().unwrap()).collect();
+    let document = json(&flowcast(
+        folder.path(),
+        &format!("{what} --holdout 1 -o conflicts.csv --resume --json"),
+    ));
+    let names: Vec<&str> = document["conflicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["conflict"].as_str().unwrap())
+        .collect();
     let expected = "alone alone-half alone-1kB alone-32KiB alone-128KiB in-out-1 in-out-2 zig-zag-3 random-1 short-out-2 \
                     short-in-2 short-in-out-2 short-path-3 random-short-1";
     assert_eq!(names.join(" "), expected);
     assert!(!folder.path().join("conflicts.csv.partial").exists());
-    assert!(document["provenance"]["lab"].as_str().unwrap().contains("20"));
+    assert!(
+        document["provenance"]["lab"]
+            .as_str()
+            .unwrap()
+            .contains("20")
+    );
 
-    let fit = json(&flowcast(folder.path(), "fit conflicts.csv -o mine.toml --replicates 5 --json"));
+    let fit = json(&flowcast(
+        folder.path(),
+        "fit conflicts.csv -o mine.toml --replicates 5 --json",
+    ));
     // Fixed windows: the flow out of a node that two flows enter gets half as well.
-    let [out, ..] = times(&fit, "in-out-2")[..] else { panic!("{fit}") };
+    let [out, ..] = times(&fit, "in-out-2")[..] else {
+        panic!("{fit}")
+    };
     assert!((1.5..2.5).contains(&out), "{out}");
     let shown = flowcast(folder.path(), "networks show ./mine.toml");
     let text = String::from_utf8(shown.stdout).unwrap();
@@ -91,26 +137,55 @@ fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
             .args(["60", env!("CARGO_BIN_EXE_flowcast")])
             .args(what.split_whitespace())
             .args(more.split_whitespace());
-        command.args(["--launcher", launcher, "-o", "conflicts.csv", "--json"]).current_dir(folder.path());
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").output().unwrap()
+        command
+            .args(["--launcher", launcher, "-o", "conflicts.csv", "--json"])
+            .current_dir(folder.path());
+        command
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .output()
+            .unwrap()
     };
-    let document = json(&measure("mpirun -np 4 --oversubscribe", "--node-per-rank --via 127.0.0.1"));
-    let names: Vec<&str> =
-        document["conflicts"].as_array().unwrap().iter().map(|one| one["conflict"].as_str().unwrap()).collect();
+    let document = json(&measure(
+        "mpirun -np 4 --oversubscribe",
+        "--node-per-rank --via 127.0.0.1",
+    ));
+    let names: Vec<&str> = document["conflicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["conflict"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["alone", "alone-half", "out-2", "random-1"]);
-    for flow in document["conflicts"].as_array().unwrap().iter().flat_map(|one| one["flows"].as_array().unwrap()) {
+    for flow in document["conflicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| one["flows"].as_array().unwrap())
+    {
         assert!(flow["median_s"].as_f64().unwrap() > 0.0, "{flow}");
         assert_eq!(flow["repetitions_s"].as_array().unwrap().len(), 2);
     }
-    assert_eq!(document["provenance"]["path"], "tcp, mpirun -np 4 --oversubscribe");
+    assert_eq!(
+        document["provenance"]["path"],
+        "tcp, mpirun -np 4 --oversubscribe"
+    );
     assert!(!folder.path().join("conflicts.csv.partial").exists());
 
     let alone = measure("mpirun -np 2 --oversubscribe", "");
     assert_eq!(alone.status.code(), Some(2), "{}", said(&alone));
-    assert!(said(&alone).contains("found 1 node, expected at least two hosts, or --node-per-rank"), "{}", said(&alone));
+    assert!(
+        said(&alone).contains("found 1 node, expected at least two hosts, or --node-per-rank"),
+        "{}",
+        said(&alone)
+    );
     let ended = measure("false", "");
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
-    assert!(said(&ended).contains("the launcher has ended"), "{}", said(&ended));
+    assert!(
+        said(&ended).contains("the launcher has ended"),
+        "{}",
+        said(&ended)
+    );
 }
 
 #[test]
@@ -120,22 +195,44 @@ fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what = format!("measure conflicts {LAB} --lab-set cluster.nodes=3 {SHORT} --over mpi --most 2 --kinds out");
-    let document = json(&flowcast(folder.path(), &format!("{what} --holdout 0 -o conflicts.csv --json")));
-    assert!(document["provenance"]["mpi"].as_str().unwrap().starts_with("Open MPI"), "{document}");
-    let fit = json(&flowcast(folder.path(), "fit conflicts.csv --replicates 5 --json"));
+    let what = format!(
+        "measure conflicts {LAB} --lab-set cluster.nodes=3 {SHORT} --over mpi --most 2 --kinds out"
+    );
+    let document = json(&flowcast(
+        folder.path(),
+        &format!("{what} --holdout 0 -o conflicts.csv --json"),
+    ));
+    assert!(
+        document["provenance"]["mpi"]
+            .as_str()
+            .unwrap()
+            .starts_with("Open MPI"),
+        "{document}"
+    );
+    let fit = json(&flowcast(
+        folder.path(),
+        "fit conflicts.csv --replicates 5 --json",
+    ));
     for time in times(&fit, "out-2") {
         assert!((1.6..2.4).contains(&time), "{time}");
     }
 
-    std::fs::write(folder.path().join("relay.steps"), "0 -> 1 400kB\nstep\n1 -> 2 400kB\n").unwrap();
-    let how =
-        "validate pattern --set relay.steps --over mpi --models closed-loop --warm-ups 1 --repetitions 2 2 --json";
+    std::fs::write(
+        folder.path().join("relay.steps"),
+        "0 -> 1 400kB\nstep\n1 -> 2 400kB\n",
+    )
+    .unwrap();
+    let how = "validate pattern --set relay.steps --over mpi --models closed-loop --warm-ups 1 --repetitions 2 2 --json";
     let lab = "--lab-set cluster.nodes=3 --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
-    let document = json(&flowcast(folder.path(), &format!("{how} {lab} -o relay.html")));
+    let document = json(&flowcast(
+        folder.path(),
+        &format!("{how} {lab} -o relay.html"),
+    ));
     let steps = &document["patterns"][0]["steps"];
-    let (measured, predicted) =
-        (steps["measured_s"].as_f64().unwrap(), steps["predicted_s"]["closed-loop"].as_f64().unwrap());
+    let (measured, predicted) = (
+        steps["measured_s"].as_f64().unwrap(),
+        steps["predicted_s"]["closed-loop"].as_f64().unwrap(),
+    );
     assert!((measured / predicted - 1.0).abs() < 0.2, "{steps}");
     assert_eq!(document["provenance"]["over"], "mpi");
 }
@@ -146,21 +243,46 @@ fn wrong_options_are_named() {
     let refused = |arguments: &str, expected: &str| {
         let output = flowcast(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments}");
-        assert!(said(&output).contains(expected), "{arguments}: {}", said(&output));
+        assert!(
+            said(&output).contains(expected),
+            "{arguments}: {}",
+            said(&output)
+        );
     };
-    refused("measure conflicts --kinds zigzag -o x.csv", "expected one of alone, out, in, in-out");
-    refused("measure conflicts --repetitions 3 2 -o x.csv", "--repetitions: found 3 2");
+    refused(
+        "measure conflicts --kinds zigzag -o x.csv",
+        "expected one of alone, out, in, in-out",
+    );
+    refused(
+        "measure conflicts --repetitions 3 2 -o x.csv",
+        "--repetitions: found 3 2",
+    );
     refused(
         "measure conflicts --confidence 1.5 -o x.csv",
         "--confidence: found 1.5, expected a number between 0 and 1",
     );
-    refused("measure conflicts --size 0B -o x.csv", "--size and --most: found 0");
-    refused("measure conflicts --lab fare -o x.csv", "no lab profile is named `fare`");
-    refused("measure conflicts --launcher mpirun --lab fair -o x.csv", "cannot be used with");
-    let none = flowcast(folder.path(), "measure conflicts --launcher ./no-launcher -o x.csv");
+    refused(
+        "measure conflicts --size 0B -o x.csv",
+        "--size and --most: found 0",
+    );
+    refused(
+        "measure conflicts --lab fare -o x.csv",
+        "no lab profile is named `fare`",
+    );
+    refused(
+        "measure conflicts --launcher mpirun --lab fair -o x.csv",
+        "cannot be used with",
+    );
+    let none = flowcast(
+        folder.path(),
+        "measure conflicts --launcher ./no-launcher -o x.csv",
+    );
     assert_eq!(none.status.code(), Some(3), "{}", said(&none));
     assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(),
+        std::fs::read_dir(folder.path())
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().path().is_file())
+            .count(),
         0
     );
 }

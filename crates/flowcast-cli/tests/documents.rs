@@ -55,22 +55,37 @@ fn documents_keep_their_fields() {
     for command in COMMANDS {
         let words = command.replace("{out}", out.path().to_str().unwrap());
         let mut run = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        run.args(words.split(' ')).arg("--json").current_dir(&examples).env("XDG_DATA_HOME", "/nonexistent");
+        run.args(words.split(' '))
+            .arg("--json")
+            .current_dir(&examples)
+            .env("XDG_DATA_HOME", "/nonexistent");
         let printed = run.output().unwrap();
-        let document: Value = serde_json::from_slice(&printed.stdout)
-            .unwrap_or_else(|error| panic!("{command}: {error}: {}", String::from_utf8_lossy(&printed.stderr)));
+        let document: Value = serde_json::from_slice(&printed.stdout).unwrap_or_else(|error| {
+            panic!(
+                "{command}: {error}: {}",
+                String::from_utf8_lossy(&printed.stderr)
+            )
+        });
         let mut fields = BTreeSet::new();
         collect_fields(&document, "", &mut fields);
         shapes += &format!("{command}\n");
-        fields.iter().for_each(|field| shapes += &format!("    {field}\n"));
+        fields
+            .iter()
+            .for_each(|field| shapes += &format!("    {field}\n"));
     }
     let kept: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents.txt");
     if std::env::var("TRYCMD").is_ok_and(|mode| mode == "overwrite") {
         fs::write(&kept, &shapes).unwrap();
     }
     let expected = fs::read_to_string(&kept).unwrap();
-    let changed: Vec<&str> = expected.lines().filter(|line| !shapes.lines().any(|own| own == *line)).collect();
-    assert!(shapes == expected, "fields that went or changed: {changed:#?}\nall fields:\n{shapes}");
+    let changed: Vec<&str> = expected
+        .lines()
+        .filter(|line| !shapes.lines().any(|own| own == *line))
+        .collect();
+    assert!(
+        shapes == expected,
+        "fields that went or changed: {changed:#?}\nall fields:\n{shapes}"
+    );
 }
 
 /// The path of each value with its type, elements of arrays under `[]`; the value of `schema` stands beside it.
@@ -87,7 +102,9 @@ fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
             }
         }
         Value::Array(_) => drop(fields.insert(format!("{path} array"))),
-        Value::String(text) if path.ends_with(".schema") => drop(fields.insert(format!("{path} = {text}"))),
+        Value::String(text) if path.ends_with(".schema") => {
+            drop(fields.insert(format!("{path} = {text}")))
+        }
         Value::String(_) => drop(fields.insert(format!("{path} string"))),
         Value::Number(_) => drop(fields.insert(format!("{path} number"))),
         Value::Bool(_) => drop(fields.insert(format!("{path} boolean"))),

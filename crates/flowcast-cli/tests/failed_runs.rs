@@ -11,14 +11,32 @@ fn a_program_that_is_missing_leaves_no_journal() {
     let folder = tempfile::tempdir().unwrap();
     let run = |program: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        command.args(["validate", "app", "--network", "gige-tcp", "-o", "q.html", "--recorder"]).arg(RECORDER);
-        command.args(["--", program]).current_dir(folder.path()).output().unwrap()
+        command
+            .args([
+                "validate",
+                "app",
+                "--network",
+                "gige-tcp",
+                "-o",
+                "q.html",
+                "--recorder",
+            ])
+            .arg(RECORDER);
+        command
+            .args(["--", program])
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
     };
     for program in ["no-such-program", "another-that-is-not-there"] {
         let output = run(program);
         assert!(!output.status.success(), "{}", said(&output));
         assert!(!said(&output).contains("earlier run"), "{}", said(&output));
-        assert!(!folder.path().join("q.html.journal").exists(), "{}", said(&output));
+        assert!(
+            !folder.path().join("q.html.journal").exists(),
+            "{}",
+            said(&output)
+        );
     }
 }
 

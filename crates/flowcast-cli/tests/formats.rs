@@ -10,18 +10,28 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tracers").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/tracers")
+        .join(name)
 }
 
 fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output
 }
 
 fn flowcast(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("timeout");
-    command.arg("100").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments).current_dir(folder);
+    command
+        .arg("100")
+        .arg(env!("CARGO_BIN_EXE_flowcast"))
+        .args(arguments)
+        .current_dir(folder);
     String::from_utf8(run(&mut command).stdout).unwrap()
 }
 
@@ -29,7 +39,15 @@ fn flowcast(folder: &Path, arguments: &[&str]) -> String {
 fn predicted(folder: &Path, trace: &str) -> Value {
     serde_json::from_str(&flowcast(
         folder,
-        &["predict", trace, "--network", "gige-tcp", "--collectives", "formula", "--json"],
+        &[
+            "predict",
+            trace,
+            "--network",
+            "gige-tcp",
+            "--collectives",
+            "formula",
+            "--json",
+        ],
     ))
     .unwrap()
 }
@@ -41,9 +59,17 @@ mod otf2 {
     fn printed(anchor: &Path) -> (u64, u64) {
         let output = run(Command::new("otf2-print").arg(anchor));
         let text = String::from_utf8(output.stdout).unwrap();
-        let sends = text.lines().filter(|line| line.starts_with("MPI_SEND ") || line.starts_with("MPI_ISEND "));
+        let sends = text
+            .lines()
+            .filter(|line| line.starts_with("MPI_SEND ") || line.starts_with("MPI_ISEND "));
         let bytes = sends.clone().map(|line| {
-            let length = line.split("Length: ").nth(1).unwrap().split(',').next().unwrap();
+            let length = line
+                .split("Length: ")
+                .nth(1)
+                .unwrap()
+                .split(',')
+                .next()
+                .unwrap();
             length.trim().parse::<u64>().unwrap()
         });
         (sends.count() as u64, bytes.sum())
@@ -57,7 +83,11 @@ mod otf2 {
             let told = predicted(&data(name), "traces.otf2");
             let (messages, bytes) = printed(&anchor);
             assert!(messages > 0);
-            assert_eq!((told["messages"].as_u64(), told["bytes"].as_u64()), (Some(messages), Some(bytes)), "{name}");
+            assert_eq!(
+                (told["messages"].as_u64(), told["bytes"].as_u64()),
+                (Some(messages), Some(bytes)),
+                "{name}"
+            );
             assert_eq!(told["ranks"].as_array().unwrap().len(), ranks);
             assert!(told["makespan_s"].as_f64().unwrap() > 0.0);
         }
@@ -72,14 +102,27 @@ mod otf2 {
         let mut counting = whole.clone();
         assert_eq!(counting[60..64], [5, 0, 0, 0]);
         counting[63] = 5;
-        for (anchor, told) in [(whole, "found an archive that cannot be read"), (counting, "all the properties")] {
+        for (anchor, told) in [
+            (whole, "found an archive that cannot be read"),
+            (counting, "all the properties"),
+        ] {
             fs::write(folder.path().join("traces.otf2"), anchor).unwrap();
             let mut command = Command::new("timeout");
-            command.args(["10", env!("CARGO_BIN_EXE_flowcast"), "predict", "traces.otf2", "--network", "gige-tcp"]);
+            command.args([
+                "10",
+                env!("CARGO_BIN_EXE_flowcast"),
+                "predict",
+                "traces.otf2",
+                "--network",
+                "gige-tcp",
+            ]);
             let output = command.current_dir(folder.path()).output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(2), "{message}");
-            assert!(message.contains("traces.otf2: ") && message.contains(told), "{message}");
+            assert!(
+                message.contains("traces.otf2: ") && message.contains(told),
+                "{message}"
+            );
         }
     }
 }
@@ -98,11 +141,26 @@ mod simgrid {
         fs::write(folder.join("hosts"), hosts).unwrap();
         let ranks = ranks.to_string();
         let mut command = Command::new("timeout");
-        command.args(["100", "smpirun", "-np", &ranks, "-platform", "platform.xml", "-hostfile", "hosts"]);
-        command.args(["-replay", list, "--cfg=smpi/host-speed:1Gf"]).current_dir(folder);
+        command.args([
+            "100",
+            "smpirun",
+            "-np",
+            &ranks,
+            "-platform",
+            "platform.xml",
+            "-hostfile",
+            "hosts",
+        ]);
+        command
+            .args(["-replay", list, "--cfg=smpi/host-speed:1Gf"])
+            .current_dir(folder);
         let output = run(&mut command);
-        let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        let time = text.split("Simulation time ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
+        let time = text
+            .split("Simulation time ")
+            .nth(1)
+            .unwrap_or_else(|| panic!("{text}"));
         time.split_whitespace().next().unwrap().parse().unwrap()
     }
 
@@ -110,23 +168,50 @@ mod simgrid {
     #[ignore = "needs smpirun; run by cargo xtask test formats"]
     fn what_is_converted_takes_as_long_as_what_is_generated() {
         let folder = tempfile::tempdir().unwrap();
-        let shape = ["generate", "halo", "--ranks", "8", "--iterations", "5", "--size", "8KiB"];
+        let shape = [
+            "generate",
+            "halo",
+            "--ranks",
+            "8",
+            "--iterations",
+            "5",
+            "--size",
+            "8KiB",
+        ];
         let here = folder.path();
-        flowcast(here, &[&shape[..], &["--format", "ti", "-o", "generated.list"]].concat());
+        flowcast(
+            here,
+            &[&shape[..], &["--format", "ti", "-o", "generated.list"]].concat(),
+        );
         flowcast(here, &[&shape[..], &["-o", "halo.dim"]].concat());
-        flowcast(here, &["convert", "halo.dim", "-o", "converted.list", "--to", "ti"]);
-        let (generated, converted) = (replayed(here, "generated.list", 8), replayed(here, "converted.list", 8));
-        assert!((generated - converted).abs() < 1e-5, "{generated} {converted}");
+        flowcast(
+            here,
+            &["convert", "halo.dim", "-o", "converted.list", "--to", "ti"],
+        );
+        let (generated, converted) = (
+            replayed(here, "generated.list", 8),
+            replayed(here, "converted.list", 8),
+        );
+        assert!(
+            (generated - converted).abs() < 1e-5,
+            "{generated} {converted}"
+        );
     }
 
     #[test]
     #[ignore = "needs smpirun; run by cargo xtask test formats"]
     fn a_real_program_with_collectives_is_replayed_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../flowcast/examples/data/lu.S.4.dim.gz");
+        let trace =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../flowcast/examples/data/lu.S.4.dim.gz");
         let trace = trace.to_str().unwrap();
-        flowcast(folder.path(), &["convert", trace, "-o", "lu.list", "--to", "ti"]);
-        let computed: f64 = predicted(folder.path(), trace)["ranks"][0]["compute_s"].as_f64().unwrap();
+        flowcast(
+            folder.path(),
+            &["convert", trace, "-o", "lu.list", "--to", "ti"],
+        );
+        let computed: f64 = predicted(folder.path(), trace)["ranks"][0]["compute_s"]
+            .as_f64()
+            .unwrap();
         let time = replayed(folder.path(), "lu.list", 4);
         assert!(time > computed && time < 1.0, "{time} {computed}");
     }

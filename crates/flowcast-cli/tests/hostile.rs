@@ -6,7 +6,11 @@ use std::process::{Command, Output};
 
 fn flowcast(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
-    command.arg("100").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments).current_dir(folder);
+    command
+        .arg("100")
+        .arg(env!("CARGO_BIN_EXE_flowcast"))
+        .args(arguments)
+        .current_dir(folder);
     command.output().unwrap()
 }
 
@@ -18,14 +22,26 @@ fn words(folder: &Path, arguments: &str) -> Output {
 fn refused(folder: &Path, arguments: &[&str], expected: &str) {
     let output = flowcast(folder, arguments);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}{said}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "{arguments:?}: {}{said}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     assert!(said.contains(expected), "{arguments:?}: {said}");
 }
 
 fn with_ring() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let made = words(folder.path(), "generate shift --ranks 4 --iterations 2 -o ring.dim");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made = words(
+        folder.path(),
+        "generate shift --ranks 4 --iterations 2 -o ring.dim",
+    );
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     folder
 }
 
@@ -33,28 +49,75 @@ fn with_ring() -> tempfile::TempDir {
 fn no_result_has_a_time_that_is_no_number() {
     let folder = with_ring();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    write("slow.toml", "[[scenario]]\nname = \"slow\"\n[scenario.slow_links]\n0 = 1e-320\n");
+    write(
+        "slow.toml",
+        "[[scenario]]\nname = \"slow\"\n[scenario.slow_links]\n0 = 1e-320\n",
+    );
     write("burst.csv", "arrival_us,size_B\n0,64\n1,4096\n");
     let expected = "no finite number";
-    for set in ["nic.bandwidth=1e-300B/s", "nic.bandwidth=1e-320MB/s", "machine.nodes.0.speed=1e-310"] {
+    for set in [
+        "nic.bandwidth=1e-300B/s",
+        "nic.bandwidth=1e-320MB/s",
+        "machine.nodes.0.speed=1e-310",
+    ] {
         for form in [&[][..], &["--json"]] {
-            let sweep = ["sweep", "ring.dim", "-n", "gige-tcp", "--set", set, "--grid", "latency=1us,5us"];
+            let sweep = [
+                "sweep",
+                "ring.dim",
+                "-n",
+                "gige-tcp",
+                "--set",
+                set,
+                "--grid",
+                "latency=1us,5us",
+            ];
             refused(folder.path(), &[&sweep[..], form].concat(), expected);
-            refused(folder.path(), &[&sweep[..], &["--model", "independent"], form].concat(), expected);
             refused(
                 folder.path(),
-                &[&["predict", "ring.dim", "-n", "gige-tcp", "--set", set][..], form].concat(),
+                &[&sweep[..], &["--model", "independent"], form].concat(),
+                expected,
+            );
+            refused(
+                folder.path(),
+                &[
+                    &["predict", "ring.dim", "-n", "gige-tcp", "--set", set][..],
+                    form,
+                ]
+                .concat(),
                 expected,
             );
         }
     }
-    let grid = ["sweep", "ring.dim", "-n", "gige-tcp", "--grid", "bandwidth=1e-300B/s,1e300B/s", "-o", "grid.csv"];
+    let grid = [
+        "sweep",
+        "ring.dim",
+        "-n",
+        "gige-tcp",
+        "--grid",
+        "bandwidth=1e-300B/s,1e300B/s",
+        "-o",
+        "grid.csv",
+    ];
     refused(folder.path(), &grid, expected);
     assert!(!folder.path().join("grid.csv").exists());
-    let slow = ["predict", "ring.dim", "-n", "gige-tcp", "--model", "independent", "--scenarios", "slow.toml"];
+    let slow = [
+        "predict",
+        "ring.dim",
+        "-n",
+        "gige-tcp",
+        "--model",
+        "independent",
+        "--scenarios",
+        "slow.toml",
+    ];
     refused(folder.path(), &slow, expected);
     refused(folder.path(), &[&slow[..], &["--json"]].concat(), expected);
-    for rail in ["ib=1e308,0.001,1,1us", "ib=1,1,1,1e308us", "ib=1,1e308,1,1us", "ib=1,1,1e308,1us"] {
+    for rail in [
+        "ib=1e308,0.001,1,1us",
+        "ib=1,1,1,1e308us",
+        "ib=1,1e308,1,1us",
+        "ib=1,1,1e308,1us",
+    ] {
         for command in ["simulate", "optimum", "compare"] {
             let arguments = ["rails", command, "--rail", rail, "--messages", "burst.csv"];
             refused(folder.path(), &arguments, "rail");
@@ -78,10 +141,17 @@ fn names_write_nothing_to_the_terminal_but_themselves() {
     let shown = String::from_utf8(words(folder.path(), "networks show gige-tcp").stdout).unwrap();
     for name in NAMES {
         for field in ["name", "title", "source"] {
-            let own = shown.lines().find(|line| line.starts_with(&format!("{field} = "))).unwrap();
+            let own = shown
+                .lines()
+                .find(|line| line.starts_with(&format!("{field} = ")))
+                .unwrap();
             let text = shown.replace(own, &format!("{field} = \"{name}\""));
             fs::write(folder.path().join("n.toml"), text).unwrap();
-            refused(folder.path(), &["predict", "ring.dim", "-n", "n.toml"], &format!("{field}: found the character"));
+            refused(
+                folder.path(),
+                &["predict", "ring.dim", "-n", "n.toml"],
+                &format!("{field}: found the character"),
+            );
         }
     }
     // What is refused is told with a name of its own.
@@ -92,13 +162,18 @@ fn names_write_nothing_to_the_terminal_but_themselves() {
         vec!["predict", file, "-n", file],
         vec!["compile", file, "-o", "x.fct"],
         vec!["sweep", file, "-n", "gige-tcp", "--grid", "latency=1us,2us"],
-        vec!["predict", file, "ring.dim", "-n", "gige-tcp", "--tables", "csv"],
+        vec![
+            "predict", file, "ring.dim", "-n", "gige-tcp", "--tables", "csv",
+        ],
         vec!["predict", file, "-n", "gige-tcp", "--ranks", "ranks.csv"],
     ] {
         let output = flowcast(folder.path(), &arguments);
         let written = fs::read(folder.path().join("ranks.csv")).unwrap_or_default();
         let all = String::from_utf8([output.stdout, output.stderr, written].concat()).unwrap();
-        assert!(!all.contains(['\u{1b}', '\u{202e}']), "{arguments:?}: {all}");
+        assert!(
+            !all.contains(['\u{1b}', '\u{202e}']),
+            "{arguments:?}: {all}"
+        );
     }
 }
 
@@ -110,19 +185,46 @@ fn the_files_of_a_trace_share_one_limit_and_stand_in_it_once() {
         let mut plain = format!("{rank} init\n").into_bytes();
         plain.resize(16 << 20, b'\n');
         write(&format!("r{rank}.txt"), &plain);
-        let packed = Command::new("gzip").arg(format!("r{rank}.txt")).current_dir(folder.path()).status();
+        let packed = Command::new("gzip")
+            .arg(format!("r{rank}.txt"))
+            .current_dir(folder.path())
+            .status();
         assert!(packed.unwrap().success());
     }
-    let names = |count: u32| (0..count).map(|rank| format!("r{rank}.txt.gz\n")).collect::<String>();
+    let names = |count: u32| {
+        (0..count)
+            .map(|rank| format!("r{rank}.txt.gz\n"))
+            .collect::<String>()
+    };
     write("list", names(6).as_bytes());
-    refused(folder.path(), &["predict", "list", "-n", "gige-tcp"], "of all files of a trace together");
+    refused(
+        folder.path(),
+        &["predict", "list", "-n", "gige-tcp"],
+        "of all files of a trace together",
+    );
     for again in ["r0.txt.gz", "./r0.txt.gz", "link"] {
         let _ = std::os::unix::fs::symlink("r0.txt.gz", folder.path().join("link"));
         write("list", format!("{}./{again}\n", names(1)).as_bytes());
-        refused(folder.path(), &["predict", "list", "-n", "gige-tcp"], "found it once more, expected each file once");
+        refused(
+            folder.path(),
+            &["predict", "list", "-n", "gige-tcp"],
+            "found it once more, expected each file once",
+        );
     }
     write("list", b"/dev/zero\n");
-    refused(folder.path(), &["predict", "list", "-n", "gige-tcp"], "found a device, expected a file");
-    refused(folder.path(), &["predict", "/dev/zero", "-n", "gige-tcp"], "found a device, expected a file");
-    refused(folder.path(), &["fit", "/dev/zero", "-o", "x.toml"], "found a device, expected a file");
+    refused(
+        folder.path(),
+        &["predict", "list", "-n", "gige-tcp"],
+        "found a device, expected a file",
+    );
+    refused(
+        folder.path(),
+        &["predict", "/dev/zero", "-n", "gige-tcp"],
+        "found a device, expected a file",
+    );
+    refused(
+        folder.path(),
+        &["fit", "/dev/zero", "-o", "x.toml"],
+        "found a device, expected a file",
+    );
 }

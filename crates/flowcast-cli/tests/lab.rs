@@ -9,7 +9,12 @@ use outcome::labs_can_be_had;
 
 fn flowcast(runtime: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.arg("lab").args(arguments).env("XDG_RUNTIME_DIR", runtime).output().unwrap()
+    command
+        .arg("lab")
+        .args(arguments)
+        .env("XDG_RUNTIME_DIR", runtime)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -32,8 +37,16 @@ fn a_lab_stays_up_between_commands_until_it_is_taken_down() {
     let again = lab(&[&["up", "fair", "--name", "small"][..], &set].concat());
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("a lab named `small` is up already"));
-    assert_eq!(text(&lab(&["exec", "small", "--node", "1", "--", "hostname"]).stdout), "node1\n");
-    assert_eq!(lab(&["run", "small", "--", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(
+        text(&lab(&["exec", "small", "--node", "1", "--", "hostname"]).stdout),
+        "node1\n"
+    );
+    assert_eq!(
+        lab(&["run", "small", "--", "sh", "-c", "exit 7"])
+            .status
+            .code(),
+        Some(7)
+    );
     assert!(text(&lab(&["list"]).stdout).contains(" small "));
 
     assert!(lab(&["down", "small"]).status.success());
@@ -49,11 +62,23 @@ fn a_command_in_a_lab_of_its_own_gives_its_code_and_leaves_nothing() {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();
-    let script =
-        "test $OMPI_MCA_btl_tcp_if_include = eth0,eth1 && grep -c slots=1 $OMPI_MCA_orte_default_hostfile; exit 9";
-    let run = flowcast(runtime.path(), &["run", "rails", "--no-self-test", "--", "sh", "-c", script]);
-    assert_eq!((run.status.code(), text(&run.stdout)), (Some(9), "2\n".into()), "{}", text(&run.stderr));
-    assert_eq!(std::fs::read_dir(runtime.path().join("flowcast-lab")).unwrap().count(), 0);
+    let script = "test $OMPI_MCA_btl_tcp_if_include = eth0,eth1 && grep -c slots=1 $OMPI_MCA_orte_default_hostfile; exit 9";
+    let run = flowcast(
+        runtime.path(),
+        &["run", "rails", "--no-self-test", "--", "sh", "-c", script],
+    );
+    assert_eq!(
+        (run.status.code(), text(&run.stdout)),
+        (Some(9), "2\n".into()),
+        "{}",
+        text(&run.stderr)
+    );
+    assert_eq!(
+        std::fs::read_dir(runtime.path().join("flowcast-lab"))
+            .unwrap()
+            .count(),
+        0
+    );
 }
 
 #[test]
@@ -71,9 +96,15 @@ fn what_is_neither_a_profile_nor_a_file_is_told() {
 fn the_network_of_a_changed_profile_is_called_as_its_file() {
     let runtime = tempfile::tempdir().unwrap();
     let file = runtime.path().join("mine.toml");
-    let changed = flowcast(runtime.path(), &["profiles", "fair", "--set", "nic.bandwidth=60Mbit/s"]);
+    let changed = flowcast(
+        runtime.path(),
+        &["profiles", "fair", "--set", "nic.bandwidth=60Mbit/s"],
+    );
     std::fs::write(&file, &changed.stdout).unwrap();
     let network = flowcast(runtime.path(), &["network", file.to_str().unwrap()]);
     let network = text(&network.stdout);
-    assert!(network.contains("name = \"mine\"\ntitle = \"The lab mine\""), "{network}");
+    assert!(
+        network.contains("name = \"mine\"\ntitle = \"The lab mine\""),
+        "{network}"
+    );
 }

@@ -12,8 +12,15 @@ use outcome::{json, said};
 
 fn flowcast(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.args(arguments.split_whitespace()).current_dir(folder);
-    for name in ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"] {
+    command
+        .args(arguments.split_whitespace())
+        .current_dir(folder);
+    for name in [
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "PMI_RANK",
+        "PMI_SIZE",
+    ] {
         command.env_remove(name);
     }
     command
@@ -29,8 +36,10 @@ const SHORT: &str = "--max-time 300ms --max-size 32KiB --step 8KiB";
 fn loopback_is_measured_fitted_and_usable_as_a_network() {
     let folder = tempfile::tempdir().unwrap();
     // One round would give no intervals.
-    let measured =
-        json(&run(folder.path(), "measure p2p --max-time 2s --max-size 32KiB --step 8KiB -o samples.csv --json"));
+    let measured = json(&run(
+        folder.path(),
+        "measure p2p --max-time 2s --max-size 32KiB --step 8KiB -o samples.csv --json",
+    ));
     assert_eq!(measured["schema"], "flowcast/measurement/1");
     // 4 sizes, n = 1 and n = 16, and the delayed point.
     assert_eq!(measured["points"].as_array().unwrap().len(), 9);
@@ -38,16 +47,27 @@ fn loopback_is_measured_fitted_and_usable_as_a_network() {
 
     let fit = json(&run(folder.path(), "fit samples.csv -o mine.toml --json"));
     for symbol in ["g_us", "G_us_per_B", "o_us", "L_us"] {
-        let (value, interval) = (fit[symbol].as_f64().unwrap(), &fit[format!("{symbol}_interval")]);
+        let (value, interval) = (
+            fit[symbol].as_f64().unwrap(),
+            &fit[format!("{symbol}_interval")],
+        );
         assert!(value.is_finite() && value >= 0.0, "{fit}");
         // A parameter at its bound, such as an overhead of 0, has none.
-        let ends = interval.as_array().map(|ends| [ends[0].as_f64().unwrap(), ends[1].as_f64().unwrap()]);
+        let ends = interval
+            .as_array()
+            .map(|ends| [ends[0].as_f64().unwrap(), ends[1].as_f64().unwrap()]);
         assert!(ends.is_none_or(|[low, high]| low < high), "{fit}");
     }
     let shown = run(folder.path(), "networks show ./mine.toml");
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains("name = \"mine\"") && text.contains("[intervals.\"nic.gap_per_byte\"]"), "{text}");
-    assert!(text.contains("\"samples.path\" = \"tcp over loopback, two threads\""), "{text}");
+    assert!(
+        text.contains("name = \"mine\"") && text.contains("[intervals.\"nic.gap_per_byte\"]"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\"samples.path\" = \"tcp over loopback, two threads\""),
+        "{text}"
+    );
 }
 
 #[test]
@@ -57,15 +77,24 @@ fn two_cores_are_measured_over_shared_memory() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let measured = json(&run(folder.path(), &format!("measure p2p --over shm {SHORT} -o samples.csv --json")));
+    let measured = json(&run(
+        folder.path(),
+        &format!("measure p2p --over shm {SHORT} -o samples.csv --json"),
+    ));
     assert_eq!(measured["points"].as_array().unwrap().len(), 9);
     let path = measured["provenance"]["path"].as_str().unwrap();
     assert!(path.starts_with("shared memory, cores "), "{path}");
     let fit = json(&run(folder.path(), "fit samples.csv -o node.toml --json"));
     assert!(fit["G_us_per_B"].as_f64().unwrap() > 0.0, "{fit}");
-    let compared = json(&run(folder.path(), "fit --models all samples.csv --replicates 2 --json"));
+    let compared = json(&run(
+        folder.path(),
+        "fit --models all samples.csv --replicates 2 --json",
+    ));
     assert_eq!(compared["models"].as_array().unwrap().len(), 13);
-    let budgeted = json(&run(folder.path(), "measure p2p --over shm --budget 300ms -o few.csv --json"));
+    let budgeted = json(&run(
+        folder.path(),
+        "measure p2p --over shm --budget 300ms -o few.csv --json",
+    ));
     assert!(budgeted["messages"].as_u64().unwrap() > 100, "{budgeted}");
 }
 
@@ -76,32 +105,79 @@ fn all_pairs_of_cores_are_measured_and_go_on_after_an_interruption() {
     }
     let folder = tempfile::tempdir().unwrap();
     // Four ranks on two cores; what is slow among them is the machine's affair.
-    let command =
-        "measure pairs --over shm --cores 0,1,0,1 --sizes 1B,64KiB --repetitions 1 1 --warm-ups 0 --report cores.html";
+    let command = "measure pairs --over shm --cores 0,1,0,1 --sizes 1B,64KiB --repetitions 1 1 --warm-ups 0 --report cores.html";
     let output = run(folder.path(), &format!("{command} -o cores.csv --json"));
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        said(&output)
+    );
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&report["sizes"][0]["pairs"], &report["sizes"][1]["pairs"]), (&12.into(), &12.into()));
+    assert_eq!(
+        (&report["sizes"][0]["pairs"], &report["sizes"][1]["pairs"]),
+        (&12.into(), &12.into())
+    );
     let notes = report["notes"].as_array().unwrap();
     assert_eq!(notes[0], "Ranks 0 to 3 are on the cores 0 1 0 1.");
-    assert!(notes[1].as_str().unwrap().starts_with("Ranks 0, 2 share core 0"), "{report}");
+    assert!(
+        notes[1]
+            .as_str()
+            .unwrap()
+            .starts_with("Ranks 0, 2 share core 0"),
+        "{report}"
+    );
     let page = fs::read_to_string(folder.path().join("cores.html")).unwrap();
-    assert_eq!((page.matches("<h2>").count(), page.contains("share core 1")), (2, true));
+    assert_eq!(
+        (page.matches("<h2>").count(), page.contains("share core 1")),
+        (2, true)
+    );
 
     // The first four pairs of it.
     let text = fs::read_to_string(folder.path().join("cores.csv")).unwrap();
-    let head: String =
-        text.lines().take_while(|line| !line.starts_with("0,")).map(|line| line.to_owned() + "\n").collect();
+    let head: String = text
+        .lines()
+        .take_while(|line| !line.starts_with("0,"))
+        .map(|line| line.to_owned() + "\n")
+        .collect();
     let known = |line: &&str| {
-        ["0,1,", "1,0,", "0,2,", "2,0,", "0,3,", "3,0,", "1,2,", "2,1,"].iter().any(|pair| line.starts_with(pair))
+        [
+            "0,1,", "1,0,", "0,2,", "2,0,", "0,3,", "3,0,", "1,2,", "2,1,",
+        ]
+        .iter()
+        .any(|pair| line.starts_with(pair))
     };
-    let rows: String = text.lines().filter(known).map(|line| line.to_owned() + "\n").collect();
-    let sealed = |text: &str| format!("# block {} {:08x}\n{text}", text.len(), crc32fast::hash(text.as_bytes()));
-    fs::write(folder.path().join("more.csv.partial"), sealed(&head) + &sealed(&rows)).unwrap();
-    let other = run(folder.path(), "measure pairs --over shm --cores 0,1,1,0 --sizes 1B,64KiB -o more.csv --resume");
-    assert!(other.status.code() == Some(2) && said(&other).contains("found another cores"), "{}", said(&other));
+    let rows: String = text
+        .lines()
+        .filter(known)
+        .map(|line| line.to_owned() + "\n")
+        .collect();
+    let sealed = |text: &str| {
+        format!(
+            "# block {} {:08x}\n{text}",
+            text.len(),
+            crc32fast::hash(text.as_bytes())
+        )
+    };
+    fs::write(
+        folder.path().join("more.csv.partial"),
+        sealed(&head) + &sealed(&rows),
+    )
+    .unwrap();
+    let other = run(
+        folder.path(),
+        "measure pairs --over shm --cores 0,1,1,0 --sizes 1B,64KiB -o more.csv --resume",
+    );
+    assert!(
+        other.status.code() == Some(2) && said(&other).contains("found another cores"),
+        "{}",
+        said(&other)
+    );
     let resumed = run(folder.path(), &format!("{command} -o more.csv --resume"));
-    assert!(said(&resumed).contains("2 of 2: ranks") && !said(&resumed).contains("of 6: "), "{}", said(&resumed));
+    assert!(
+        said(&resumed).contains("2 of 2: ranks") && !said(&resumed).contains("of 6: "),
+        "{}",
+        said(&resumed)
+    );
     let text = fs::read_to_string(folder.path().join("more.csv")).unwrap();
     assert!(rows.lines().all(|row| text.contains(row)), "{text}");
 }
@@ -111,24 +187,48 @@ fn what_does_not_go_with_shared_memory_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str| {
         let output = run(folder.path(), arguments);
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (code, text) = refused("measure p2p --over shm --connect 127.0.0.1:1");
-    assert!(code == Some(2) && text.contains("--over shm: found --listen, --connect"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("--over shm: found --listen, --connect"),
+        "{text}"
+    );
     let (code, text) = refused("measure p2p --cores 0,1");
-    assert!(code == Some(2) && text.contains("expected --over shm"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("expected --over shm"),
+        "{text}"
+    );
     let (code, text) = refused("measure p2p --over shm --cores 1,1");
-    assert!(code == Some(2) && text.contains("expected two different cores"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("expected two different cores"),
+        "{text}"
+    );
     let (code, text) = refused("measure p2p --over shm --cores 0,100000");
-    assert!(code == Some(3) && text.contains("cannot run on core 100000"), "{text}");
+    assert!(
+        code == Some(3) && text.contains("cannot run on core 100000"),
+        "{text}"
+    );
     let (code, text) = refused("measure pairs --over shm --cores 0,1 -o cores.csv");
-    assert!(code == Some(2) && text.contains("--cores: found 2 ranks, expected 4 or more"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("--cores: found 2 ranks, expected 4 or more"),
+        "{text}"
+    );
     let (code, text) = refused("measure pairs --over shm --lab fair -o cores.csv");
-    assert!(code == Some(2) && text.contains("--over shm: found --lab"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("--over shm: found --lab"),
+        "{text}"
+    );
     let (code, text) = refused("measure pairs --cores 0-3 -o cores.csv");
     assert!(code == Some(2) && text.contains("expected it"), "{text}");
     let (code, text) = refused("measure conflicts --over shm --launcher true -o conflicts.csv");
-    assert!(code == Some(2) && text.contains("--over: found shm"), "{text}");
+    assert!(
+        code == Some(2) && text.contains("--over: found shm"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -137,7 +237,10 @@ fn without_an_output_file_the_samples_go_to_the_standard_output() {
     let output = run(folder.path(), &format!("measure p2p {SHORT}"));
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("# schema: flowcast/prtt-samples/1\n") && text.contains("\nn,d_us,size_B,prtt_us\n"));
+    assert!(
+        text.starts_with("# schema: flowcast/prtt-samples/1\n")
+            && text.contains("\nn,d_us,size_B,prtt_us\n")
+    );
 }
 
 /// Starts the answering end and reads from its log where it listens.
@@ -146,13 +249,22 @@ fn listener(folder: &Path) -> (Child, String) {
 }
 
 fn listener_with(folder: &Path, options: &str) -> (Child, String) {
-    let mut child = flowcast(folder, &format!("measure p2p --listen 127.0.0.1:0 {options}"))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = flowcast(
+        folder,
+        &format!("measure p2p --listen 127.0.0.1:0 {options}"),
+    )
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("listening at ").expect("the log names the address").to_owned();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("listening at ")
+        .expect("the log names the address")
+        .to_owned();
     (child, address)
 }
 
@@ -160,15 +272,25 @@ fn listener_with(folder: &Path, options: &str) -> (Child, String) {
 fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     let folder = tempfile::tempdir().unwrap();
     let partial = folder.path().join("samples.csv.partial");
-    let arguments = "measure p2p --budget 20s --precision 0.001% --most-messages 100000000 -o samples.csv";
-    let mut child = flowcast(folder.path(), arguments).stderr(Stdio::null()).spawn().unwrap();
+    let arguments =
+        "measure p2p --budget 20s --precision 0.001% --most-messages 100000000 -o samples.csv";
+    let mut child = flowcast(folder.path(), arguments)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let rows = || {
-        fs::read_to_string(&partial)
-            .map_or(0, |text| text.lines().filter(|line| line.starts_with(char::is_numeric)).count())
+        fs::read_to_string(&partial).map_or(0, |text| {
+            text.lines()
+                .filter(|line| line.starts_with(char::is_numeric))
+                .count()
+        })
     };
     let began = Instant::now();
     while rows() < 60 {
-        assert!(began.elapsed() < Duration::from_secs(15), "nothing was kept");
+        assert!(
+            began.elapsed() < Duration::from_secs(15),
+            "nothing was kept"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
@@ -178,34 +300,62 @@ fn a_budgeted_run_that_is_killed_goes_on_with_what_it_has_measured() {
     assert!(refused("measure p2p --budget 1s -o samples.csv").contains("--resume"));
     assert!(refused("measure p2p --resume -o samples.csv").contains("a run with --budget"));
     let kept = rows();
-    let measured = json(&run(folder.path(), "measure p2p --budget 1s --resume -o samples.csv --json"));
-    assert!(measured["round_trips"].as_u64().unwrap() >= kept as u64, "{measured}");
+    let measured = json(&run(
+        folder.path(),
+        "measure p2p --budget 1s --resume -o samples.csv --json",
+    ));
+    assert!(
+        measured["round_trips"].as_u64().unwrap() >= kept as u64,
+        "{measured}"
+    );
     assert!(!partial.exists());
     let whole = fs::read_to_string(folder.path().join("samples.csv")).unwrap();
-    let has_rows = whole.lines().filter(|line| line.starts_with(char::is_numeric)).count();
-    assert!(whole.contains("\nn,d_us,size_B,prtt_us,busy_us\n") && has_rows >= kept, "{has_rows} of {kept}");
+    let has_rows = whole
+        .lines()
+        .filter(|line| line.starts_with(char::is_numeric))
+        .count();
+    assert!(
+        whole.contains("\nn,d_us,size_B,prtt_us,busy_us\n") && has_rows >= kept,
+        "{has_rows} of {kept}"
+    );
 }
 
 #[test]
 fn the_doctor_compares_the_clock_with_that_of_a_peer() {
     let folder = tempfile::tempdir().unwrap();
     let (mut answering, address) = listener(folder.path());
-    let output = flowcast(folder.path(), &format!("doctor --peer {address} --json")).output().unwrap();
+    let output = flowcast(folder.path(), &format!("doctor --peer {address} --json"))
+        .output()
+        .unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
-    let clock = checks.iter().find(|check| check["name"] == "clock of the peer").expect("it has a check");
+    let clock = checks
+        .iter()
+        .find(|check| check["name"] == "clock of the peer")
+        .expect("it has a check");
     let found = clock["found"].as_str().unwrap();
     // Both are one clock.
-    let is_near =
-        found.contains(" us ahead, known to ") || found.contains(" us behind, known to ") || found.contains(" ns ");
-    assert!(clock["verdict"] == "good" && is_near && found.contains(" ppm"), "{clock}");
+    let is_near = found.contains(" us ahead, known to ")
+        || found.contains(" us behind, known to ")
+        || found.contains(" ns ");
+    assert!(
+        clock["verdict"] == "good" && is_near && found.contains(" ppm"),
+        "{clock}"
+    );
     assert!(answering.wait().unwrap().success());
 
     let absent = run(folder.path(), &format!("doctor --peer {address}"));
-    assert!(absent.status.code() == Some(3) && said(&absent).contains(&address), "{}", said(&absent));
+    assert!(
+        absent.status.code() == Some(3) && said(&absent).contains(&address),
+        "{}",
+        said(&absent)
+    );
     let token = |digit: &str| digit.repeat(32);
     let (mut answering, address) = listener_with(folder.path(), &format!("--token {}", token("a")));
-    let stranger = run(folder.path(), &format!("doctor --peer {address} --token {}", token("b")));
+    let stranger = run(
+        folder.path(),
+        &format!("doctor --peer {address} --token {}", token("b")),
+    );
     assert!(stranger.status.code() == Some(3), "{}", said(&stranger));
     answering.kill().unwrap();
     answering.wait().unwrap();
@@ -215,8 +365,10 @@ fn the_doctor_compares_the_clock_with_that_of_a_peer() {
 fn two_processes_measure_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let (mut answering, address) = listener(folder.path());
-    let measured =
-        json(&run(folder.path(), &format!("measure p2p --poll --connect {address} {SHORT} -o samples.csv --json")));
+    let measured = json(&run(
+        folder.path(),
+        &format!("measure p2p --poll --connect {address} {SHORT} -o samples.csv --json"),
+    ));
     assert!(measured["rounds"].as_u64().unwrap() >= 1);
     assert_eq!(measured["provenance"]["path"], format!("tcp to {address}"));
     assert!(answering.wait().unwrap().success());
@@ -226,8 +378,14 @@ fn two_processes_measure_each_other() {
 fn ranks_of_an_mpi_launcher_meet_at_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let rank = |rank: &str| {
-        let mut command = flowcast(folder.path(), &format!("measure p2p --rendezvous meet {SHORT} -o samples.csv"));
-        command.env("PMI_RANK", rank).env("PMI_SIZE", "3").stdout(Stdio::null());
+        let mut command = flowcast(
+            folder.path(),
+            &format!("measure p2p --rendezvous meet {SHORT} -o samples.csv"),
+        );
+        command
+            .env("PMI_RANK", rank)
+            .env("PMI_SIZE", "3")
+            .stdout(Stdio::null());
         command
     };
     let mut second = rank("1").spawn().unwrap();
@@ -241,7 +399,11 @@ fn ranks_of_an_mpi_launcher_meet_at_a_file() {
 fn ranks_that_cannot_meet_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = flowcast(folder.path(), "measure p2p");
-    let output = command.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "2").output().unwrap();
+    let output = command
+        .env("OMPI_COMM_WORLD_RANK", "0")
+        .env("OMPI_COMM_WORLD_SIZE", "2")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(said(&output).contains("--rendezvous FILE"));
 }
@@ -255,20 +417,43 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
         rows += &format!("1,0,{size},50\n16,0,{size},90\n");
     }
     rows += "16,20,1,400\n";
-    let sealed = |text: &str| format!("# block {} {:08x}\n{text}", text.len(), crc32fast::hash(text.as_bytes()));
-    let kept = sealed("n,d_us,size_B,prtt_us\n") + &sealed(&rows) + "# block 12 01234567\n16,20,1,4";
+    let sealed = |text: &str| {
+        format!(
+            "# block {} {:08x}\n{text}",
+            text.len(),
+            crc32fast::hash(text.as_bytes())
+        )
+    };
+    let kept =
+        sealed("n,d_us,size_B,prtt_us\n") + &sealed(&rows) + "# block 12 01234567\n16,20,1,4";
     fs::write(&partial, kept).unwrap();
 
-    let refused = run(folder.path(), &format!("measure p2p {SHORT} -o samples.csv"));
+    let refused = run(
+        folder.path(),
+        &format!("measure p2p {SHORT} -o samples.csv"),
+    );
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--resume goes on"));
-    let foreign = run(folder.path(), &format!("measure p2p {SHORT} --messages 8 -o samples.csv --resume"));
+    let foreign = run(
+        folder.path(),
+        &format!("measure p2p {SHORT} --messages 8 -o samples.csv --resume"),
+    );
     assert_eq!(foreign.status.code(), Some(2));
 
-    let measured = json(&run(folder.path(), &format!("measure p2p {SHORT} -o samples.csv --resume --json")));
+    let measured = json(&run(
+        folder.path(),
+        &format!("measure p2p {SHORT} -o samples.csv --resume --json"),
+    ));
     assert_eq!(measured["delay_us"], 20.0);
     let rounds = measured["rounds"].as_u64().unwrap();
-    assert!(measured["points"].as_array().unwrap().iter().all(|point| point["samples"] == rounds + 1), "{measured}");
+    assert!(
+        measured["points"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|point| point["samples"] == rounds + 1),
+        "{measured}"
+    );
     assert!(!partial.exists());
 }
 
@@ -276,7 +461,10 @@ fn an_interrupted_measurement_goes_on_where_it_stopped() {
 fn nobody_listening_is_told_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     // Nothing listens at the reserved port 1.
-    let output = run(folder.path(), "measure p2p --connect 127.0.0.1:1 -o samples.csv");
+    let output = run(
+        folder.path(),
+        "measure p2p --connect 127.0.0.1:1 -o samples.csv",
+    );
     assert_eq!(output.status.code(), Some(3));
     assert!(said(&output).contains("cannot connect to 127.0.0.1:1"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

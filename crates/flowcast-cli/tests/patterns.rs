@@ -13,20 +13,36 @@ fn predict(last: &str) -> Output {
     }
     std::fs::write(folder.path().join("large.pattern"), text + last).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.args(["predict", "large.pattern", "--network", "gige-lam", "--model", "fair"]);
+    command.args([
+        "predict",
+        "large.pattern",
+        "--network",
+        "gige-lam",
+        "--model",
+        "fair",
+    ]);
     command.current_dir(folder.path()).output().unwrap()
 }
 
 #[test]
 fn an_error_in_the_last_of_a_million_lines_is_named_by_its_line() {
     for (last, expected) in [
-        ("0 -> 1 1MB @ -3ms", "large.pattern:1000000: found `-3ms`, expected a start that is not negative"),
-        ("7 -> 7 1MB\n", "large.pattern:1000000: found a flow from node 7 to itself"),
+        (
+            "0 -> 1 1MB @ -3ms",
+            "large.pattern:1000000: found `-3ms`, expected a start that is not negative",
+        ),
+        (
+            "7 -> 7 1MB\n",
+            "large.pattern:1000000: found a flow from node 7 to itself",
+        ),
     ] {
         let output = predict(last);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{last}: {said}");
         assert!(said.contains(expected), "{last}: {said}");
-        assert!(output.stdout.is_empty() && said.lines().count() == 1, "{last}: {said}");
+        assert!(
+            output.stdout.is_empty() && said.lines().count() == 1,
+            "{last}: {said}"
+        );
     }
 }

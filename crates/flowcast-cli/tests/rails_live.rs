@@ -18,7 +18,15 @@ struct Server {
 
 impl Server {
     fn start() -> Server {
-        let arguments = ["rails", "serve", "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", "--once"];
+        let arguments = [
+            "rails",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--listen",
+            "127.0.0.2:0",
+            "--once",
+        ];
         let mut child = Command::new(env!("CARGO_BIN_EXE_flowcast"))
             .args(arguments)
             .stdout(Stdio::piped())
@@ -27,13 +35,26 @@ impl Server {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut addresses: Vec<String> = lines.take(3).map(Result::unwrap).collect();
-        let token = addresses.pop().unwrap().strip_prefix("token ").unwrap().to_owned();
-        Server { child, addresses, token }
+        let token = addresses
+            .pop()
+            .unwrap()
+            .strip_prefix("token ")
+            .unwrap()
+            .to_owned();
+        Server {
+            child,
+            addresses,
+            token,
+        }
     }
 
     fn bench(mut self, folder: &Path, arguments: &str) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        command.args(["rails", "bench"]).args(arguments.split_whitespace()).arg("--json").current_dir(folder);
+        command
+            .args(["rails", "bench"])
+            .args(arguments.split_whitespace())
+            .arg("--json")
+            .current_dir(folder);
         command.env("FLOWCAST_TOKEN", &self.token);
         for (name, address) in ["a", "b"].iter().zip(&self.addresses) {
             command.args(["--rail", &format!("{name}={address},loggp=2/0.001/5/20us")]);
@@ -64,17 +85,35 @@ fn schedulers_and_rails_alone_are_measured_and_drawn() {
     for point in points {
         let results = point["results"].as_array().unwrap();
         assert_eq!(results.len(), 17, "fifteen schedulers and two rails alone");
-        assert!(results.iter().all(|result| result["rate_Mbit_s"].as_f64().unwrap() > 0.0));
+        assert!(
+            results
+                .iter()
+                .all(|result| result["rate_Mbit_s"].as_f64().unwrap() > 0.0)
+        );
     }
-    let rows = std::fs::read_to_string(folder.path().join("all.csv")).unwrap().lines().count();
-    assert_eq!(rows, 2 + 4 * 17 * 2, "the plan, the names and every measured time");
-    assert!(std::fs::read_to_string(folder.path().join("all.svg")).unwrap().contains("N = 8"));
+    let rows = std::fs::read_to_string(folder.path().join("all.csv"))
+        .unwrap()
+        .lines()
+        .count();
+    assert_eq!(
+        rows,
+        2 + 4 * 17 * 2,
+        "the plan, the names and every measured time"
+    );
+    assert!(
+        std::fs::read_to_string(folder.path().join("all.svg"))
+            .unwrap()
+            .contains("N = 8")
+    );
 }
 
 #[test]
 fn a_rail_withdrawn_in_the_middle_loses_and_repeats_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let counted = Server::start().bench(folder.path(), "--count 20000 --withdraw b --scheduler round-robin");
+    let counted = Server::start().bench(
+        folder.path(),
+        "--count 20000 --withdraw b --scheduler round-robin",
+    );
     assert_eq!(counted["received"], 20_000);
     assert_eq!([&counted["out_of_order"], &counted["spoilt"]], [0, 0]);
     assert_eq!(counted["rails_lost"], 1);
@@ -87,18 +126,33 @@ fn who_has_no_token_or_another_is_not_served() {
     let server = Server::start();
     let bench = |token: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        command.args(["rails", "bench", "--sizes", "1B", "--rounds", "1"]).args(token).current_dir(folder.path());
         command
-            .args(["--rail", &format!("a={},loggp=2/0.001/5/20us", server.addresses[0])])
+            .args(["rails", "bench", "--sizes", "1B", "--rounds", "1"])
+            .args(token)
+            .current_dir(folder.path());
+        command
+            .args([
+                "--rail",
+                &format!("a={},loggp=2/0.001/5/20us", server.addresses[0]),
+            ])
             .env_remove("FLOWCAST_TOKEN");
         let output = command.output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (code, said) = bench(&[]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("found no token, expected --token TOKEN"), "{said}");
+    assert!(
+        said.contains("found no token, expected --token TOKEN"),
+        "{said}"
+    );
     let (code, said) = bench(&["--token", "00000000000000000000000000000000"]);
     assert_eq!(code, Some(3), "{said}");
-    let measured = server.bench(folder.path(), "--messages 1 --sizes 1B --rounds 1 --point-time 1ms");
+    let measured = server.bench(
+        folder.path(),
+        "--messages 1 --sizes 1B --rounds 1 --point-time 1ms",
+    );
     assert_eq!(measured["points"].as_array().unwrap().len(), 1);
 }

@@ -48,7 +48,11 @@ fn transfers_are_replayed_under_each_synchronisation(mpi: Mpi) {
         assert_eq!(calls(&summary), wanted, "{epoch}");
         let (replay, notes) = bench.predict(epoch);
         assert_eq!(replay["messages"], messages, "{epoch}");
-        assert_eq!(replay["one_sided"], json!({"transfers": transfers, "bytes": bytes}), "{epoch}");
+        assert_eq!(
+            replay["one_sided"],
+            json!({"transfers": transfers, "bytes": bytes}),
+            "{epoch}"
+        );
         let left_out = "4 calls of MPI_Win_create left out of the replay";
         assert_eq!(notes, format!("flowcast: note: {left_out}\n"), "{epoch}");
         assert_eq!(replay["notes"][0], left_out, "{epoch}");
@@ -64,14 +68,22 @@ fn ranks_wait_for_locks_and_for_epochs(mpi: Mpi) {
         bench.recorded(epoch, &[&program, epoch]);
         let (replay, _) = bench.predict_with(epoch, &["--set", "nic.latency=1ms"]);
         let predicted = replay["makespan_s"].as_f64().unwrap() * 1e3;
-        assert!((latencies..latencies + 20.0).contains(&predicted), "{epoch}: {predicted} ms");
+        assert!(
+            (latencies..latencies + 20.0).contains(&predicted),
+            "{epoch}: {predicted} ms"
+        );
     }
 }
 
 /// Topology, calls of four ranks, messages of the replay with their bytes, and what makes the communicator.
 const TOPOLOGIES: [(&str, &str, (u64, u64), &str); 4] = [
     // Of four ranks in a row two have two neighbours.
-    ("row", "Cart_create 4, Comm_free 4, Neighbor_alltoall 40 48000B", (60, 48_000), "Cart_create"),
+    (
+        "row",
+        "Cart_create 4, Comm_free 4, Neighbor_alltoall 40 48000B",
+        (60, 48_000),
+        "Cart_create",
+    ),
     (
         "ring",
         "Cart_create 4, Comm_free 4, Ineighbor_allgather 20 1280B, Ineighbor_alltoallv 20 5280B, Waitall 20",
@@ -84,7 +96,12 @@ const TOPOLOGIES: [(&str, &str, (u64, u64), &str); 4] = [
         (9, 3600),
         "Dist_graph_create_adjacent",
     ),
-    ("pairs", "Comm_free 4, Graph_create 4, Neighbor_allgather 16 1024B", (16, 1024), "Graph_create"),
+    (
+        "pairs",
+        "Comm_free 4, Graph_create 4, Neighbor_allgather 16 1024B",
+        (16, 1024),
+        "Graph_create",
+    ),
 ];
 
 fn neighbours_exchange_messages_on_each_topology(mpi: Mpi) {
@@ -94,8 +111,16 @@ fn neighbours_exchange_messages_on_each_topology(mpi: Mpi) {
         let summary = bench.recorded(topology, &[&program, topology]);
         assert_eq!(calls(&summary), wanted, "{topology}");
         let (replay, notes) = bench.predict(topology);
-        assert_eq!((&replay["messages"], &replay["bytes"]), (&messages.into(), &bytes.into()), "{topology}");
-        assert_eq!(notes, format!("flowcast: note: 4 calls of MPI_{left_out} left out of the replay\n"), "{topology}");
+        assert_eq!(
+            (&replay["messages"], &replay["bytes"]),
+            (&messages.into(), &bytes.into()),
+            "{topology}"
+        );
+        assert_eq!(
+            notes,
+            format!("flowcast: note: 4 calls of MPI_{left_out} left out of the replay\n"),
+            "{topology}"
+        );
     }
 }
 

@@ -17,12 +17,24 @@ fn record(folder: &Path) -> Output {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/spawn.c");
     let program = folder.join("spawn");
     let mut compiler = Command::new("mpicc.openmpi");
-    let compiled = compiler.args(["-O2", "-o"]).arg(&program).arg(source).output().unwrap();
+    let compiled = compiler
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(source)
+        .output()
+        .unwrap();
     assert!(compiled.status.success(), "{}", said(&compiled));
     let mut command = Command::new("timeout");
-    command.arg("100").arg(env!("CARGO_BIN_EXE_flowcast")).args(["record", "-o", "spawn.rec", "--"]);
-    command.args(["mpirun.openmpi", "--oversubscribe", "-np", "2"]).arg(&program);
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
+        .arg("100")
+        .arg(env!("CARGO_BIN_EXE_flowcast"))
+        .args(["record", "-o", "spawn.rec", "--"]);
+    command
+        .args(["mpirun.openmpi", "--oversubscribe", "-np", "2"])
+        .arg(&program);
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.current_dir(folder).output().unwrap()
 }
 
@@ -44,6 +56,13 @@ mod open_mpi {
         let open = |file: &str| std::fs::read(recording.join(file));
         assert_eq!(flowcast::read_files(RECORDING, open).unwrap().ranks(), 2);
         let is_rank = |file: &DirEntry| file.file_name().to_string_lossy().starts_with("rank-");
-        assert_eq!(recording.read_dir().unwrap().filter(|file| is_rank(file.as_ref().unwrap())).count(), 2);
+        assert_eq!(
+            recording
+                .read_dir()
+                .unwrap()
+                .filter(|file| is_rank(file.as_ref().unwrap()))
+                .count(),
+            2
+        );
     }
 }

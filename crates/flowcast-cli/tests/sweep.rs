@@ -5,16 +5,36 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-const LU: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/traces.in/lu.S.4.dim.gz");
-const GRID: [&str; 6] =
-    ["--grid", "latency=1us..100us:5", "--grid", "bandwidth=10MB/s..1GB/s:4:log", "--grid", "overhead=0us,3us"];
+const LU: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/cmd/traces.in/lu.S.4.dim.gz"
+);
+const GRID: [&str; 6] = [
+    "--grid",
+    "latency=1us..100us:5",
+    "--grid",
+    "bandwidth=10MB/s..1GB/s:4:log",
+    "--grid",
+    "overhead=0us,3us",
+];
 
 fn flowcast(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flowcast")).current_dir(folder).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_flowcast"))
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 fn sweep(folder: &Path, more: &[&str]) -> Output {
-    let mut arguments = vec!["sweep", LU, "--network", "gige-tcp", "--model", "independent"];
+    let mut arguments = vec![
+        "sweep",
+        LU,
+        "--network",
+        "gige-tcp",
+        "--model",
+        "independent",
+    ];
     arguments.extend(GRID);
     arguments.extend(more);
     flowcast(folder, &arguments)
@@ -22,7 +42,11 @@ fn sweep(folder: &Path, more: &[&str]) -> Output {
 
 fn swept(folder: &Path, more: &[&str]) -> Vec<u8> {
     let output = sweep(folder, more);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
@@ -34,9 +58,15 @@ fn said(output: &Output) -> String {
 /// As a run that has not ended keeps its results: the header, then the rows, each with its checksum before it.
 fn kept(result: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = result.split_inclusive(|byte| *byte == b'\n').collect();
-    let texts = [lines[..2].concat()].into_iter().chain(lines[2..].iter().map(|line| line.to_vec()));
+    let texts = [lines[..2].concat()]
+        .into_iter()
+        .chain(lines[2..].iter().map(|line| line.to_vec()));
     let sealed = |text: Vec<u8>| {
-        [format!("# block {} {:08x}\n", text.len(), crc32fast::hash(&text)).into_bytes(), text].concat()
+        [
+            format!("# block {} {:08x}\n", text.len(), crc32fast::hash(&text)).into_bytes(),
+            text,
+        ]
+        .concat()
     };
     texts.flat_map(sealed).collect()
 }
@@ -48,7 +78,10 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
     for form in [&["--threads", "1"][..], &["--threads", "1", "--json"]] {
         let whole = swept(folder, form);
         for threads in ["2", "3", "5"] {
-            assert_eq!(whole, swept(folder, &[&form[2..], &["--threads", threads]].concat()));
+            assert_eq!(
+                whole,
+                swept(folder, &[&form[2..], &["--threads", threads]].concat())
+            );
         }
         for of in [1, 2, 3, 7, 41] {
             let mut files = Vec::new();
@@ -86,47 +119,111 @@ fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
         "-o",
         "lu.csv",
     ]);
-    command.args(["--grid", "latency=1us..100us:100", "--grid", "overhead=1us..9us:100"]).stderr(Stdio::piped());
+    command
+        .args([
+            "--grid",
+            "latency=1us..100us:100",
+            "--grid",
+            "overhead=1us..9us:100",
+        ])
+        .stderr(Stdio::piped());
     let running = command.spawn().unwrap();
     let partial = folder.path().join("lu.csv.partial");
     while fs::read_to_string(&partial).map_or(0, |text| text.lines().count()) < 5 {
         std::thread::yield_now();
     }
-    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &running.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = running.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.signal(), Some(2), "{told}");
-    assert!(told.contains("interrupted; lu.csv.partial holds what is finished") && told.contains("--resume"), "{told}");
+    assert!(
+        told.contains("interrupted; lu.csv.partial holds what is finished")
+            && told.contains("--resume"),
+        "{told}"
+    );
     assert!(partial.exists());
 }
 
 #[test]
 fn each_set_is_kept_as_it_ends_and_not_replayed_again_after_any_signal() {
     let folder = tempfile::tempdir().unwrap();
-    let made = flowcast(folder.path(), &["generate", "alltoall", "--ranks", "24", "--iterations", "20", "-o", "a.dim"]);
+    let made = flowcast(
+        folder.path(),
+        &[
+            "generate",
+            "alltoall",
+            "--ranks",
+            "24",
+            "--iterations",
+            "20",
+            "-o",
+            "a.dim",
+        ],
+    );
     assert!(made.status.success());
-    let arguments = ["sweep", "a.dim", "-n", "gige-tcp", "--grid", "latency=1us..100us:12", "--threads", "2"];
+    let arguments = [
+        "sweep",
+        "a.dim",
+        "-n",
+        "gige-tcp",
+        "--grid",
+        "latency=1us..100us:12",
+        "--threads",
+        "2",
+    ];
     let whole = flowcast(folder.path(), &arguments).stdout;
     let partial = folder.path().join("a.csv.partial");
-    let kept = || fs::read_to_string(&partial).map_or(0, |text| text.matches("# block ").count().saturating_sub(1));
+    let kept = || {
+        fs::read_to_string(&partial)
+            .map_or(0, |text| text.matches("# block ").count().saturating_sub(1))
+    };
     let mut before = 0;
     for signal in ["INT", "TERM", "QUIT", "KILL"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-        command.current_dir(folder.path()).args(arguments).args(["-o", "a.csv", "--resume"]).stderr(Stdio::piped());
+        command
+            .current_dir(folder.path())
+            .args(arguments)
+            .args(["-o", "a.csv", "--resume"])
+            .stderr(Stdio::piped());
         let running = command.spawn().unwrap();
         while kept() <= before && !folder.path().join("a.csv").exists() {
             std::thread::yield_now();
         }
-        assert!(Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &running.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         let output = running.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.signal().is_some(), "{signal}: {told}");
-        assert!(told.contains(&format!("sets: {before} resumed, {} to replay", 12 - before)), "{signal}: {told}");
-        assert_eq!(told.contains("a.csv.partial holds what is finished"), signal != "KILL", "{signal}: {told}");
+        assert!(
+            told.contains(&format!(
+                "sets: {before} resumed, {} to replay",
+                12 - before
+            )),
+            "{signal}: {told}"
+        );
+        assert_eq!(
+            told.contains("a.csv.partial holds what is finished"),
+            signal != "KILL",
+            "{signal}: {told}"
+        );
         before = kept();
         assert!((1..12).contains(&before), "{signal}: {before}");
     }
-    let output = flowcast(folder.path(), &[&arguments[..], &["-o", "a.csv", "--resume"]].concat());
+    let output = flowcast(
+        folder.path(),
+        &[&arguments[..], &["-o", "a.csv", "--resume"]].concat(),
+    );
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("sets: {before} resumed, ")));
     assert_eq!(fs::read(folder.path().join("a.csv")).unwrap(), whole);
 }
@@ -138,7 +235,14 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
     let whole = swept(folder, &[]);
     let partial = folder.join("lu.csv.partial");
     let kept = kept(&whole);
-    for killed_at in [0, 10, kept.len() / 3, kept.len() / 2 + 1, kept.len() - 1, kept.len()] {
+    for killed_at in [
+        0,
+        10,
+        kept.len() / 3,
+        kept.len() / 2 + 1,
+        kept.len() - 1,
+        kept.len(),
+    ] {
         fs::write(&partial, &kept[..killed_at]).unwrap();
         assert!(said(&sweep(folder, &["-o", "lu.csv"])).contains("--resume"));
         swept(folder, &["-o", "lu.csv", "--resume"]);
@@ -149,7 +253,9 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
     swept(folder, &["-o", "lu.csv"]);
     // Nothing is done twice.
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing to do, all 40 sets are there"));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("nothing to do, all 40 sets are there")
+    );
 }
 
 #[test]
@@ -161,7 +267,10 @@ fn sets_that_are_kept_are_not_replayed_again() {
     fs::write(folder.join("lu.csv.partial"), kept(half.as_bytes())).unwrap();
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("sets: 15 replayed, 25 resumed, 40 in the whole sweep"), "{said}");
+    assert!(
+        said.contains("sets: 15 replayed, 25 resumed, 40 in the whole sweep"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -170,13 +279,21 @@ fn a_digit_that_has_changed_is_told_and_replayed_again() {
     let folder = folder.path();
     let whole = swept(folder, &[]);
     let mut changed = kept(&whole);
-    let at = changed.len() - changed.iter().rev().skip(1).position(|byte| *byte == b'\n').unwrap() - 12;
+    let at = changed.len()
+        - changed
+            .iter()
+            .rev()
+            .skip(1)
+            .position(|byte| *byte == b'\n')
+            .unwrap()
+        - 12;
     changed[at] ^= 1;
     fs::write(folder.join("lu.csv.partial"), &changed).unwrap();
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("note: lu.csv.partial: left out ") && said.contains("sets: 1 replayed, 39 resumed"),
+        said.contains("note: lu.csv.partial: left out ")
+            && said.contains("sets: 1 replayed, 39 resumed"),
         "{said}"
     );
     assert_eq!(fs::read(folder.join("lu.csv")).unwrap(), whole);
@@ -186,11 +303,20 @@ fn a_digit_that_has_changed_is_told_and_replayed_again() {
 fn every_row_is_what_predict_says_of_the_same_network() {
     let folder = tempfile::tempdir().unwrap();
     let text = String::from_utf8(swept(folder.path(), &[])).unwrap();
-    let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split(',').collect()).collect();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip(2)
+        .map(|line| line.split(',').collect())
+        .collect();
     assert_eq!(rows.len(), 40);
     for row in rows.iter().step_by(7) {
-        let [_, latency, bandwidth, overhead, makespan, share] = row[..] else { panic!("{row:?}") };
-        let set = [format!("nic.latency={latency}s"), format!("nic.bandwidth={bandwidth}B/s")];
+        let [_, latency, bandwidth, overhead, makespan, share] = row[..] else {
+            panic!("{row:?}")
+        };
+        let set = [
+            format!("nic.latency={latency}s"),
+            format!("nic.bandwidth={bandwidth}B/s"),
+        ];
         let overhead = format!("nic.overhead={overhead}s");
         let more = [
             "--network",
@@ -208,10 +334,24 @@ fn every_row_is_what_predict_says_of_the_same_network() {
         let output = flowcast(folder.path(), &[&["predict", LU][..], &more].concat());
         let predicted: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        let exact = text.split_once("\"makespan_s\":").unwrap().1.split(',').next().unwrap();
-        assert_eq!(exact.parse::<f64>().unwrap(), makespan.parse::<f64>().unwrap());
+        let exact = text
+            .split_once("\"makespan_s\":")
+            .unwrap()
+            .1
+            .split(',')
+            .next()
+            .unwrap();
+        assert_eq!(
+            exact.parse::<f64>().unwrap(),
+            makespan.parse::<f64>().unwrap()
+        );
         let sum = |field: &str| {
-            predicted["ranks"].as_array().unwrap().iter().map(|rank| rank[field].as_f64().unwrap()).sum::<f64>()
+            predicted["ranks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|rank| rank[field].as_f64().unwrap())
+                .sum::<f64>()
         };
         let expected = 1.0 - sum("compute_s") / sum("end_s");
         assert!((share.parse::<f64>().unwrap() - expected).abs() < 1e-12);
@@ -224,17 +364,40 @@ fn parts_that_are_missing_cut_off_or_of_another_sweep_are_not_merged() {
     let folder = folder.path();
     swept(folder, &["--shard", "1/2", "-o", "a.csv"]);
     swept(folder, &["--shard", "2/2", "-o", "b.csv"]);
-    swept(folder, &["--set", "nic.gap=1us", "--shard", "2/2", "-o", "other.csv"]);
-    let merge =
-        |parts: &[&str]| said(&flowcast(folder, &[&["sweep", "--merge"][..], parts, &["-o", "all.csv"]].concat()));
-    assert!(merge(&["b.csv"]).contains("found 20 of 40 sets, expected all; the first that is missing is set 0"));
-    assert!(merge(&["a.csv", "other.csv"]).contains("other.csv: found a part of another sweep than a.csv"));
+    swept(
+        folder,
+        &["--set", "nic.gap=1us", "--shard", "2/2", "-o", "other.csv"],
+    );
+    let merge = |parts: &[&str]| {
+        said(&flowcast(
+            folder,
+            &[&["sweep", "--merge"][..], parts, &["-o", "all.csv"]].concat(),
+        ))
+    };
+    assert!(
+        merge(&["b.csv"])
+            .contains("found 20 of 40 sets, expected all; the first that is missing is set 0")
+    );
+    assert!(
+        merge(&["a.csv", "other.csv"])
+            .contains("other.csv: found a part of another sweep than a.csv")
+    );
     let text = fs::read_to_string(folder.join("b.csv")).unwrap();
     fs::write(folder.join("cut.csv"), &text[..text.len() - 4]).unwrap();
-    assert!(merge(&["a.csv", "cut.csv"]).contains("cut.csv: found a file that ends in the middle of a line"));
+    assert!(
+        merge(&["a.csv", "cut.csv"])
+            .contains("cut.csv: found a file that ends in the middle of a line")
+    );
     let first_row = text.lines().nth(2).unwrap();
-    fs::write(folder.join("differs.csv"), text.replace(first_row, &format!("{first_row}1"))).unwrap();
-    assert!(merge(&["a.csv", "b.csv", "differs.csv"]).contains("found two different results for set 20"));
+    fs::write(
+        folder.join("differs.csv"),
+        text.replace(first_row, &format!("{first_row}1")),
+    )
+    .unwrap();
+    assert!(
+        merge(&["a.csv", "b.csv", "differs.csv"])
+            .contains("found two different results for set 20")
+    );
     fs::write(folder.join("none.csv"), "a,b\n1,2\n").unwrap();
     assert!(merge(&["none.csv"]).contains("none.csv:1: found no description of a sweep"));
     assert!(!folder.join("all.csv").exists());
@@ -246,7 +409,10 @@ fn other_numbers_of_the_same_network_are_no_part_of_the_run_to_go_on_with() {
     let folder = folder.path();
     let kept = kept(&swept(folder, &[]));
     fs::write(folder.join("lu.csv.partial"), &kept).unwrap();
-    let other = said(&sweep(folder, &["--set", "nic.gap=1us", "-o", "lu.csv", "--resume"]));
+    let other = said(&sweep(
+        folder,
+        &["--set", "nic.gap=1us", "-o", "lu.csv", "--resume"],
+    ));
     assert!(other.contains("found the sets of another sweep"), "{other}");
     assert_eq!(fs::read(folder.join("lu.csv.partial")).unwrap(), kept);
 }

@@ -14,17 +14,36 @@ use serde_json::Value;
 use outcome::said;
 
 const JOURNAL: &str = include_str!("../../../tests/data/validation/chain-of-three.journal");
-const LAB: [&str; 6] = ["--lab", "asymmetric", "--lab-set", "cluster.nodes=4", "--lab-set", "tcp.window=32KiB"];
+const LAB: [&str; 6] = [
+    "--lab",
+    "asymmetric",
+    "--lab-set",
+    "cluster.nodes=4",
+    "--lab-set",
+    "tcp.window=32KiB",
+];
 
 fn validate(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.args(["validate", "pattern", "-o", "report.html"]).args(arguments);
-    command.current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+    command
+        .args(["validate", "pattern", "-o", "report.html"])
+        .args(arguments);
+    command
+        .current_dir(folder)
+        .env("XDG_RUNTIME_DIR", folder)
+        .output()
+        .unwrap()
 }
 
 /// The journal as a run writes it: each line behind its length and checksum.
 fn sealed(journal: &str) -> String {
-    let block = |line: &str| format!("# block {} {:08x}\n{line}", line.len(), crc32fast::hash(line.as_bytes()));
+    let block = |line: &str| {
+        format!(
+            "# block {} {:08x}\n{line}",
+            line.len(),
+            crc32fast::hash(line.as_bytes())
+        )
+    };
     journal.split_inclusive('\n').map(block).collect()
 }
 
@@ -38,22 +57,39 @@ fn mean_error(document: &Value, model: &str) -> f64 {
 fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("report.html.journal"), JOURNAL).unwrap();
-    let output = validate(folder.path(), &["--no-run", "--json", "--tolerance", "closed-loop=2%,5%"]);
+    let output = validate(
+        folder.path(),
+        &["--no-run", "--json", "--tolerance", "closed-loop=2%,5%"],
+    );
     assert!(output.status.success(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     // The measured medians are 0.2530, 0.7559 and 1.0064 s; flow 2 shares with both others in turn.
     assert!(mean_error(&document, "closed-loop") < 0.02);
     assert!(mean_error(&document, "independent") > 0.3);
-    assert_eq!(document["patterns"][0]["flows"][1]["measured_s"], 0.755_898_12);
-    let file: Value = serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(
+        document["patterns"][0]["flows"][1]["measured_s"],
+        0.755_898_12
+    );
+    let file: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).unwrap()).unwrap();
     assert_eq!(file, document);
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("\"points\":[") && page.contains("closed-loop"));
 
-    let refused = validate(folder.path(), &["--no-run", "--tolerance", "independent=1%"]);
+    let refused = validate(
+        folder.path(),
+        &["--no-run", "--tolerance", "independent=1%"],
+    );
     assert_eq!(refused.status.code(), Some(1));
-    assert!(said(&refused).contains("independent: mean absolute error"), "{}", said(&refused));
-    let unknown = validate(folder.path(), &["--no-run", "--models", "fair", "--tolerance", "packet=1%"]);
+    assert!(
+        said(&refused).contains("independent: mean absolute error"),
+        "{}",
+        said(&refused)
+    );
+    let unknown = validate(
+        folder.path(),
+        &["--no-run", "--models", "fair", "--tolerance", "packet=1%"],
+    );
     assert_eq!(unknown.status.code(), Some(2));
 }
 
@@ -62,11 +98,25 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
     let folder = tempfile::tempdir().unwrap();
     // The same chain as if its lab had had automatic windows over short queues; repetitions that spread a lot.
     let lab = JOURNAL.replacen("\"window\":\"32KiB\"", "\"window\":\"automatic\"", 1);
-    let lab = lab.replacen("\"congestion_control\":\"reno\"", "\"congestion_control\":\"cubic\"", 1);
+    let lab = lab.replacen(
+        "\"congestion_control\":\"reno\"",
+        "\"congestion_control\":\"cubic\"",
+        1,
+    );
     let lab = lab.replacen("\"port\":\"3MB\"", "\"port\":\"100kB\"", 1);
     assert_ne!(lab, JOURNAL);
     std::fs::write(folder.path().join("report.html.journal"), lab).unwrap();
-    let output = validate(folder.path(), &["--no-run", "--json", "--models", "fair,packet", "--seeds", "9"]);
+    let output = validate(
+        folder.path(),
+        &[
+            "--no-run",
+            "--json",
+            "--models",
+            "fair,packet",
+            "--seeds",
+            "9",
+        ],
+    );
     assert!(output.status.success(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["models"][0]["coverage"], Value::Null);
@@ -77,21 +127,41 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
         let (low, high) = (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap());
         let median = flow["predicted_s"]["packet"].as_f64().unwrap();
         assert!(low < median && median < high, "{flow}");
-        let times: Vec<f64> =
-            flow["repetitions_s"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
+        let times: Vec<f64> = flow["repetitions_s"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|time| time.as_f64().unwrap())
+            .collect();
         repetitions += times.len();
-        inside += times.iter().filter(|time| (low..=high).contains(*time)).count();
+        inside += times
+            .iter()
+            .filter(|time| (low..=high).contains(*time))
+            .count();
     }
     let coverage = &document["models"][1]["coverage"];
     assert_eq!(
-        (coverage["inside"].as_u64(), coverage["repetitions"].as_u64()),
+        (
+            coverage["inside"].as_u64(),
+            coverage["repetitions"].as_u64()
+        ),
         (Some(inside as u64), Some(repetitions as u64))
     );
-    let table = validate(folder.path(), &["--no-run", "--models", "packet", "--seeds", "9"]);
+    let table = validate(
+        folder.path(),
+        &["--no-run", "--models", "packet", "--seeds", "9"],
+    );
     assert!(String::from_utf8_lossy(&table.stdout).contains("runs inside 90 %"));
-    let refused = validate(folder.path(), &["--no-run", "--models", "fair", "--seeds", "9"]);
+    let refused = validate(
+        folder.path(),
+        &["--no-run", "--models", "fair", "--seeds", "9"],
+    );
     assert_eq!(refused.status.code(), Some(2));
-    assert!(said(&refused).contains("--seeds: found the models fair, expected packet"), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("--seeds: found the models fair, expected packet"),
+        "{}",
+        said(&refused)
+    );
 }
 
 #[test]
@@ -99,16 +169,34 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("report.html.journal"), JOURNAL).unwrap();
-    let keep = |more: &[&str]| validate(folder.path(), &[&["--no-run", "--models", "fair,closed-loop"], more].concat());
+    let keep = |more: &[&str]| {
+        validate(
+            folder.path(),
+            &[&["--no-run", "--models", "fair,closed-loop"], more].concat(),
+        )
+    };
     let first = keep(&["--ledger", "lab.toml"]);
     assert!(first.status.success(), "{}", said(&first));
-    let read = |name: &str| Network::from_toml(&std::fs::read_to_string(path(name)).unwrap(), &[]).unwrap();
+    let read = |name: &str| {
+        Network::from_toml(&std::fs::read_to_string(path(name)).unwrap(), &[]).unwrap()
+    };
     let network = read("lab.toml");
-    let entries: Vec<(&str, Option<Judged>, u64)> =
-        network.accuracy.iter().map(|entry| (&*entry.model, entry.judged, entry.cases)).collect();
-    let of = |model| [(model, Some(Judged::Flows), 3), (model, Some(Judged::Patterns), 1)];
+    let entries: Vec<(&str, Option<Judged>, u64)> = network
+        .accuracy
+        .iter()
+        .map(|entry| (&*entry.model, entry.judged, entry.cases))
+        .collect();
+    let of = |model| {
+        [
+            (model, Some(Judged::Flows), 3),
+            (model, Some(Judged::Patterns), 1),
+        ]
+    };
     assert_eq!(entries, [of("fair"), of("closed-loop/transient")].concat());
-    assert_eq!(network.ledger().best(Judged::Patterns, None).unwrap().model, "closed-loop/transient");
+    assert_eq!(
+        network.ledger().best(Judged::Patterns, None).unwrap().model,
+        "closed-loop/transient"
+    );
     assert_eq!(network.accuracy[0].errors["chain 1"].len(), 3);
 
     // The same pattern again is no further case, and comments stay.
@@ -117,7 +205,11 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     let again = keep(&["--network", "mine.toml", "--ledger", "mine.toml"]);
     assert!(again.status.success(), "{}", said(&again));
     assert_eq!(read("mine.toml").accuracy.len(), 4);
-    assert!(std::fs::read_to_string(path("mine.toml")).unwrap().starts_with("# of my lab\n"));
+    assert!(
+        std::fs::read_to_string(path("mine.toml"))
+            .unwrap()
+            .starts_with("# of my lab\n")
+    );
 
     // Without the option nothing is written.
     let before = std::fs::read(path("lab.toml")).unwrap();
@@ -125,25 +217,57 @@ fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
     assert_eq!(std::fs::read(path("lab.toml")).unwrap(), before);
     let other = keep(&["--network", "gige-tcp", "--ledger", "lab.toml"]);
     assert_eq!(other.status.code(), Some(2));
-    assert!(said(&other).contains("--ledger: found another network in lab.toml"), "{}", said(&other));
+    assert!(
+        said(&other).contains("--ledger: found another network in lab.toml"),
+        "{}",
+        said(&other)
+    );
 }
 
 #[test]
 fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not_come_from() {
-    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/validation/nas.toml");
+    let ledger = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/data/validation/nas.toml"
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    let output = command.args(["validate", "margins", ledger, "--json"]).output().unwrap();
+    let output = command
+        .args(["validate", "margins", ledger, "--json"])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let margins = document["margins"].as_array().unwrap();
     let number = |entry: &Value, key: &str| entry[key].as_u64().unwrap();
-    assert_eq!(margins.iter().map(|entry| number(entry, "cases")).sum::<u64>(), 168);
-    assert_eq!(margins.iter().map(|entry| number(entry, "inside")).sum::<u64>(), 153);
-    let table = Command::new(env!("CARGO_BIN_EXE_flowcast")).args(["validate", "margins", ledger]).output().unwrap();
+    assert_eq!(
+        margins
+            .iter()
+            .map(|entry| number(entry, "cases"))
+            .sum::<u64>(),
+        168
+    );
+    assert_eq!(
+        margins
+            .iter()
+            .map(|entry| number(entry, "inside"))
+            .sum::<u64>(),
+        153
+    );
+    let table = Command::new(env!("CARGO_BIN_EXE_flowcast"))
+        .args(["validate", "margins", ledger])
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&table.stdout).contains("packet/openmpi"));
-    let none = Command::new(env!("CARGO_BIN_EXE_flowcast")).args(["validate", "margins", "gige-tcp"]).output().unwrap();
+    let none = Command::new(env!("CARGO_BIN_EXE_flowcast"))
+        .args(["validate", "margins", "gige-tcp"])
+        .output()
+        .unwrap();
     assert_eq!(none.status.code(), Some(2));
-    assert!(said(&none).contains("found no errors of single cases in its ledger"), "{}", said(&none));
+    assert!(
+        said(&none).contains("found no errors of single cases in its ledger"),
+        "{}",
+        said(&none)
+    );
 }
 
 #[test]
@@ -153,7 +277,11 @@ fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_name
     let same = [&["--instances", "1", "--flows", "3"][..], &LAB].concat();
     let blocked = validate(folder.path(), &same);
     assert_eq!(blocked.status.code(), Some(2));
-    assert!(said(&blocked).contains("--resume goes on with them"), "{}", said(&blocked));
+    assert!(
+        said(&blocked).contains("--resume goes on with them"),
+        "{}",
+        said(&blocked)
+    );
     let resumed = validate(folder.path(), &[&same[..], &["--resume"]].concat());
     assert!(resumed.status.success(), "{}", said(&resumed));
     // No lab was built: its self-test would have been told.
@@ -169,9 +297,28 @@ fn a_pattern_file_is_carried_in_a_lab_and_predicted() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("fan.pattern"), "0 -> 1 1MB\n0 -> 2 1MB @ 20ms\n").unwrap();
-    let lab = ["--lab-set", "cluster.nodes=3", "--lab-set", "nic.bandwidth=20Mbit/s", "--no-self-test"];
-    let how = ["--set", "fan.pattern", "--warm-ups", "1", "--repetitions", "2", "2", "--json"];
+    std::fs::write(
+        folder.path().join("fan.pattern"),
+        "0 -> 1 1MB\n0 -> 2 1MB @ 20ms\n",
+    )
+    .unwrap();
+    let lab = [
+        "--lab-set",
+        "cluster.nodes=3",
+        "--lab-set",
+        "nic.bandwidth=20Mbit/s",
+        "--no-self-test",
+    ];
+    let how = [
+        "--set",
+        "fan.pattern",
+        "--warm-ups",
+        "1",
+        "--repetitions",
+        "2",
+        "2",
+        "--json",
+    ];
     let output = validate(folder.path(), &[&how[..], &lab].concat());
     assert!(output.status.success(), "{}", said(&output));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

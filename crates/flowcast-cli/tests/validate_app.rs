@@ -19,10 +19,17 @@ struct Bench {
 impl Bench {
     /// With the micro-benchmarks, compiled.
     fn new() -> Bench {
-        let bench = Bench { folder: tempfile::tempdir().unwrap() };
+        let bench = Bench {
+            folder: tempfile::tempdir().unwrap(),
+        };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/regions.c");
         let mut compiler = Command::new("mpicc.openmpi");
-        let output = compiler.args(["-O2", "-w", "-o"]).arg(bench.path("regions")).arg(source).output().unwrap();
+        let output = compiler
+            .args(["-O2", "-w", "-o"])
+            .arg(bench.path("regions"))
+            .arg(source)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", said(&output));
         bench
     }
@@ -33,9 +40,18 @@ impl Bench {
 
     fn flowcast(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("timeout");
-        command.arg("200").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments).current_dir(self.folder.path());
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        command.env("XDG_RUNTIME_DIR", self.folder.path()).output().unwrap()
+        command
+            .arg("200")
+            .arg(env!("CARGO_BIN_EXE_flowcast"))
+            .args(arguments)
+            .current_dir(self.folder.path());
+        command
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .output()
+            .unwrap()
     }
 
     fn validate(&self, options: &[&str], program: &[&str]) -> Output {
@@ -50,13 +66,19 @@ impl Bench {
 }
 
 fn rows<'a>(document: &'a Value, quantity: &str) -> Vec<&'a Value> {
-    document["rows"].as_array().unwrap().iter().filter(|row| row["quantity"] == quantity).collect()
+    document["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["quantity"] == quantity)
+        .collect()
 }
 
 /// Of the fitted regions, in the run that they were fitted to.
 fn median_error(fit: &Value) -> f64 {
     let time = |region: &Value, field: &str| region[field].as_f64().unwrap();
-    let error = |region: &Value| (time(region, "predicted_s") / time(region, "measured_s") - 1.0).abs();
+    let error =
+        |region: &Value| (time(region, "predicted_s") / time(region, "measured_s") - 1.0).abs();
     median(fit["regions"].as_array().unwrap().iter().map(error))
 }
 
@@ -64,7 +86,8 @@ fn median_error(fit: &Value) -> f64 {
 fn median_distance(regions: &[&Value]) -> f64 {
     let time = |value: &Value| value.as_f64().unwrap();
     let distance = |region: &&Value| {
-        (time(&region["interval_s"][1]) - time(&region["interval_s"][0])) / time(&region["measured_s"])
+        (time(&region["interval_s"][1]) - time(&region["interval_s"][0]))
+            / time(&region["measured_s"])
     };
     median(regions.iter().map(distance))
 }
@@ -82,7 +105,14 @@ mod open_mpi {
     #[ignore = "needs Open MPI: cargo xtask test record"]
     fn a_program_is_run_recorded_fitted_and_predicted_again() {
         let bench = Bench::new();
-        let how = ["--network", "gige-tcp", "--model", "limits,fair", "--collectives", "openmpi"];
+        let how = [
+            "--network",
+            "gige-tcp",
+            "--model",
+            "limits,fair",
+            "--collectives",
+            "openmpi",
+        ];
         let first = [&how[..], &["--runs", "2"]].concat();
         let document_of_two = json(&bench.validate(&first, &["./regions", "1024"]));
         assert_eq!(document_of_two["runs"].as_array().unwrap().len(), 2);
@@ -90,48 +120,106 @@ mod open_mpi {
         assert_eq!(rows(&document_of_two, "region").len(), 77);
         assert_eq!(rows(&document_of_two, "communication of rank").len(), 4);
         let calls = rows(&document_of_two, "call");
-        assert!(calls.iter().any(|row| row["name"] == "Scan" && row["measured_s"].as_f64() > Some(0.0)), "{calls:?}");
+        assert!(
+            calls
+                .iter()
+                .any(|row| row["name"] == "Scan" && row["measured_s"].as_f64() > Some(0.0)),
+            "{calls:?}"
+        );
         let total = rows(&document_of_two, "total")[0];
-        assert!(total["interval_s"][0].as_f64() <= total["measured_s"].as_f64(), "{total}");
-        assert!(total["predicted_s"]["fair/openmpi"].as_f64() > Some(0.0), "{total}");
+        assert!(
+            total["interval_s"][0].as_f64() <= total["measured_s"].as_f64(),
+            "{total}"
+        );
+        assert!(
+            total["predicted_s"]["fair/openmpi"].as_f64() > Some(0.0),
+            "{total}"
+        );
         let page = std::fs::read_to_string(bench.path("small.html")).unwrap();
         assert!(page.contains("<div id=\"points\">") && page.contains("Allreduce 1024"));
 
         let blocked = bench.validate(&first, &["./regions", "1024"]);
         assert_eq!(blocked.status.code(), Some(2));
-        assert!(said(&blocked).contains("--resume goes on with them"), "{}", said(&blocked));
+        assert!(
+            said(&blocked).contains("--resume goes on with them"),
+            "{}",
+            said(&blocked)
+        );
         let more = [&how[..], &["--resume", "--runs", "3"]].concat();
         let document_of_three = json(&bench.validate(&more, &["./regions", "1024"]));
         assert_eq!(document_of_three["runs"].as_array().unwrap().len(), 3);
         assert_eq!(document_of_three["runs"][1], document_of_two["runs"][1]);
 
-        let fitted = bench.flowcast(&["fit", "--regions", "small.rec", "-o", "fitted.toml", "--json"]);
+        let fitted = bench.flowcast(&[
+            "fit",
+            "--regions",
+            "small.rec",
+            "-o",
+            "fitted.toml",
+            "--json",
+        ]);
         let fit = json(&fitted);
         assert_eq!(fit["regions"].as_array().unwrap().len(), 77);
-        assert!(fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(), "{fit}");
+        assert!(
+            fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(),
+            "{fit}"
+        );
         let lab = bench.flowcast(&["lab", "network", "asymmetric"]);
         std::fs::write(bench.path("lab.toml"), &lab.stdout).unwrap();
         let packets = ["--network", "lab.toml", "-o", "packet.toml", "--json"];
-        let with_packets = json(&bench.flowcast(&[&["fit", "--regions", "small.rec"][..], &packets].concat()));
+        let with_packets =
+            json(&bench.flowcast(&[&["fit", "--regions", "small.rec"][..], &packets].concat()));
         let latency = with_packets["packets"]["latency_s"].as_f64().unwrap();
         assert!((0.0..=2e-3).contains(&latency), "{latency}");
-        assert_eq!(with_packets["packets"]["errors"].as_object().unwrap().len(), 77);
+        assert_eq!(
+            with_packets["packets"]["errors"].as_object().unwrap().len(),
+            77
+        );
         assert_eq!(with_packets["regions"], fit["regions"]);
         let written = std::fs::read_to_string(bench.path("packet.toml")).unwrap();
-        assert!(written.contains("wire_rate = ") && written.contains("rule = \"dimemas\""), "{written}");
-        let again = ["--no-run", "--network", "fitted.toml", "--model", "limits", "--collectives", "formula"];
+        assert!(
+            written.contains("wire_rate = ") && written.contains("rule = \"dimemas\""),
+            "{written}"
+        );
+        let again = [
+            "--no-run",
+            "--network",
+            "fitted.toml",
+            "--model",
+            "limits",
+            "--collectives",
+            "formula",
+        ];
         let predicted = json(&bench.validate(&again, &[]));
         // The run that it was fitted to, and the others.
         assert!(median_error(&fit) < 0.5, "{fit}");
         let regions = &predicted["predictions"][0]["regions"];
         let apart = median_distance(&rows(&document_of_three, "region"));
-        assert!(regions["median_absolute_error"].as_f64() < Some(apart.max(0.5)), "{apart} {regions}");
-        let refused = bench.validate(&[&again[..], &["--tolerance", "limits/formula=0%"]].concat(), &[]);
+        assert!(
+            regions["median_absolute_error"].as_f64() < Some(apart.max(0.5)),
+            "{apart} {regions}"
+        );
+        let refused = bench.validate(
+            &[&again[..], &["--tolerance", "limits/formula=0%"]].concat(),
+            &[],
+        );
         assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
-        assert!(said(&refused).contains("limits/formula: total off by"), "{}", said(&refused));
+        assert!(
+            said(&refused).contains("limits/formula: total off by"),
+            "{}",
+            said(&refused)
+        );
         let chart = bench.flowcast(&["validate", "chart", "small.json", "-o", "chart.svg"]);
-        assert!(String::from_utf8_lossy(&chart.stdout).contains("mean absolute"), "{}", said(&chart));
-        assert!(std::fs::read_to_string(bench.path("chart.svg")).unwrap().contains("limits/formula"));
+        assert!(
+            String::from_utf8_lossy(&chart.stdout).contains("mean absolute"),
+            "{}",
+            said(&chart)
+        );
+        assert!(
+            std::fs::read_to_string(bench.path("chart.svg"))
+                .unwrap()
+                .contains("limits/formula")
+        );
     }
 
     #[test]
@@ -141,7 +229,11 @@ mod open_mpi {
         let once = ["--network", "gige-tcp", "--runs", "1"];
         let none = bench.validate(&once, &["true"]);
         assert_eq!(none.status.code(), Some(3), "{}", said(&none));
-        assert!(said(&none).contains("nothing was recorded"), "{}", said(&none));
+        assert!(
+            said(&none).contains("nothing was recorded"),
+            "{}",
+            said(&none)
+        );
     }
 
     #[test]
@@ -152,8 +244,21 @@ mod open_mpi {
             return;
         }
         let bench = Bench::new();
-        let lab = ["--lab", "asymmetric", "--lab-set", "cluster.nodes=4", "--no-self-test"];
-        let how = ["--runs", "1", "--model", "fair,limits", "--collectives", "openmpi"];
+        let lab = [
+            "--lab",
+            "asymmetric",
+            "--lab-set",
+            "cluster.nodes=4",
+            "--no-self-test",
+        ];
+        let how = [
+            "--runs",
+            "1",
+            "--model",
+            "fair,limits",
+            "--collectives",
+            "openmpi",
+        ];
         let document = json(&bench.validate(&[&lab[..], &how].concat(), &["./regions", "65536"]));
         // On a busy machine no more can be expected than that the large messages decide.
         let error = document["predictions"][0]["total_error"].as_f64().unwrap();

@@ -33,10 +33,16 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
     let frame = Frame {
         name: &program.name,
         threads: program.threads_of_tasks(),
-        communicators: program.communicators().iter().filter(|known| !is_of_threads(program, known)).count(),
+        communicators: program
+            .communicators()
+            .iter()
+            .filter(|known| !is_of_threads(program, known))
+            .count(),
         definitions: numbers.definitions(program),
     };
-    frame.write(out, |rank, out| Writer::new(&tables, &numbers, dialect, rank).write(out))
+    frame.write(out, |rank, out| {
+        Writer::new(&tables, &numbers, dialect, rank).write(out)
+    })
 }
 
 /// Writes the steps of each of so many ranks, without collectives.
@@ -51,8 +57,15 @@ pub(crate) fn dim_steps<S: Iterator<Item = Step>>(
 ) -> io::Result<()> {
     let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
     let definitions = format!("d:1:1:{ranks}{members}\n");
-    let frame = Frame { name, threads: vec![1; ranks as usize], communicators: 1, definitions };
-    frame.write(out, |rank, out| write_steps(steps(rank), rank, out)).map(drop)
+    let frame = Frame {
+        name,
+        threads: vec![1; ranks as usize],
+        communicators: 1,
+        definitions,
+    };
+    frame
+        .write(out, |rank, out| write_steps(steps(rank), rank, out))
+        .map(drop)
 }
 
 /// What stands around the records of the tasks.
@@ -80,7 +93,12 @@ impl Frame<'_> {
             lengths.push(count.0);
         }
         let mut offset = (self.header(0).len() + self.definitions.len()) as u64;
-        write!(out, "{}{}", self.header(offset + lengths.iter().sum::<u64>()), self.definitions)?;
+        write!(
+            out,
+            "{}{}",
+            self.header(offset + lengths.iter().sum::<u64>()),
+            self.definitions
+        )?;
         let mut losses = Losses::default();
         for rank in ranks {
             losses = losses.and(records(rank, out)?);
@@ -99,8 +117,13 @@ impl Frame<'_> {
 
     fn header(&self, end: u64) -> String {
         let threads: Vec<String> = self.threads.iter().map(u32::to_string).collect();
-        let name: String = self.name.chars().filter(|c| *c != '"' && !c.is_control()).collect();
-        let (tasks, threads, communicators) = (threads.len(), threads.join(","), self.communicators);
+        let name: String = self
+            .name
+            .chars()
+            .filter(|c| *c != '"' && !c.is_control())
+            .collect();
+        let (tasks, threads, communicators) =
+            (threads.len(), threads.join(","), self.communicators);
         format!("#DIMEMAS:\"{name}\":1,{end:020}:{tasks}({threads}),{communicators}\n")
     }
 }
@@ -119,7 +142,11 @@ impl Write for Count {
     }
 }
 
-fn write_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Write) -> io::Result<Losses> {
+fn write_steps(
+    steps: impl Iterator<Item = Step>,
+    rank: Rank,
+    out: &mut dyn Write,
+) -> io::Result<Losses> {
     let mut posted = Vec::new();
     for (number, step) in steps.enumerate() {
         // Dimemas leaves out a thread whose first record is not a computation.
@@ -127,7 +154,9 @@ fn write_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Writ
             writeln!(out, "1:{rank}:0:{}", Seconds(Time::ZERO))?;
         }
         let mut record = |kind: u8, message: Message, last: u8| {
-            let Message { peer, size, tag, .. } = message;
+            let Message {
+                peer, size, tag, ..
+            } = message;
             writeln!(out, "{kind}:{rank}:0:{peer}:-1:{}:{tag}:1:{last}", size.0)
         };
         match step {
@@ -137,7 +166,9 @@ fn write_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Writ
                 record(3, message, 1)?;
                 posted.push(message);
             }
-            Step::AwaitAll => posted.drain(..).try_for_each(|message| record(3, message, 2))?,
+            Step::AwaitAll => posted
+                .drain(..)
+                .try_for_each(|message| record(3, message, 2))?,
             Step::AwaitReceive(message) => record(3, message, 2)?,
             Step::Compute(time) => writeln!(out, "1:{rank}:0:{}", Seconds(time))?,
             Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => {}
@@ -152,13 +183,22 @@ struct Numbers(BTreeMap<i32, usize>);
 impl Numbers {
     fn of(program: &Program) -> Numbers {
         let mut numbers = BTreeMap::new();
-        let defined = program.communicators().iter().map(|communicator| communicator.id);
-        let windows = program.accesses().iter().filter_map(|access| match *access {
-            Access::Transfer { window, .. } | Access::Flush { window, .. } => Some(window),
-            Access::Lock { window, .. } | Access::Unlock { window, .. } => Some(window),
-            Access::File { .. } => None,
-        });
-        for id in defined.chain(program.classes().iter().map(|class| class.communicator)).chain(windows) {
+        let defined = program
+            .communicators()
+            .iter()
+            .map(|communicator| communicator.id);
+        let windows = program
+            .accesses()
+            .iter()
+            .filter_map(|access| match *access {
+                Access::Transfer { window, .. } | Access::Flush { window, .. } => Some(window),
+                Access::Lock { window, .. } | Access::Unlock { window, .. } => Some(window),
+                Access::File { .. } => None,
+            });
+        for id in defined
+            .chain(program.classes().iter().map(|class| class.communicator))
+            .chain(windows)
+        {
             let next = numbers.len() + 1;
             numbers.entry(id).or_insert(next);
         }
@@ -171,11 +211,23 @@ impl Numbers {
 
     fn definitions(&self, program: &Program) -> String {
         let line = |communicator: &flowcast_trace::program::Communicator| {
-            let members: String =
-                communicator.members.iter().map(|member| format!(":{}", program.task(*member))).collect();
-            format!("d:1:{}:{}{members}\n", self.number(communicator.id), communicator.members.len())
+            let members: String = communicator
+                .members
+                .iter()
+                .map(|member| format!(":{}", program.task(*member)))
+                .collect();
+            format!(
+                "d:1:{}:{}{members}\n",
+                self.number(communicator.id),
+                communicator.members.len()
+            )
         };
-        program.communicators().iter().filter(|known| !is_of_threads(program, known)).map(line).collect()
+        program
+            .communicators()
+            .iter()
+            .filter(|known| !is_of_threads(program, known))
+            .map(line)
+            .collect()
     }
 }
 
@@ -189,8 +241,20 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(tables: &'a Tables<'a>, numbers: &'a Numbers, dialect: Dialect, rank: Rank) -> Writer<'a> {
-        Writer { tables, numbers, dialect, rank, counters: Counters::default(), losses: Losses::default() }
+    fn new(
+        tables: &'a Tables<'a>,
+        numbers: &'a Numbers,
+        dialect: Dialect,
+        rank: Rank,
+    ) -> Writer<'a> {
+        Writer {
+            tables,
+            numbers,
+            dialect,
+            rank,
+            counters: Counters::default(),
+            losses: Losses::default(),
+        }
     }
 
     fn write(mut self, out: &mut dyn Write) -> io::Result<Losses> {
@@ -214,13 +278,21 @@ impl<'a> Writer<'a> {
 
     /// Task and thread.
     fn place(&self, rank: Rank) -> String {
-        format!("{}:{}", self.tables.program.task(rank), self.tables.program.thread(rank))
+        format!(
+            "{}:{}",
+            self.tables.program.task(rank),
+            self.tables.program.thread(rank)
+        )
     }
 
     /// A peer's task and thread; -1 where each task has one.
     fn peer(&self, rank: Rank) -> String {
         let program = self.tables.program;
-        if program.has_threads() { self.place(rank) } else { format!("{rank}:-1") }
+        if program.has_threads() {
+            self.place(rank)
+        } else {
+            format!("{rank}:-1")
+        }
     }
 
     /// Writes what stands at `next` minus one instruction; gives where the next one is.
@@ -239,10 +311,18 @@ impl<'a> Writer<'a> {
             Op::Recv | Op::Irecv => {
                 let slot = self.counters.next_slot(self.tables.program, self.rank);
                 let (from, class) = self.tables.message(slot);
-                writeln!(out, "3:{own}:{}:{}:{}", self.peer(from), self.message(class), u8::from(op == Op::Irecv))?;
+                writeln!(
+                    out,
+                    "3:{own}:{}:{}:{}",
+                    self.peer(from),
+                    self.message(class),
+                    u8::from(op == Op::Irecv)
+                )?;
             }
             Op::WaitRecv(slot) => {
-                let (from, class) = self.tables.message(self.tables.program.first_slot(self.rank) + slot);
+                let (from, class) = self
+                    .tables
+                    .message(self.tables.program.first_slot(self.rank) + slot);
                 writeln!(out, "3:{own}:{}:{}:2", self.peer(from), self.message(class))?;
             }
             Op::WaitSend(ago) => match self.dialect {
@@ -270,14 +350,25 @@ impl<'a> Writer<'a> {
     }
 
     fn message(&self, class: &MessageClass) -> String {
-        format!("{}:{}:{}", class.size.0, class.tag, self.numbers.number(class.communicator))
+        format!(
+            "{}:{}:{}",
+            class.size.0,
+            class.tag,
+            self.numbers.number(class.communicator)
+        )
     }
 
     fn communicator(&self, call: &CollectiveCall) -> usize {
-        self.numbers.number(self.tables.program.communicators()[call.communicator as usize].id)
+        self.numbers
+            .number(self.tables.program.communicators()[call.communicator as usize].id)
     }
 
-    fn collective(&mut self, (number, instance): (u32, u32), own: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn collective(
+        &mut self,
+        (number, instance): (u32, u32),
+        own: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let call = self.tables.call(number);
         let sync = match call.mode {
             CollectiveMode::Blocking => 1,
@@ -287,20 +378,33 @@ impl<'a> Writer<'a> {
         let program = self.tables.program;
         let named = call.root.or_else(|| self.tables.root(instance));
         let root = match (call.mode, call.op) {
-            (CollectiveMode::RootSynchronous, _) | (_, CollectiveOp::Reduce) => {
-                named.map_or("-1:0".to_owned(), |root| format!("{}:{}", program.task(root), program.thread(root)))
-            }
+            (CollectiveMode::RootSynchronous, _) | (_, CollectiveOp::Reduce) => named
+                .map_or("-1:0".to_owned(), |root| {
+                    format!("{}:{}", program.task(root), program.thread(root))
+                }),
             _ => format!("{}:0", u8::from(call.is_root)),
         };
         let (op, communicator) = (call.op as u8, self.communicator(call));
-        writeln!(out, "10:{own}:{op}:{communicator}:{root}:{}:{}:{sync}", call.send.0, call.recv.0)
+        writeln!(
+            out,
+            "10:{own}:{op}:{communicator}:{root}:{}:{}:{sync}",
+            call.send.0, call.recv.0
+        )
     }
 
     fn wait_collective(&self, instance: u32, own: &str, out: &mut dyn Write) -> io::Result<()> {
         let calls = &self.tables.executions[instance as usize];
-        let made = calls.iter().find(|(rank, _)| *rank == self.rank).map(|(_, call)| self.tables.call(*call));
+        let made = calls
+            .iter()
+            .find(|(rank, _)| *rank == self.rank)
+            .map(|(_, call)| self.tables.call(*call));
         let Some(call) = made else { return Ok(()) };
-        writeln!(out, "10:{own}:{}:{}:0:0:0:0:2", call.op as u8, self.communicator(call))
+        writeln!(
+            out,
+            "10:{own}:{}:{}:0:0:0:0:2",
+            call.op as u8,
+            self.communicator(call)
+        )
     }
 
     /// The next instruction, if it belongs to the same record.
@@ -315,13 +419,19 @@ impl<'a> Writer<'a> {
         if let Some((Op::Collective { call, .. }, behind)) = self.further(next)
             && let Some((Op::Access(access), last)) =
                 opcodes::decode(words, behind).filter(|_| opcodes::continues(words, behind))
-            && let Access::File { kind, file, size } = self.tables.program.accesses()[access as usize]
+            && let Access::File { kind, file, size } =
+                self.tables.program.accesses()[access as usize]
         {
             match self.dialect {
                 Dialect::Own => {
                     self.losses.count(OURS);
                     let communicator = self.communicator(self.tables.call(call));
-                    writeln!(out, "31:{own}:{}:{file}:{communicator}:{}", file_operation(kind), size.0)?;
+                    writeln!(
+                        out,
+                        "31:{own}:{}:{file}:{communicator}:{}",
+                        file_operation(kind),
+                        size.0
+                    )?;
                 }
                 Dialect::Dimemas => self.losses.count(RMA_AND_IO),
             }
@@ -331,11 +441,19 @@ impl<'a> Writer<'a> {
         Ok(next)
     }
 
-    fn access(&mut self, number: u32, next: usize, own: &str, out: &mut dyn Write) -> io::Result<usize> {
+    fn access(
+        &mut self,
+        number: u32,
+        next: usize,
+        own: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<usize> {
         let access = self.tables.program.accesses()[number as usize];
         // All ranks of the window meet behind a fence.
         let fence = match (access, self.further(next)) {
-            (Access::Flush { target: None, .. }, Some((Op::Collective { .. }, behind))) => Some(behind),
+            (Access::Flush { target: None, .. }, Some((Op::Collective { .. }, behind))) => {
+                Some(behind)
+            }
             _ => None,
         };
         if self.dialect == Dialect::Dimemas {
@@ -343,7 +461,9 @@ impl<'a> Writer<'a> {
             return Ok(fence.unwrap_or(next));
         }
         let line = match access {
-            Access::File { kind, file, size } => format!("31:{own}:{}:{file}:0:{}", file_operation(kind), size.0),
+            Access::File { kind, file, size } => {
+                format!("31:{own}:{}:{file}:0:{}", file_operation(kind), size.0)
+            }
             other => self.one_sided(other, own, fence.is_some()),
         };
         self.losses.count(OURS);
@@ -354,7 +474,12 @@ impl<'a> Writer<'a> {
     fn one_sided(&self, access: Access, own: &str, is_fence: bool) -> String {
         let task = |rank: Rank| i64::from(self.tables.program.task(rank));
         let (operation, window, target, bytes) = match access {
-            Access::Transfer { kind, window, target, size } => {
+            Access::Transfer {
+                kind,
+                window,
+                target,
+                size,
+            } => {
                 let operation = match kind {
                     TransferKind::Put => 0,
                     TransferKind::Get => 1,
@@ -364,12 +489,23 @@ impl<'a> Writer<'a> {
             }
             Access::Flush { window, .. } if is_fence => (3, window, 0, 0),
             Access::Flush { window, target } => (7, window, target.map_or(-1, task), 0),
-            Access::Lock { window, target, kind: LockKind::Shared } => (4, window, task(target), 0),
-            Access::Lock { window, target, kind: LockKind::Exclusive } => (5, window, task(target), 0),
+            Access::Lock {
+                window,
+                target,
+                kind: LockKind::Shared,
+            } => (4, window, task(target), 0),
+            Access::Lock {
+                window,
+                target,
+                kind: LockKind::Exclusive,
+            } => (5, window, task(target), 0),
             Access::Unlock { window, target } => (6, window, task(target), 0),
             Access::File { .. } => (7, 0, -1, 0),
         };
-        format!("30:{own}:{operation}:{}:{target}:{bytes}", self.numbers.number(window))
+        format!(
+            "30:{own}:{operation}:{}:{target}:{bytes}",
+            self.numbers.number(window)
+        )
     }
 }
 

@@ -47,7 +47,10 @@ impl Workload {
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
-        Workload::ALL.iter().find(|(_, workload)| *workload == self).map_or("", |(name, _)| name)
+        Workload::ALL
+            .iter()
+            .find(|(_, workload)| *workload == self)
+            .map_or("", |(name, _)| name)
     }
 }
 
@@ -82,21 +85,37 @@ impl Shape {
         if period == 0 || period >= self.iterations {
             return self.program().map(Trace::Program);
         }
-        let body = vec![Part::Once(Shape { iterations: period, ..self }.program()?)];
+        let body = vec![Part::Once(
+            Shape {
+                iterations: period,
+                ..self
+            }
+            .program()?,
+        )];
         let mut parts = vec![Part::Loop(u64::from(self.iterations / period), body)];
         let rest = self.iterations % period;
         if rest > 0 {
-            parts.push(Part::Once(Shape { iterations: rest, ..self }.program()?));
+            parts.push(Part::Once(
+                Shape {
+                    iterations: rest,
+                    ..self
+                }
+                .program()?,
+            ));
         }
         Folded::new(parts).map(Trace::Folded)
     }
 
     fn program(self) -> Result<Program, TraceError> {
-        const TOO_MANY: TraceError = TraceError::Limit("more messages of a rank than can be numbered (2^27)");
+        const TOO_MANY: TraceError =
+            TraceError::Limit("more messages of a rank than can be numbered (2^27)");
         let builder = |rank| self.build(rank).map_err(|_| TOO_MANY);
         let parts = Parts {
             name: self.workload.name().to_owned(),
-            ranks: (0..self.ranks).map(Rank).map(builder).collect::<Result<_, _>>()?,
+            ranks: (0..self.ranks)
+                .map(Rank)
+                .map(builder)
+                .collect::<Result<_, _>>()?,
             communicators: Vec::new(),
             ignored_kind: |_| String::new(),
             source: None,
@@ -108,14 +127,22 @@ impl Shape {
     fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {
         let mut builder = RankBuilder::default();
         let (mut posted, mut sent) = (Vec::new(), Vec::new());
-        let channel =
-            |message: &Message| Channel { peer: message.peer, tag: message.tag as i32, communicator: COMMUNICATOR };
+        let channel = |message: &Message| Channel {
+            peer: message.peer,
+            tag: message.tag as i32,
+            communicator: COMMUNICATOR,
+        };
         for step in self.steps(rank) {
             match step {
                 Step::Compute(time) => builder.compute(time),
                 Step::Send(message) => {
                     let Message { size, mode, .. } = message;
-                    let class = MessageClass { size, tag: message.tag as i32, communicator: COMMUNICATOR, mode };
+                    let class = MessageClass {
+                        size,
+                        tag: message.tag as i32,
+                        communicator: COMMUNICATOR,
+                        mode,
+                    };
                     if mode.non_blocking {
                         sent.push(builder.sends());
                     }
@@ -130,10 +157,16 @@ impl Shape {
                     posted.push(builder.irecv_waited_by_slot(channel)?);
                 }
                 Step::AwaitAll => {
-                    posted.drain(..).for_each(|slot| builder.wait_slot(slot, Record::Begins));
-                    sent.drain(..).try_for_each(|number| builder.wait_send(number, Record::Begins))?;
+                    posted
+                        .drain(..)
+                        .for_each(|slot| builder.wait_slot(slot, Record::Begins));
+                    sent.drain(..)
+                        .try_for_each(|number| builder.wait_send(number, Record::Begins))?;
                 }
-                Step::AwaitReceive(_) | Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => {
+                Step::AwaitReceive(_)
+                | Step::AwaitSend(_)
+                | Step::Collective(..)
+                | Step::Meeting(..) => {
                     unreachable!("no workload has them")
                 }
             }
@@ -168,21 +201,34 @@ impl Shape {
         steps.push(Step::Compute(compute));
         match self.workload {
             Workload::Halo => self.exchange_halo(rank, steps),
-            Workload::Shift if self.ranks > 1 => {
-                self.exchange(steps, &[(self.before(rank, 1), 0)], &[(self.after(rank, 1), 0)])
-            }
+            Workload::Shift if self.ranks > 1 => self.exchange(
+                steps,
+                &[(self.before(rank, 1), 0)],
+                &[(self.after(rank, 1), 0)],
+            ),
             Workload::Chain if self.ranks > 1 => {
-                steps.extend([self.send(self.after(rank, 1)), self.receive(self.before(rank, 1))]);
+                steps.extend([
+                    self.send(self.after(rank, 1)),
+                    self.receive(self.before(rank, 1)),
+                ]);
             }
             Workload::Dissemination => {
                 for (round, distance) in powers_below(self.ranks).enumerate() {
                     let tag = round as u32;
-                    self.exchange(steps, &[(self.before(rank, distance), tag)], &[(self.after(rank, distance), tag)]);
+                    self.exchange(
+                        steps,
+                        &[(self.before(rank, distance), tag)],
+                        &[(self.after(rank, distance), tag)],
+                    );
                 }
             }
             Workload::Alltoall => {
-                let from: Vec<_> = (1..self.ranks).map(|distance| (self.before(rank, distance), 0)).collect();
-                let to: Vec<_> = (1..self.ranks).map(|distance| (self.after(rank, distance), 0)).collect();
+                let from: Vec<_> = (1..self.ranks)
+                    .map(|distance| (self.before(rank, distance), 0))
+                    .collect();
+                let to: Vec<_> = (1..self.ranks)
+                    .map(|distance| (self.after(rank, distance), 0))
+                    .collect();
                 self.exchange(steps, &from, &to);
             }
             Workload::BinomialBroadcast => self.broadcast(rank, steps),
@@ -215,13 +261,20 @@ impl Shape {
             }
         }
         for _ in 0..RING * (replicas - 1) {
-            let (left, right) = (at(stage, (replica + replicas - 1) % replicas), at(stage, (replica + 1) % replicas));
+            let (left, right) = (
+                at(stage, (replica + replicas - 1) % replicas),
+                at(stage, (replica + 1) % replicas),
+            );
             self.exchange(steps, &[(left, RING)], &[(right, RING)]);
         }
     }
 
     fn pass_on(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
-        steps.extend([self.receive(self.before(rank, 1)), Step::Compute(compute), self.send(self.after(rank, 1))]);
+        steps.extend([
+            self.receive(self.before(rank, 1)),
+            Step::Compute(compute),
+            self.send(self.after(rank, 1)),
+        ]);
     }
 
     fn after(&self, Rank(rank): Rank, distance: u32) -> Rank {
@@ -234,7 +287,10 @@ impl Shape {
 
     /// The shorter and the longer side of a grid of all ranks that is as square as their number allows.
     fn grid(&self) -> (u32, u32) {
-        let shorter = (1..=self.ranks.isqrt()).rev().find(|side| self.ranks.is_multiple_of(*side)).unwrap_or(1);
+        let shorter = (1..=self.ranks.isqrt())
+            .rev()
+            .find(|side| self.ranks.is_multiple_of(*side))
+            .unwrap_or(1);
         (shorter, self.ranks / shorter)
     }
 
@@ -243,10 +299,19 @@ impl Shape {
         let (height, width) = self.grid();
         let (x, y) = (rank % width, rank / width);
         let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
-        let sides = [at(x + 1, y), at(x + width - 1, y), at(x, y + 1), at(x, y + height - 1)];
+        let sides = [
+            at(x + 1, y),
+            at(x + width - 1, y),
+            at(x, y + 1),
+            at(x, y + height - 1),
+        ];
         let mut from = Vec::with_capacity(4);
         let mut to = Vec::with_capacity(4);
-        for (direction, side) in sides.into_iter().enumerate().filter(|(_, side)| side.0 != rank) {
+        for (direction, side) in sides
+            .into_iter()
+            .enumerate()
+            .filter(|(_, side)| side.0 != rank)
+        {
             // What comes from a side was sent in the opposite direction.
             from.push((side, direction as u32 ^ 1));
             to.push((side, direction as u32));
@@ -255,7 +320,11 @@ impl Shape {
     }
 
     fn broadcast(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
-        let mut distance = if rank == 0 { self.ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
+        let mut distance = if rank == 0 {
+            self.ranks.next_power_of_two()
+        } else {
+            rank & rank.wrapping_neg()
+        };
         if rank > 0 {
             steps.push(self.receive(Rank(rank - distance)));
         }
@@ -269,7 +338,9 @@ impl Shape {
 
     /// Receives from all of some ranks while it sends to all of others; each with its tag.
     fn exchange(&self, steps: &mut Vec<Step>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
-        let message = |(number, (peer, tag)): (u32, &(Rank, u32))| self.message(number, *peer, *tag, NON_BLOCKING);
+        let message = |(number, (peer, tag)): (u32, &(Rank, u32))| {
+            self.message(number, *peer, *tag, NON_BLOCKING)
+        };
         steps.extend((0..).zip(from).map(message).map(Step::Post));
         steps.extend((0..).zip(to).map(message).map(Step::Send));
         steps.push(Step::AwaitAll);
@@ -284,15 +355,26 @@ impl Shape {
     }
 
     fn message(&self, number: u32, peer: Rank, tag: u32, mode: SendMode) -> Message {
-        Message { number, peer, size: self.size, tag, mode }
+        Message {
+            number,
+            peer,
+            size: self.size,
+            tag,
+            mode,
+        }
     }
 }
 
 /// Of all messages.
 const COMMUNICATOR: i32 = 1;
 
-const NON_BLOCKING: SendMode = SendMode { non_blocking: true, ..EAGER };
+const NON_BLOCKING: SendMode = SendMode {
+    non_blocking: true,
+    ..EAGER
+};
 
 fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
-    (0..32).map(|power| 1u32 << power).take_while(move |distance| *distance < ranks)
+    (0..32)
+        .map(|power| 1u32 << power)
+        .take_while(move |distance| *distance < ranks)
 }

@@ -22,7 +22,9 @@ const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which 
 pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
     let mut losses = Losses::default();
-    ranks_in_braces(program.ranks() as u32, out, |rank, out| write_rank(&tables, rank, &mut Text(out), &mut losses))?;
+    ranks_in_braces(program.ranks() as u32, out, |rank, out| {
+        write_rank(&tables, rank, &mut Text(out), &mut losses)
+    })?;
     Ok(losses)
 }
 
@@ -32,16 +34,38 @@ pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
     let mut losses = Losses::default();
     let mut of_rank = |rank: u32| {
         let mut operations = InMemory::default();
-        write_rank(&tables, Rank(rank), &mut operations, &mut losses).expect("memory can be written");
+        write_rank(&tables, Rank(rank), &mut operations, &mut losses)
+            .expect("memory can be written");
         graph(operations.nodes, &operations.dependencies)
     };
     let graphs: Vec<Graph> = (0..program.ranks() as u32).map(&mut of_rank).collect();
-    (Schedule { name: program.name.clone(), graphs }, losses)
+    (
+        Schedule {
+            name: program.name.clone(),
+            graphs,
+        },
+        losses,
+    )
 }
 
-fn write_rank(tables: &Tables<'_>, rank: Rank, out: &mut dyn Sink, losses: &mut Losses) -> io::Result<()> {
-    let operations = Operations { out, losses, next: 0, rest: 0.0 };
-    Writer { tables, operations, progress: HashMap::new() }.rank(rank)
+fn write_rank(
+    tables: &Tables<'_>,
+    rank: Rank,
+    out: &mut dyn Sink,
+    losses: &mut Losses,
+) -> io::Result<()> {
+    let operations = Operations {
+        out,
+        losses,
+        next: 0,
+        rest: 0.0,
+    };
+    Writer {
+        tables,
+        operations,
+        progress: HashMap::new(),
+    }
+    .rank(rank)
 }
 
 /// Writes the steps of each of so many ranks, without collectives.
@@ -54,7 +78,12 @@ pub(crate) fn goal_steps<S: Iterator<Item = Step>>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     ranks_in_braces(ranks, out, |rank, out| {
-        let mut operations = Operations { out: &mut Text(out), losses: &mut Losses::default(), next: 0, rest: 0.0 };
+        let mut operations = Operations {
+            out: &mut Text(out),
+            losses: &mut Losses::default(),
+            next: 0,
+            rest: 0.0,
+        };
         let mut open = Open::default();
         steps(rank).try_for_each(|step| operations.step(step, &mut open))
     })
@@ -82,7 +111,10 @@ struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     fn new(tables: &'a Tables<'a>, stream: Rank) -> Chain<'a> {
-        Chain { steps: Steps::new(tables, stream), open: Open::default() }
+        Chain {
+            steps: Steps::new(tables, stream),
+            open: Open::default(),
+        }
     }
 }
 
@@ -108,9 +140,14 @@ impl<'a> Writer<'a> {
         let mut chain = Chain::new(self.tables, rank);
         while let Some(step) = chain.steps.next(self.operations.losses) {
             match step {
-                Step::Meeting(stream, CollectiveMode::NonBlocking) => self.begin(stream, &chain.open.before)?,
+                Step::Meeting(stream, CollectiveMode::NonBlocking) => {
+                    self.begin(stream, &chain.open.before)?
+                }
                 Step::Meeting(stream, _) => {
-                    let ends = self.progress.get_mut(&stream).map(|beside| std::mem::take(&mut beside.open.before));
+                    let ends = self
+                        .progress
+                        .get_mut(&stream)
+                        .map(|beside| std::mem::take(&mut beside.open.before));
                     chain.open.before.extend(ends.into_iter().flatten());
                 }
                 step => self.operations.step(step, &mut chain.open)?,
@@ -121,7 +158,10 @@ impl<'a> Writer<'a> {
 
     /// Writes an operation of a progress stream up to its end.
     fn begin(&mut self, stream: Rank, before: &[u64]) -> io::Result<()> {
-        let mut chain = self.progress.remove(&stream).unwrap_or_else(|| Chain::new(self.tables, stream));
+        let mut chain = self
+            .progress
+            .remove(&stream)
+            .unwrap_or_else(|| Chain::new(self.tables, stream));
         chain.open.before = before.to_vec();
         let mut has_begun = false;
         while let Some(step) = chain.steps.next(self.operations.losses) {
@@ -150,7 +190,9 @@ impl Sink for Text<'_> {
         write!(self.0, "l{label}: ")?;
         write_operation(operation, self.0)?;
         writeln!(self.0)?;
-        before.iter().try_for_each(|earlier| writeln!(self.0, "l{label} requires l{earlier}"))
+        before
+            .iter()
+            .try_for_each(|earlier| writeln!(self.0, "l{label} requires l{earlier}"))
     }
 }
 
@@ -165,7 +207,11 @@ impl Sink for InMemory {
     fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()> {
         let index = |label: u64| (label - 1) as u32;
         self.nodes.push(node(operation, 0));
-        let requires = |earlier: &u64| Dependency { later: index(label), earlier: index(*earlier), after: After::End };
+        let requires = |earlier: &u64| Dependency {
+            later: index(label),
+            earlier: index(*earlier),
+            after: After::End,
+        };
         self.dependencies.extend(before.iter().map(requires));
         Ok(())
     }
@@ -200,10 +246,15 @@ impl Operations<'_> {
                 let label = self.non_blocking(receive(message), open)?;
                 open.receives.insert(message.number, label);
             }
-            Step::AwaitReceive(message) => open.before.extend(open.receives.remove(&message.number)),
+            Step::AwaitReceive(message) => {
+                open.before.extend(open.receives.remove(&message.number))
+            }
             Step::AwaitSend(message) => open.before.extend(open.sends.remove(&message.number)),
             Step::AwaitAll => {
-                let (receives, sends) = (std::mem::take(&mut open.receives), std::mem::take(&mut open.sends));
+                let (receives, sends) = (
+                    std::mem::take(&mut open.receives),
+                    std::mem::take(&mut open.sends),
+                );
                 // They require what came before them.
                 if receives.len() + sends.len() > 0 {
                     open.before = receives.into_values().chain(sends.into_values()).collect();
@@ -218,7 +269,11 @@ impl Operations<'_> {
         let exact = time.as_nanos() + self.rest;
         let whole = exact.round().max(0.0);
         self.rest = exact - whole;
-        if whole > 0.0 { self.blocking(Operation::Calc(Time::from_nanos(whole)), open) } else { Ok(()) }
+        if whole > 0.0 {
+            self.blocking(Operation::Calc(Time::from_nanos(whole)), open)
+        } else {
+            Ok(())
+        }
     }
 
     fn blocking(&mut self, operation: Operation, open: &mut Open) -> io::Result<()> {
@@ -243,18 +298,28 @@ impl Operations<'_> {
 }
 
 fn send(message: Message) -> Operation {
-    Operation::Send { to: message.peer, size: Bytes(message.size.0.max(1)), tag: Some(message.tag) }
+    Operation::Send {
+        to: message.peer,
+        size: Bytes(message.size.0.max(1)),
+        tag: Some(message.tag),
+    }
 }
 
 fn receive(message: Message) -> Operation {
-    Operation::Recv { from: Some(message.peer), size: Bytes(message.size.0.max(1)), tag: Some(message.tag) }
+    Operation::Recv {
+        from: Some(message.peer),
+        size: Bytes(message.size.0.max(1)),
+        tag: Some(message.tag),
+    }
 }
 
 fn write_operation(operation: Operation, out: &mut dyn Write) -> io::Result<()> {
     let tag = |tag: Option<u32>| tag.map_or("-1".to_owned(), |tag| tag.to_string());
     match operation {
         Operation::Calc(time) => write!(out, "calc {}", time.as_nanos()),
-        Operation::Send { to, size, tag: t } => write!(out, "send {}b to {to} tag {}", size.0, tag(t)),
+        Operation::Send { to, size, tag: t } => {
+            write!(out, "send {}b to {to} tag {}", size.0, tag(t))
+        }
         Operation::Recv { from, size, tag: t } => {
             let from = from.map_or("-1".to_owned(), |from| from.to_string());
             write!(out, "recv {}b from {from} tag {}", size.0, tag(t))
@@ -274,13 +339,30 @@ pub fn schedule(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
             write!(out, "l{}: ", number + 1)?;
             write_operation(node.operation, out)?;
             let is_calc = matches!(node.operation, Operation::Calc(_));
-            let nic = if is_calc || node.nic == 0 { String::new() } else { format!(" nic {}", node.nic) };
-            let cpu = if node.cpu == 0 { String::new() } else { format!(" cpu {}", node.cpu) };
+            let nic = if is_calc || node.nic == 0 {
+                String::new()
+            } else {
+                format!(" nic {}", node.nic)
+            };
+            let cpu = if node.cpu == 0 {
+                String::new()
+            } else {
+                format!(" cpu {}", node.cpu)
+            };
             writeln!(out, "{cpu}{nic}")?;
         }
         for dependency in graph.dependencies() {
-            let word = if dependency.after == After::Start { "irequires" } else { "requires" };
-            writeln!(out, "l{} {word} l{}", dependency.later + 1, dependency.earlier + 1)?;
+            let word = if dependency.after == After::Start {
+                "irequires"
+            } else {
+                "requires"
+            };
+            writeln!(
+                out,
+                "l{} {word} l{}",
+                dependency.later + 1,
+                dependency.earlier + 1
+            )?;
         }
         writeln!(out, "}}")?;
     }

@@ -26,12 +26,18 @@ pub fn goal_binary(schedule: &Schedule, out: &mut dyn Write) -> io::Result<Losse
         begin = end;
     }
     let mut losses = Losses::default();
-    schedule.graphs.iter().try_for_each(|graph| write_rank(graph, out, &mut losses))?;
+    schedule
+        .graphs
+        .iter()
+        .try_for_each(|graph| write_rank(graph, out, &mut losses))?;
     Ok(losses)
 }
 
 fn roots(graph: &Graph) -> impl Iterator<Item = u32> + '_ {
-    (0..).zip(&graph.nodes).filter(|(_, node)| node.dependencies == 0).map(|(index, _)| index)
+    (0..)
+        .zip(&graph.nodes)
+        .filter(|(_, node)| node.dependencies == 0)
+        .map(|(index, _)| index)
 }
 
 fn part_bytes(graph: &Graph) -> u64 {
@@ -55,7 +61,12 @@ fn write_rank(graph: &Graph, out: &mut dyn Write, losses: &mut Losses) -> io::Re
         }
     }
     (0..graph.nodes.len() as u32)
-        .flat_map(|index| graph.released_by_end(index).iter().chain(graph.released_by_start(index)))
+        .flat_map(|index| {
+            graph
+                .released_by_end(index)
+                .iter()
+                .chain(graph.released_by_start(index))
+        })
         .try_for_each(|dependent| out.write_all(&dependent.to_le_bytes()))
 }
 
@@ -63,7 +74,9 @@ fn write_operation(node: &Node, out: &mut dyn Write, losses: &mut Losses) -> io:
     let any = |value: Option<u32>| value.unwrap_or(ANY);
     let (kind, peer, amount, tag) = match node.operation {
         Operation::Send { to, size, tag } => (SEND, to.0, size.0, any(tag)),
-        Operation::Recv { from, size, tag } => (RECEIVE, any(from.map(|rank| rank.0)), size.0, any(tag)),
+        Operation::Recv { from, size, tag } => {
+            (RECEIVE, any(from.map(|rank| rank.0)), size.0, any(tag))
+        }
         Operation::Calc(time) => {
             let nanos = time.as_nanos();
             if nanos.fract() != 0.0 {
@@ -81,6 +94,7 @@ fn write_operation(node: &Node, out: &mut dyn Write, losses: &mut Losses) -> io:
 }
 
 fn number(count: usize) -> io::Result<[u8; 4]> {
-    let count = u32::try_from(count).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a rank is too large"))?;
+    let count = u32::try_from(count)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a rank is too large"))?;
     Ok(count.to_le_bytes())
 }

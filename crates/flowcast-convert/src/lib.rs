@@ -48,7 +48,10 @@ impl Losses {
 
     /// Together with other losses.
     pub fn and(mut self, others: Losses) -> Losses {
-        others.0.into_iter().for_each(|(kind, count)| self.add(kind, count));
+        others
+            .0
+            .into_iter()
+            .for_each(|(kind, count)| self.add(kind, count));
         self
     }
 
@@ -80,7 +83,9 @@ impl<'a> Tables<'a> {
             for (_, op) in program.ops(rank) {
                 match op {
                     Op::Send { class, slot } => sources[slot.index()] = (rank, class),
-                    Op::Collective { call, instance } => executions[instance as usize].push((rank, call)),
+                    Op::Collective { call, instance } => {
+                        executions[instance as usize].push((rank, call))
+                    }
                     _ => {}
                 }
             }
@@ -90,8 +95,17 @@ impl<'a> Tables<'a> {
             tags.number((class.communicator, class.tag));
         }
         let first = program.classes().first().map(|class| class.communicator);
-        let keeps_tags = program.classes().iter().all(|class| Some(class.communicator) == first && class.tag >= 0);
-        Tables { program, sources, tags, keeps_tags, executions }
+        let keeps_tags = program
+            .classes()
+            .iter()
+            .all(|class| Some(class.communicator) == first && class.tag >= 0);
+        Tables {
+            program,
+            sources,
+            tags,
+            keeps_tags,
+            executions,
+        }
     }
 
     /// A tag for formats without communicators: two messages have the same one if tag and communicator are the same.
@@ -125,13 +139,19 @@ impl<'a> Tables<'a> {
     /// The root of an execution.
     fn root(&self, instance: u32) -> Option<Rank> {
         let mut calls = self.executions[instance as usize].iter();
-        calls.find(|(_, call)| self.call(*call).is_root).map(|(rank, _)| *rank)
+        calls
+            .find(|(_, call)| self.call(*call).is_root)
+            .map(|(rank, _)| *rank)
     }
 }
 
 /// Whether threads of a rank wait for one another in the collectives of a communicator.
 fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
-    program.is_inside_a_task(communicator) && communicator.members.iter().all(|member| member.index() < program.ranks())
+    program.is_inside_a_task(communicator)
+        && communicator
+            .members
+            .iter()
+            .all(|member| member.index() < program.ranks())
 }
 
 /// What a wait is for: the receives of a rank by slot, its sends by number.

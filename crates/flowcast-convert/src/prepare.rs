@@ -4,8 +4,7 @@ use super::Losses;
 use flowcast_trace::blocking;
 use flowcast_trace::program::Program;
 
-const NON_BLOCKING: &str =
-    "non-blocking collectives; the format has none, they are written as blocking ones where they start";
+const NON_BLOCKING: &str = "non-blocking collectives; the format has none, they are written as blocking ones where they start";
 
 /// The program with its non-blocking collectives as blocking ones where they start; `None` if it has none.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)> {
@@ -18,5 +17,9 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)>
 /// Whether a communicator is all ranks in their order.
 pub fn is_plain_world(program: &Program, communicator: u32) -> bool {
     let members = &program.communicators()[communicator as usize].members;
-    members.len() == program.ranks() && members.iter().zip(0..).all(|(member, rank)| member.0 == rank)
+    members.len() == program.ranks()
+        && members
+            .iter()
+            .zip(0..)
+            .all(|(member, rank)| member.0 == rank)
 }

@@ -60,7 +60,14 @@ pub(super) struct Steps<'a> {
 impl<'a> Steps<'a> {
     /// At the beginning.
     pub(super) fn new(tables: &'a Tables<'a>, stream: Rank) -> Steps<'a> {
-        Steps { tables, stream, words: tables.program.words(stream), at: 0, received: 0, sent: Vec::new() }
+        Steps {
+            tables,
+            stream,
+            words: tables.program.words(stream),
+            at: 0,
+            received: 0,
+            sent: Vec::new(),
+        }
     }
 
     /// The next step; what is passed over on the way to it is counted.
@@ -73,12 +80,20 @@ impl<'a> Steps<'a> {
                     losses.count(ACCELERATOR);
                     return Some(Step::Compute(time));
                 }
-                Op::Send { class, slot } => return Some(Step::Send(self.send(class, slot, losses))),
+                Op::Send { class, slot } => {
+                    return Some(Step::Send(self.send(class, slot, losses)));
+                }
                 Op::Recv => return Some(Step::Receive(self.post())),
                 Op::Irecv => return Some(Step::Post(self.post())),
                 Op::WaitRecv(slot) => return Some(Step::AwaitReceive(self.incoming(slot))),
-                Op::WaitSend(ago) => return Some(Step::AwaitSend(self.sent[self.sent.len() - 1 - ago as usize])),
-                Op::Collective { call, .. } if self.tables.is_of_threads(call) => losses.count(THREADS),
+                Op::WaitSend(ago) => {
+                    return Some(Step::AwaitSend(
+                        self.sent[self.sent.len() - 1 - ago as usize],
+                    ));
+                }
+                Op::Collective { call, .. } if self.tables.is_of_threads(call) => {
+                    losses.count(THREADS)
+                }
                 Op::Collective { call, instance } => return Some(self.collective(call, instance)),
                 Op::Event(_) => losses.count(EVENTS),
                 Op::Access(_) => losses.count(RMA_AND_IO),
@@ -90,8 +105,11 @@ impl<'a> Steps<'a> {
     }
 
     fn send(&mut self, class: u32, slot: Slot, losses: &mut Losses) -> Message {
-        let message =
-            self.message(self.sent.len() as u32, self.tables.program.receiver(slot), self.tables.class(class));
+        let message = self.message(
+            self.sent.len() as u32,
+            self.tables.program.receiver(slot),
+            self.tables.class(class),
+        );
         if message.mode.synchronous {
             losses.count(SYNCHRONOUS);
         }
@@ -105,19 +123,30 @@ impl<'a> Steps<'a> {
     }
 
     fn incoming(&self, number: u32) -> Message {
-        let (peer, class) = self.tables.message(self.tables.program.first_slot(self.stream) + number);
+        let (peer, class) = self
+            .tables
+            .message(self.tables.program.first_slot(self.stream) + number);
         self.message(number, peer, class)
     }
 
     fn message(&self, number: u32, peer: Rank, class: &MessageClass) -> Message {
         let peer = self.tables.program.owner(peer);
-        Message { number, peer, size: class.size, tag: self.tables.tag(class), mode: class.mode }
+        Message {
+            number,
+            peer,
+            size: class.size,
+            tag: self.tables.tag(class),
+            mode: class.mode,
+        }
     }
 
     fn collective(&self, call: u32, instance: u32) -> Step {
         let made = self.tables.call(call);
         let members = &self.tables.program.communicators()[made.communicator as usize].members;
-        match members.iter().find(|member| member.index() >= self.tables.program.ranks()) {
+        match members
+            .iter()
+            .find(|member| member.index() >= self.tables.program.ranks())
+        {
             Some(stream) => Step::Meeting(*stream, made.mode),
             None => Step::Collective(call, instance),
         }

@@ -13,16 +13,23 @@ use flowcast_units::{CollectiveOp, Rank};
 pub fn needs_messages(program: &Program) -> bool {
     let tables = Tables::new(program);
     let ranks = program.ranks() as u64;
-    program.calls().iter().any(|call| !is_plain_world(program, call.communicator))
+    program
+        .calls()
+        .iter()
+        .any(|call| !is_plain_world(program, call.communicator))
         || tables.executions.iter().any(|calls| {
-            let Some(first) = calls.first().map(|(_, call)| tables.call(*call)) else { return false };
+            let Some(first) = calls.first().map(|(_, call)| tables.call(*call)) else {
+                return false;
+            };
             let is_even = |call: &CollectiveCall| {
                 (call.send, call.recv) == (first.send, first.recv)
                     && call.send == call.recv
                     && call.send.0.is_multiple_of(ranks)
             };
-            let is_exchange =
-                matches!(first.op, CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw);
+            let is_exchange = matches!(
+                first.op,
+                CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw
+            );
             is_exchange && !calls.iter().all(|(_, call)| is_even(tables.call(*call)))
         })
 }
@@ -31,8 +38,18 @@ pub fn needs_messages(program: &Program) -> bool {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn ti_rank(tables: &Tables<'_>, rank: Rank, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = Writer { out, tables, rank, losses };
+pub fn ti_rank(
+    tables: &Tables<'_>,
+    rank: Rank,
+    losses: &mut Losses,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut writer = Writer {
+        out,
+        tables,
+        rank,
+        losses,
+    };
     writeln!(writer.out, "{rank} init")?;
     let mut steps = Steps::new(tables, rank);
     while let Some(step) = steps.next(writer.losses) {
@@ -48,7 +65,11 @@ pub fn ti_rank(tables: &Tables<'_>, rank: Rank, losses: &mut Losses, out: &mut d
 ///
 /// # Errors
 /// Those of `out`.
-pub(crate) fn ti_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn ti_steps(
+    steps: impl Iterator<Item = Step>,
+    rank: Rank,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{rank} init")?;
     for step in steps {
         action(step, rank, out)?;
@@ -58,7 +79,9 @@ pub(crate) fn ti_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut 
 
 fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     let mut message = |action: &str, message: Message| {
-        let Message { peer, tag, size, .. } = message;
+        let Message {
+            peer, tag, size, ..
+        } = message;
         writeln!(out, "{rank} {action} {peer} {tag} {}", size.0)
     };
     match step {
@@ -67,8 +90,12 @@ fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
         Step::Receive(received) => message("recv", received),
         Step::Post(posted) => message("irecv", posted),
         Step::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
-        Step::AwaitReceive(Message { peer, tag, .. }) => writeln!(out, "{rank} wait {peer} {rank} {tag}"),
-        Step::AwaitSend(Message { peer, tag, mode, .. }) if mode.non_blocking => {
+        Step::AwaitReceive(Message { peer, tag, .. }) => {
+            writeln!(out, "{rank} wait {peer} {rank} {tag}")
+        }
+        Step::AwaitSend(Message {
+            peer, tag, mode, ..
+        }) if mode.non_blocking => {
             writeln!(out, "{rank} wait {rank} {peer} {tag}")
         }
         Step::AwaitAll => writeln!(out, "{rank} waitall"),
@@ -90,13 +117,19 @@ impl Writer<'_> {
         if own.mode == CollectiveMode::RootSynchronous {
             self.losses.count(ROOT_SYNCHRONOUS);
         }
-        let calls: Vec<&CollectiveCall> =
-            self.tables.executions[instance as usize].iter().map(|(_, call)| self.tables.call(*call)).collect();
+        let calls: Vec<&CollectiveCall> = self.tables.executions[instance as usize]
+            .iter()
+            .map(|(_, call)| self.tables.call(*call))
+            .collect();
         let ranks = calls.len() as u64;
         let root = self.tables.root(instance).unwrap_or(Rank(0));
         let (send, recv) = (own.send.0, own.recv.0);
         let list = |bytes: &dyn Fn(&CollectiveCall) -> u64| {
-            calls.iter().map(|call| bytes(call).to_string()).collect::<Vec<_>>().join(" ")
+            calls
+                .iter()
+                .map(|call| bytes(call).to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
         };
         let sent = list(&|call| call.send.0);
         let received = list(&|call| call.recv.0);
@@ -113,7 +146,9 @@ impl Writer<'_> {
             Reduce => format!("reduce {send} 0 {root}"),
             Allreduce => format!("allreduce {send} 0"),
             Scan => format!("scan {send} 0"),
-            Alltoall | Alltoallv | Alltoallw => format!("alltoall {} {}", send / ranks, recv / ranks),
+            Alltoall | Alltoallv | Alltoallw => {
+                format!("alltoall {} {}", send / ranks, recv / ranks)
+            }
             Gather | Gatherv if same_sent => format!("gather {send} {send} {root}"),
             Gather | Gatherv => format!("gatherv {send} {sent} {root}"),
             Scatter | Scatterv if same_received => format!("scatter {recv} {recv} {root}"),

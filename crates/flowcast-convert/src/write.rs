@@ -10,7 +10,12 @@ use flowcast_units::Rank;
 /// # Errors
 /// Those of `out`.
 pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
-    super::dim_steps(shape.workload.name(), shape.ranks, |rank| shape.steps(rank), out)
+    super::dim_steps(
+        shape.workload.name(),
+        shape.ranks,
+        |rank| shape.steps(rank),
+        out,
+    )
 }
 
 /// Writes a GOAL schedule.

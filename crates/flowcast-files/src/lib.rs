@@ -53,7 +53,10 @@ impl Reader for Whole {
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_char_device() || kind.is_block_device() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "found a device, expected a file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "found a device, expected a file",
+        ));
     }
     fs::read(path)
 }
@@ -66,7 +69,11 @@ mod tests {
     fn a_device_is_no_file() {
         for device in ["/dev/zero", "/dev/null"] {
             let refused = Whole.bytes(Path::new(device)).err().unwrap();
-            assert_eq!(refused.to_string(), "found a device, expected a file", "{device}");
+            assert_eq!(
+                refused.to_string(),
+                "found a device, expected a file",
+                "{device}"
+            );
         }
     }
 }

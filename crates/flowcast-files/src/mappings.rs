@@ -19,7 +19,9 @@ pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
         Some(rule) => Ok(rule),
         None => {
             let file = read_text(Path::new(text), reader).with_context(|| {
-                format!("--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file")
+                format!(
+                    "--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file"
+                )
             })?;
             Ok(mapping_file::read(text, &file, &[])?.mapping)
         }
@@ -48,8 +50,15 @@ fn read_table(option: &str, reader: &mut dyn Reader) -> Result<AlgorithmTable> {
 }
 
 fn read_text(path: &Path, reader: &mut dyn Reader) -> Result<String> {
-    let bytes = reader.bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = reader
+        .bytes(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let text = std::str::from_utf8((*bytes).as_ref()).ok();
-    let text = text.with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))?;
+    let text = text.with_context(|| {
+        format!(
+            "{}: found bytes that are not UTF-8, expected text",
+            path.display()
+        )
+    })?;
     Ok(text.to_owned())
 }

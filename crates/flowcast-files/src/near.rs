@@ -19,5 +19,8 @@ pub fn beginning(path: &Path) -> io::Result<Vec<u8>> {
 /// the name; else to the current folder.
 pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
     let above = path.ancestors().skip(1).map(|folder| folder.join(name));
-    above.into_iter().find(|near| near.exists()).unwrap_or_else(|| PathBuf::from(name))
+    above
+        .into_iter()
+        .find(|near| near.exists())
+        .unwrap_or_else(|| PathBuf::from(name))
 }

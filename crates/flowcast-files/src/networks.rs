@@ -17,9 +17,9 @@ use crate::{Reader, Store};
 /// A text without `=`.
 pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
     let split = |text: &String| {
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| anyhow!("--set: found `{text}`, expected KEY=VALUE such as nic.latency=5us"))?;
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            anyhow!("--set: found `{text}`, expected KEY=VALUE such as nic.latency=5us")
+        })?;
         Ok((full_name(key.trim()), value.trim().to_owned()))
     };
     texts.iter().map(split).collect()
@@ -36,7 +36,10 @@ pub struct LoadedNetwork {
 
 impl From<Network> for LoadedNetwork {
     fn from(network: Network) -> LoadedNetwork {
-        LoadedNetwork { network, warnings: Vec::new() }
+        LoadedNetwork {
+            network,
+            warnings: Vec::new(),
+        }
     }
 }
 
@@ -44,7 +47,11 @@ impl From<Network> for LoadedNetwork {
 ///
 /// # Errors
 /// There is no such network, its file is wrong, or an override is.
-pub fn load_network(name: &str, overrides: &[(String, String)], reader: &mut dyn Reader) -> Result<LoadedNetwork> {
+pub fn load_network(
+    name: &str,
+    overrides: &[(String, String)],
+    reader: &mut dyn Reader,
+) -> Result<LoadedNetwork> {
     let path = Path::new(name);
     if path.is_file() {
         load_file(path, overrides, reader).with_context(|| path.display().to_string())
@@ -81,12 +88,22 @@ pub fn load_networks(
             continue;
         }
         let expected = "a pattern such as 'gige-*' or 'mine/*.toml'";
-        let pattern = Pattern::new(name)
-            .map_err(|error| anyhow!("--network: found `{name}` ({}), expected {expected}", error.msg))?;
-        let built_in =
-            builtin::NETWORKS.map(|(name, _)| name).into_iter().filter(|name| pattern.matches(name)).map(str::to_owned);
+        let pattern = Pattern::new(name).map_err(|error| {
+            anyhow!(
+                "--network: found `{name}` ({}), expected {expected}",
+                error.msg
+            )
+        })?;
+        let built_in = builtin::NETWORKS
+            .map(|(name, _)| name)
+            .into_iter()
+            .filter(|name| pattern.matches(name))
+            .map(str::to_owned);
         let files = glob::glob(name)?.collect::<Result<Vec<PathBuf>, _>>()?;
-        let files = files.into_iter().filter(|path| path.is_file()).map(|path| path.display().to_string());
+        let files = files
+            .into_iter()
+            .filter(|path| path.is_file())
+            .map(|path| path.display().to_string());
         let found: Vec<String> = built_in.chain(files).collect();
         if found.is_empty() {
             return Err(anyhow!(
@@ -100,13 +117,19 @@ pub fn load_networks(
     Ok(all)
 }
 
-fn load_file(path: &Path, overrides: &[(String, String)], reader: &mut dyn Reader) -> Result<LoadedNetwork> {
+fn load_file(
+    path: &Path,
+    overrides: &[(String, String)],
+    reader: &mut dyn Reader,
+) -> Result<LoadedNetwork> {
     let bytes = reader.bytes(path).context("cannot be read")?;
     let bytes = (*bytes).as_ref();
     if is_dimemas_cfg(bytes) {
         return load_dimemas_cfg(path, bytes, overrides, reader);
     }
-    let text = std::str::from_utf8(bytes).ok().context("found bytes that are not UTF-8, expected text")?;
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .context("found bytes that are not UTF-8, expected text")?;
     Ok(Network::from_toml(text, overrides)?.into())
 }
 
@@ -118,13 +141,27 @@ fn load_dimemas_cfg(
     reader: &mut dyn Reader,
 ) -> Result<LoadedNetwork> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let DimemasConfig { mut network, not_modelled } =
-        DimemasConfig::read(bytes, &mut |name| Ok((*reader.bytes(&folder.join(name))?).as_ref().to_vec()))?;
+    let DimemasConfig {
+        mut network,
+        not_modelled,
+    } = DimemasConfig::read(bytes, &mut |name| {
+        Ok((*reader.bytes(&folder.join(name))?).as_ref().to_vec())
+    })?;
     if network.name.is_empty() {
-        network.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        network.name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
     }
-    let warnings = not_modelled.into_iter().map(|note| format!("{}: {note}", path.display())).collect();
-    Ok(LoadedNetwork { network: network.with_overrides(overrides)?, warnings })
+    let warnings = not_modelled
+        .into_iter()
+        .map(|note| format!("{}: {note}", path.display()))
+        .collect();
+    Ok(LoadedNetwork {
+        network: network.with_overrides(overrides)?,
+        warnings,
+    })
 }
 
 #[cfg(test)]
@@ -133,7 +170,10 @@ mod tests {
     use crate::Whole;
 
     fn cfg(name: &str) -> String {
-        format!("{}/../../tests/data/dimemas-cfg/{name}", env!("CARGO_MANIFEST_DIR"))
+        format!(
+            "{}/../../tests/data/dimemas-cfg/{name}",
+            env!("CARGO_MANIFEST_DIR")
+        )
     }
 
     fn set(key: &str, value: &str) -> Vec<(String, String)> {
@@ -142,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_dimemas_configuration_is_a_network_named_after_its_file_with_fields_that_can_be_set() {
-        let loaded = load_network(&cfg("m_n4.cfg"), &set("machine.buses", "3"), &mut Whole).unwrap();
+        let loaded =
+            load_network(&cfg("m_n4.cfg"), &set("machine.buses", "3"), &mut Whole).unwrap();
         assert_eq!(loaded.network.name, "m_n4");
         assert_eq!(loaded.network.machine.buses, 3);
         assert_eq!(loaded.network.machine.nodes[0].count, 4);
@@ -152,19 +193,36 @@ mod tests {
     #[test]
     fn files_that_a_configuration_names_are_found_beside_it_and_notes_bear_its_name() {
         let loaded = load_network(&cfg("every-record.cfg"), &[], &mut Whole).unwrap();
-        assert!(loaded.warnings.iter().all(|warning| warning.contains("every-record.cfg: ")));
-        assert!(loaded.warnings.iter().any(|warning| warning.contains("every-record.comms: line 2")));
+        assert!(
+            loaded
+                .warnings
+                .iter()
+                .all(|warning| warning.contains("every-record.cfg: "))
+        );
+        assert!(
+            loaded
+                .warnings
+                .iter()
+                .any(|warning| warning.contains("every-record.comms: line 2"))
+        );
     }
 
     #[test]
     fn the_fields_of_the_interface_have_short_names() {
-        let given = parse_overrides(&["latency = 5us".to_owned(), "sharing.alpha=1".to_owned()]).unwrap();
-        assert_eq!(given, [set("nic.latency", "5us"), set("sharing.alpha", "1")].concat());
+        let given =
+            parse_overrides(&["latency = 5us".to_owned(), "sharing.alpha=1".to_owned()]).unwrap();
+        assert_eq!(
+            given,
+            [set("nic.latency", "5us"), set("sharing.alpha", "1")].concat()
+        );
     }
 
     #[test]
     fn a_wrong_override_of_a_configuration_is_named_with_its_file() {
-        let error = format!("{:#}", load_network(&cfg("m_n4.cfg"), &set("nic.latency", "5"), &mut Whole).unwrap_err());
+        let error = format!(
+            "{:#}",
+            load_network(&cfg("m_n4.cfg"), &set("nic.latency", "5"), &mut Whole).unwrap_err()
+        );
         assert!(error.contains("m_n4.cfg: --set nic.latency=5"), "{error}");
     }
 }

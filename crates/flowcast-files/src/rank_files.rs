@@ -17,11 +17,16 @@ pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     if recording.exists() {
         return Ok(recording);
     }
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file())
+        .collect();
     files.sort();
-    let anchor = files.iter().find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
+    let anchor = files
+        .iter()
+        .find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
     let holds_rank = |file: &&PathBuf| beginning(file).is_ok_and(|bytes| is_part(&bytes));
     match anchor.or_else(|| files.iter().find(holds_rank)) {
         Some(file) => Ok(file.clone()),
@@ -36,18 +41,36 @@ const LIST: &str = "trace_list.txt";
 fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
     let names_files = |file: &&PathBuf| {
         let may_be = beginning(file).is_ok_and(|bytes| !listed(&bytes).is_empty());
-        let named = if may_be { fs::read(file).map_or(Vec::new(), |bytes| listed(&bytes)) } else { Vec::new() };
+        let named = if may_be {
+            fs::read(file).map_or(Vec::new(), |bytes| listed(&bytes))
+        } else {
+            Vec::new()
+        };
         !named.is_empty() && named.iter().all(|name| beside(file, name).exists())
     };
     let lists: Vec<&PathBuf> = files.iter().filter(names_files).collect();
     let expected = "expected a recording, an OTF2 archive, files of ranks, or a list of files";
     match lists[..] {
-        [] => bail!("{}: found a folder without a trace, {expected}", folder.display()),
+        [] => bail!(
+            "{}: found a folder without a trace, {expected}",
+            folder.display()
+        ),
         [list] => Ok(list.clone()),
         _ => {
-            let usual = lists.iter().find(|list| list.file_name().is_some_and(|name| name == LIST));
-            let names: Vec<String> = lists.iter().map(|list| list.display().to_string()).collect();
-            let found = || format!("{}: found the lists {}, expected one", folder.display(), names.join(", "));
+            let usual = lists
+                .iter()
+                .find(|list| list.file_name().is_some_and(|name| name == LIST));
+            let names: Vec<String> = lists
+                .iter()
+                .map(|list| list.display().to_string())
+                .collect();
+            let found = || {
+                format!(
+                    "{}: found the lists {}, expected one",
+                    folder.display(),
+                    names.join(", ")
+                )
+            };
             Ok(usual.with_context(found)?.to_path_buf())
         }
     }
@@ -56,17 +79,29 @@ fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
 /// The files of all ranks in rank order, found by the name of one of them: those that differ in one number only. A file
 /// that is alone holds all ranks.
 pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
-    let name = one.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = one.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let names: Vec<String> =
-        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    let name = one
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let folder = one
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let names: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .collect();
     for (before, behind) in numbers_in(&name).into_iter().rev() {
         let found = siblings(&names, before, behind);
         if found.len() < 2 {
             continue;
         }
-        let missing = found.keys().zip(0..).find(|(number, expected)| *number != expected);
+        let missing = found
+            .keys()
+            .zip(0..)
+            .find(|(number, expected)| *number != expected);
         if let Some((_, expected)) = missing {
             bail!(
                 "{}: found the files of {} ranks, expected one with the number {expected} too (`{before}{expected}{behind}`)",
@@ -74,7 +109,10 @@ pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
                 found.len()
             );
         }
-        return Ok(found.into_values().map(|name| one.with_file_name(name)).collect());
+        return Ok(found
+            .into_values()
+            .map(|name| one.with_file_name(name))
+            .collect());
     }
     Ok(vec![one.to_owned()])
 }
@@ -85,7 +123,9 @@ fn numbers_in(name: &str) -> Vec<(&str, &str)> {
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let starts = (0..bytes.len()).filter(|at| is_digit(*at) && (*at == 0 || !is_digit(at - 1)));
     let around = |start: usize| {
-        let end = (start..=bytes.len()).find(|at| !is_digit(*at)).unwrap_or(bytes.len());
+        let end = (start..=bytes.len())
+            .find(|at| !is_digit(*at))
+            .unwrap_or(bytes.len());
         (&name[..start], &name[end..])
     };
     starts.map(around).collect()
@@ -117,7 +157,10 @@ mod tests {
         assert!(first_of_folder(folder.path()).unwrap().ends_with("one"));
         write("two", "a.txt\n");
         let error = first_of_folder(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("one, ") && error.contains("two, expected one"), "{error}");
+        assert!(
+            error.contains("one, ") && error.contains("two, expected one"),
+            "{error}"
+        );
         write(LIST, "a.txt\n");
         assert!(first_of_folder(folder.path()).unwrap().ends_with(LIST));
     }
@@ -125,10 +168,18 @@ mod tests {
     #[test]
     fn files_that_differ_in_one_number_belong_together_in_its_order() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["run2-0.txt", "run2-10.txt", "run2-9.txt", "run2-x.txt", "other.txt"] {
+        for name in [
+            "run2-0.txt",
+            "run2-10.txt",
+            "run2-9.txt",
+            "run2-x.txt",
+            "other.txt",
+        ] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        let error = of_all_ranks(&folder.path().join("run2-9.txt")).unwrap_err().to_string();
+        let error = of_all_ranks(&folder.path().join("run2-9.txt"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("number 1 too"), "{error}");
         for number in 1..9 {
             fs::write(folder.path().join(format!("run2-{number}.txt")), "").unwrap();

@@ -63,11 +63,15 @@ pub struct ScenarioDefaults<'a> {
 /// # Errors
 /// The file cannot be read or has another form; a network, mapping or selector in it that is none. The message names the file
 /// and the scenario.
-pub fn read_scenarios(path: &Path, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Reader) -> Result<Vec<Scenario>> {
+pub fn read_scenarios(
+    path: &Path,
+    defaults: &ScenarioDefaults<'_>,
+    reader: &mut dyn Reader,
+) -> Result<Vec<Scenario>> {
     let name = path.display().to_string();
     let bytes = reader.bytes(path).with_context(|| name.clone())?;
-    let text =
-        std::str::from_utf8((*bytes).as_ref()).with_context(|| format!("{name}: found no text, expected TOML"))?;
+    let text = std::str::from_utf8((*bytes).as_ref())
+        .with_context(|| format!("{name}: found no text, expected TOML"))?;
     parse_scenarios(&name, text, defaults, reader)
 }
 
@@ -85,15 +89,27 @@ pub fn parse_scenarios(
     if file.scenario.is_empty() {
         bail!("{name}: found no [[scenario]], expected at least one");
     }
-    let one =
-        |entry: &Entry| scenario(entry, defaults, reader).with_context(|| format!("{name}: scenario `{}`", entry.name));
+    let one = |entry: &Entry| {
+        scenario(entry, defaults, reader)
+            .with_context(|| format!("{name}: scenario `{}`", entry.name))
+    };
     file.scenario.iter().map(one).collect()
 }
 
-fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Reader) -> Result<Scenario> {
-    let own: Vec<(String, String)> = entry.set.iter().map(|(key, value)| (key.clone(), text_of(value))).collect();
+fn scenario(
+    entry: &Entry,
+    defaults: &ScenarioDefaults<'_>,
+    reader: &mut dyn Reader,
+) -> Result<Scenario> {
+    let own: Vec<(String, String)> = entry
+        .set
+        .iter()
+        .map(|(key, value)| (key.clone(), text_of(value)))
+        .collect();
     let network = match (&entry.network, defaults.network) {
-        (Some(name), _) => load_network(name, &[defaults.overrides, &own].concat(), reader)?.network,
+        (Some(name), _) => {
+            load_network(name, &[defaults.overrides, &own].concat(), reader)?.network
+        }
         (None, Some(network)) => network.with_overrides(&own)?,
         (None, None) => return Err(flowcast::Error::NoNetwork.into()),
     };
@@ -110,7 +126,11 @@ fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Rea
     if let Some(size) = &entry.rendezvous_from {
         options.rendezvous_from = Some(Bytes::parse(size)?);
     }
-    let mut costs: Vec<Cost> = entry.costs.iter().map(|(key, value)| cost(key, value)).collect::<Result<_>>()?;
+    let mut costs: Vec<Cost> = entry
+        .costs
+        .iter()
+        .map(|(key, value)| cost(key, value))
+        .collect::<Result<_>>()?;
     for (node, rate) in &entry.slow_links {
         costs.push(Cost::slow_link(node_of(node)?, *rate)?);
     }
@@ -119,13 +139,20 @@ fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Rea
     }
     let noise = entry.noise.as_deref().map(|text| {
         let noise = parse_noise(text, None)?;
-        Ok::<_, flowcast::Error>(NoiseOptions { noise, ..defaults.noise.clone() })
+        Ok::<_, flowcast::Error>(NoiseOptions {
+            noise,
+            ..defaults.noise.clone()
+        })
     });
     Ok(Scenario {
         name: entry.name.clone(),
         network,
         options,
-        slow_nodes: entry.slow_nodes.iter().map(|(node, by)| Ok((node_of(node)?, *by))).collect::<Result<_>>()?,
+        slow_nodes: entry
+            .slow_nodes
+            .iter()
+            .map(|(node, by)| Ok((node_of(node)?, *by)))
+            .collect::<Result<_>>()?,
         aggregate: entry.aggregate.as_deref().map(Bytes::parse).transpose()?,
         costs,
         noise: noise.transpose()?,
@@ -133,7 +160,9 @@ fn scenario(entry: &Entry, defaults: &ScenarioDefaults<'_>, reader: &mut dyn Rea
 }
 
 fn node_of(text: &str) -> Result<Node> {
-    text.parse().map(Node).with_context(|| format!("found the node `{text}`, expected its number"))
+    text.parse()
+        .map(Node)
+        .with_context(|| format!("found the node `{text}`, expected its number"))
 }
 
 /// A value with its unit, a factor for computing and collectives, or `x2` for twice what it is.
@@ -153,5 +182,7 @@ fn cost(key: &str, value: &toml::Value) -> Result<Cost> {
 }
 
 fn text_of(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -27,14 +27,21 @@ pub struct Kept {
 impl Store {
     /// Of this user; none without a home.
     pub fn usual() -> Option<Store> {
-        let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;
+        let absolute = |name: &str| {
+            env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let data = absolute("XDG_DATA_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))?;
         Some(Store::at(data.join("flowcast/networks")))
     }
 
     /// In a folder, which need not be there.
     pub fn at(folder: impl Into<PathBuf>) -> Store {
-        Store { folder: folder.into() }
+        Store {
+            folder: folder.into(),
+        }
     }
 
     /// The file of a name, whether it is there or not.
@@ -47,7 +54,9 @@ impl Store {
             !part.is_empty() && !part.starts_with('.') && part.chars().all(allowed)
         };
         if name.is_empty() || name.len() > 200 || !name.split('/').all(is_plain) {
-            bail!("found the name `{name}`, expected letters, digits, `-`, `_`, `@` and `.`, not beginning with `.`");
+            bail!(
+                "found the name `{name}`, expected letters, digits, `-`, `_`, `@` and `.`, not beginning with `.`"
+            );
         }
         Ok(self.folder.join(format!("{name}.toml")))
     }
@@ -59,12 +68,15 @@ impl Store {
     pub fn list(&self) -> Result<Vec<Kept>> {
         let mut names = Vec::new();
         if self.folder.is_dir() {
-            collect(&self.folder, "", &mut names).with_context(|| self.folder.display().to_string())?;
+            collect(&self.folder, "", &mut names)
+                .with_context(|| self.folder.display().to_string())?;
         }
         names.sort();
         let read = |name: String| {
-            let text = fs::read_to_string(self.folder.join(format!("{name}.toml"))).map_err(|error| error.to_string());
-            let network = text.and_then(|text| Network::from_toml(&text, &[]).map_err(|error| error.to_string()));
+            let text = fs::read_to_string(self.folder.join(format!("{name}.toml")))
+                .map_err(|error| error.to_string());
+            let network = text
+                .and_then(|text| Network::from_toml(&text, &[]).map_err(|error| error.to_string()));
             Kept { name, network }
         };
         Ok(names.into_iter().map(read).collect())
@@ -99,7 +111,10 @@ impl Store {
     pub fn remove(&self, name: &str) -> Result<()> {
         let file = self.file(name)?;
         if !file.is_file() {
-            bail!("found no network `{name}` in {}, expected one of `flowcast networks`", self.folder.display());
+            bail!(
+                "found no network `{name}` in {}, expected one of `flowcast networks`",
+                self.folder.display()
+            );
         }
         fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))
     }
@@ -109,10 +124,15 @@ impl Store {
 fn collect(folder: &Path, prefix: &str, names: &mut Vec<String>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
         if entry.file_type()?.is_dir() && prefix.is_empty() {
             collect(&entry.path(), &format!("{name}/"), names)?;
-        } else if let Some(stem) = name.strip_suffix(".toml").filter(|stem| !stem.starts_with('.')) {
+        } else if let Some(stem) = name
+            .strip_suffix(".toml")
+            .filter(|stem| !stem.starts_with('.'))
+        {
             names.push(format!("{prefix}{stem}"));
         }
     }
@@ -132,28 +152,45 @@ mod tests {
         let network = builtin::network("gige-tcp").unwrap();
         let text = format!("# mine\n{}", network.to_toml());
         let (file, replaces) = store.save("cluster", &text).unwrap();
-        assert_eq!((fs::read_to_string(file).unwrap(), replaces), (text.clone(), false));
+        assert_eq!(
+            (fs::read_to_string(file).unwrap(), replaces),
+            (text.clone(), false)
+        );
         assert!(store.save("cluster", &text).unwrap().1);
         store.save("a--b/eth0", &text).unwrap();
         fs::write(store.file("broken").unwrap(), "schema = 7").unwrap();
         let listed = store.list().unwrap();
         assert_eq!(
-            listed.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(),
+            listed
+                .iter()
+                .map(|kept| kept.name.as_str())
+                .collect::<Vec<_>>(),
             ["a--b/eth0", "broken", "cluster"]
         );
         assert_eq!(listed[2].network.as_ref(), Ok(&network));
         assert!(listed[1].network.is_err());
         store.remove("cluster").unwrap();
-        assert!(store.remove("cluster").unwrap_err().to_string().contains("found no network `cluster`"));
+        assert!(
+            store
+                .remove("cluster")
+                .unwrap_err()
+                .to_string()
+                .contains("found no network `cluster`")
+        );
         assert_eq!(store.list().unwrap().len(), 2);
     }
 
     #[test]
     fn no_name_leads_out_of_the_folder() {
         let store = Store::at("/data");
-        for name in ["../x", "a/../b", "/etc/x", "", ".hidden", "a b", "a/.b", "a//b"] {
+        for name in [
+            "../x", "a/../b", "/etc/x", "", ".hidden", "a b", "a/.b", "a//b",
+        ] {
             assert!(store.file(name).is_err(), "{name}");
         }
-        assert_eq!(store.file("a--b/eth0").unwrap(), Path::new("/data/a--b/eth0.toml"));
+        assert_eq!(
+            store.file("a--b/eth0").unwrap(),
+            Path::new("/data/a--b/eth0.toml")
+        );
     }
 }

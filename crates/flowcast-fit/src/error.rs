@@ -32,10 +32,14 @@ pub enum FitError {
         knee: f64,
     },
     /// Nothing shows the overhead.
-    #[error("o: found no samples with n > 1 and d_us > 0 (and of n = 1 at the same size), expected at least one point")]
+    #[error(
+        "o: found no samples with n > 1 and d_us > 0 (and of n = 1 at the same size), expected at least one point"
+    )]
     NoDelay,
     /// The gap hides the overhead.
-    #[error("o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap")]
+    #[error(
+        "o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap"
+    )]
     ShortDelay {
         /// The longest delay that was measured.
         delay: Time,

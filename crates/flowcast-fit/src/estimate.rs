@@ -39,12 +39,24 @@ struct Pair {
 
 impl Design {
     pub(crate) fn new(samples: &PrttSamples) -> Design {
-        let (points, samples): (Vec<PrttPoint>, Vec<Vec<f64>>) =
-            samples.points().map(|(point, times)| (point, times.iter().map(|time| time.as_nanos()).collect())).unzip();
-        let mut design = Design { points, samples, gaps: vec![], delays: vec![], round_trips: vec![], unpaired: 0 };
+        let (points, samples): (Vec<PrttPoint>, Vec<Vec<f64>>) = samples
+            .points()
+            .map(|(point, times)| (point, times.iter().map(|time| time.as_nanos()).collect()))
+            .unzip();
+        let mut design = Design {
+            points,
+            samples,
+            gaps: vec![],
+            delays: vec![],
+            round_trips: vec![],
+            unpaired: 0,
+        };
         for many in 0..design.points.len() {
             let point = design.points[many];
-            match design.points.binary_search(&PrttPoint::round_trip(point.size)) {
+            match design
+                .points
+                .binary_search(&PrttPoint::round_trip(point.size))
+            {
                 Ok(one) if one == many => design.round_trips.push(many),
                 Ok(one) if point.delay == Time::ZERO => design.gaps.push(Pair { many, one }),
                 Ok(one) => design.delays.push(Pair { many, one }),
@@ -70,7 +82,10 @@ impl Design {
     }
 
     pub(crate) fn medians(&self) -> Vec<f64> {
-        self.samples.iter().map(|samples| median_in_place(&mut samples.clone())).collect()
+        self.samples
+            .iter()
+            .map(|samples| median_in_place(&mut samples.clone()))
+            .collect()
     }
 
     /// Medians of samples drawn with replacement within each point.
@@ -94,7 +109,12 @@ impl Design {
     }
 
     fn gap_points_of(&self, medians: &[f64]) -> Vec<(f64, f64)> {
-        let point = |pair: &Pair| (self.points[pair.many].beyond_first_byte(), self.spacing(pair, medians));
+        let point = |pair: &Pair| {
+            (
+                self.points[pair.many].beyond_first_byte(),
+                self.spacing(pair, medians),
+            )
+        };
         self.gaps.iter().map(point).collect()
     }
 }
@@ -122,8 +142,18 @@ pub(super) struct Estimate {
     pub short_delay: bool,
 }
 
-pub(super) fn estimate(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Estimate, FitError> {
-    let Sending { points, line, overhead, knee, shortest_spacing } = sending(design, medians, options)?;
+pub(super) fn estimate(
+    design: &Design,
+    medians: &[f64],
+    options: &FitOptions,
+) -> Result<Estimate, FitError> {
+    let Sending {
+        points,
+        line,
+        overhead,
+        knee,
+        shortest_spacing,
+    } = sending(design, medians, options)?;
     let sending_overhead = overhead.value.max(0.0);
     let one_way = one_way_of_one_byte(design, medians, options.line)?.max(0.0);
     Ok(Estimate {
@@ -159,17 +189,34 @@ struct Sending {
 /// in the knee: no more than that can have hidden the gap.
 fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sending, FitError> {
     let mut points = design.gap_points_of(medians);
-    require_sizes(points.iter().map(|point| point.0), "g and G", "n > 1 and d_us = 0")?;
-    let shortest_spacing = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min).max(0.0);
+    require_sizes(
+        points.iter().map(|point| point.0),
+        "g and G",
+        "n > 1 and d_us = 0",
+    )?;
+    let shortest_spacing = points
+        .iter()
+        .map(|point| point.1)
+        .fold(f64::INFINITY, f64::min)
+        .max(0.0);
     loop {
         let line = line_at_least_zero(&points, options.line)?;
         let overhead = overhead(design, medians, line)?;
         let hiding = overhead.value.clamp(0.0, shortest_spacing);
         let knee = knee(line, hiding);
-        let kept: Vec<(f64, f64)> =
-            points.iter().copied().filter(|point| line.at(point.0) >= hiding * (1.0 - ROUNDING)).collect();
+        let kept: Vec<(f64, f64)> = points
+            .iter()
+            .copied()
+            .filter(|point| line.at(point.0) >= hiding * (1.0 - ROUNDING))
+            .collect();
         if options.sizes == SizeChoice::Every || kept.len() == points.len() {
-            return Ok(Sending { points, line, overhead, knee, shortest_spacing });
+            return Ok(Sending {
+                points,
+                line,
+                overhead,
+                knee,
+                shortest_spacing,
+            });
         }
         require_two_above(&kept, knee)?;
         points = kept;
@@ -179,13 +226,21 @@ fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sen
 /// The line `y = g + (s-1)·G` through every size, for choosing a delay before there is an overhead.
 pub(super) fn line_through_all(design: &Design) -> Result<Line, FitError> {
     let points = design.gap_points_of(&design.medians());
-    require_sizes(points.iter().map(|point| point.0), "g and G", "n > 1 and d_us = 0")?;
+    require_sizes(
+        points.iter().map(|point| point.0),
+        "g and G",
+        "n > 1 and d_us = 0",
+    )?;
     Ok(line_at_least_zero(&points, LineMethod::LeastSquares)?)
 }
 
 /// `(o - g) / G`: left of it the processor and not the interface spaces messages.
 fn knee(line: Line, overhead: f64) -> f64 {
-    if overhead <= line.intercept { f64::NEG_INFINITY } else { (overhead - line.intercept) / line.slope }
+    if overhead <= line.intercept {
+        f64::NEG_INFINITY
+    } else {
+        (overhead - line.intercept) / line.slope
+    }
 }
 
 struct Overhead {
@@ -199,22 +254,37 @@ fn overhead(design: &Design, medians: &[f64], line: Line) -> Result<Overhead, Fi
         let point = design.points[pair.many];
         point.delay.as_nanos() / line.at(point.beyond_first_byte())
     };
-    let hidden = |least: f64| design.delays.iter().filter(move |pair| ratio(pair) > least).collect::<Vec<&Pair>>();
+    let hidden = |least: f64| {
+        design
+            .delays
+            .iter()
+            .filter(move |pair| ratio(pair) > least)
+            .collect::<Vec<&Pair>>()
+    };
     let clear = hidden(CLEAR_DELAY);
     let short_delay = clear.is_empty();
     let pairs = if short_delay { hidden(1.0) } else { clear };
     let smallest = pairs.iter().map(|pair| design.points[pair.many].size).min();
-    let Some(smallest) = smallest else { return Err(no_overhead(design, line)) };
+    let Some(smallest) = smallest else {
+        return Err(no_overhead(design, line));
+    };
     let mut values: Vec<f64> = pairs
         .iter()
         .filter(|pair| design.points[pair.many].size == smallest)
         .map(|pair| design.spacing(pair, medians) - design.points[pair.many].delay.as_nanos())
         .collect();
-    Ok(Overhead { value: median_in_place(&mut values), short_delay })
+    Ok(Overhead {
+        value: median_in_place(&mut values),
+        short_delay,
+    })
 }
 
 fn no_overhead(design: &Design, line: Line) -> FitError {
-    let longest = design.delays.iter().map(|pair| design.points[pair.many]).max_by_key(|point| point.delay);
+    let longest = design
+        .delays
+        .iter()
+        .map(|pair| design.points[pair.many])
+        .max_by_key(|point| point.delay);
     match longest {
         None => FitError::NoDelay,
         Some(point) => FitError::ShortDelay {
@@ -226,7 +296,11 @@ fn no_overhead(design: &Design, line: Line) -> FitError {
 }
 
 /// `2o + L`: the intercept of `PRTT_{1,0}(s)/2` over the bytes beyond the first.
-fn one_way_of_one_byte(design: &Design, medians: &[f64], method: LineMethod) -> Result<f64, FitError> {
+fn one_way_of_one_byte(
+    design: &Design,
+    medians: &[f64],
+    method: LineMethod,
+) -> Result<f64, FitError> {
     let point = |&at: &usize| (design.points[at].beyond_first_byte(), medians[at] / 2.0);
     let points: Vec<(f64, f64)> = design.round_trips.iter().map(point).collect();
     require_sizes(points.iter().map(|point| point.0), "L", "n = 1")?;
@@ -262,14 +336,21 @@ fn require_sizes(
     rows: &'static str,
 ) -> Result<(), FitError> {
     match distinct(sizes) {
-        found @ 0..2 => Err(FitError::TooFewSizes { parameter, rows, found }),
+        found @ 0..2 => Err(FitError::TooFewSizes {
+            parameter,
+            rows,
+            found,
+        }),
         _ => Ok(()),
     }
 }
 
 fn require_two_above(points: &[(f64, f64)], knee: f64) -> Result<(), FitError> {
     match distinct(points.iter().map(|point| point.0)) {
-        found @ 0..2 => Err(FitError::TooFewAboveKnee { found, knee: knee + 1.0 }),
+        found @ 0..2 => Err(FitError::TooFewAboveKnee {
+            found,
+            knee: knee + 1.0,
+        }),
         _ => Ok(()),
     }
 }

@@ -35,10 +35,21 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (point, times) in samples.points().filter(|(point, _)| point.messages == 1) {
         x.push(point.size.0 as f64);
-        y.push(median(&times.iter().map(|time| time.as_nanos()).collect::<Vec<f64>>())? / 2.0);
+        y.push(
+            median(
+                &times
+                    .iter()
+                    .map(|time| time.as_nanos())
+                    .collect::<Vec<f64>>(),
+            )? / 2.0,
+        );
     }
     let line = relative_line_at_least_zero(&x, &y)?;
-    let errors: Vec<f64> = x.iter().zip(&y).map(|(x, y)| (line.at(*x) / y - 1.0).abs()).collect();
+    let errors: Vec<f64> = x
+        .iter()
+        .zip(&y)
+        .map(|(x, y)| (line.at(*x) / y - 1.0).abs())
+        .collect();
     Ok(HockneyFit {
         latency: Time::from_nanos(line.intercept),
         per_byte: TimePerByte::from_nanos(line.slope),
@@ -51,7 +62,10 @@ pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
 impl HockneyFit {
     /// The network of the line, with its `provenance`.
     pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
-        let nic = Nic::new(tidy_time(self.latency), LoneFlow::GapPerByte(tidy_per_byte(self.per_byte)));
+        let nic = Nic::new(
+            tidy_time(self.latency),
+            LoneFlow::GapPerByte(tidy_per_byte(self.per_byte)),
+        );
         Network {
             title: "Measured by round trips".to_owned(),
             source: format!("flowcast fit, {} sizes", self.sizes),

@@ -68,7 +68,12 @@ struct Benchmark {
 }
 
 const BENCHMARKS: [Benchmark; 7] = [
-    Benchmark { name: "OSU", recognises: |text| text.contains("# OSU"), read: osu, expected: "osu_latency or osu_bw" },
+    Benchmark {
+        name: "OSU",
+        recognises: |text| text.contains("# OSU"),
+        read: osu,
+        expected: "osu_latency or osu_bw",
+    },
     Benchmark {
         name: "IMB",
         recognises: |text| text.contains("# Benchmarking") && text.contains("#repetitions"),
@@ -77,7 +82,10 @@ const BENCHMARKS: [Benchmark; 7] = [
     },
     Benchmark {
         name: "perftest",
-        recognises: |text| text.contains("#bytes") && (text.contains("t_avg[usec]") || text.contains("BW average[")),
+        recognises: |text| {
+            text.contains("#bytes")
+                && (text.contains("t_avg[usec]") || text.contains("BW average["))
+        },
         read: perftest,
         expected: "ib_send_lat or ib_write_lat",
     },
@@ -87,7 +95,12 @@ const BENCHMARKS: [Benchmark; 7] = [
         read: skampi,
         expected: "a Pingpong without Sendrecv",
     },
-    Benchmark { name: "ReproMPI", recognises: reprompi::is_one, read: reprompi::read, expected: "the call Send_Recv" },
+    Benchmark {
+        name: "ReproMPI",
+        recognises: reprompi::is_one,
+        read: reprompi::read,
+        expected: "the call Send_Recv",
+    },
     Benchmark {
         name: "nccl-tests",
         recognises: |text| text.contains("algbw"),
@@ -97,7 +110,10 @@ const BENCHMARKS: [Benchmark; 7] = [
     Benchmark {
         name: "Netgauge",
         recognises: |text| {
-            text.contains("Netgauge") || text.lines().any(|line| line.contains(" bytes ") && line.contains("->"))
+            text.contains("Netgauge")
+                || text
+                    .lines()
+                    .any(|line| line.contains(" bytes ") && line.contains("->"))
         },
         read: netgauge,
         expected: "the pattern one_one",
@@ -109,13 +125,26 @@ const BENCHMARKS: [Benchmark; 7] = [
 /// # Errors
 /// No known benchmark, none of its tests of messages, or a number that is none, with its line.
 pub fn read(text: &str) -> Result<Imported, ImportError> {
-    let found = BENCHMARKS.iter().find(|benchmark| (benchmark.recognises)(text));
-    let Some(Benchmark { name, read, expected, .. }) = found else {
-        return Err(ImportError::Unknown(BENCHMARKS.map(|benchmark| benchmark.name).join(", ")));
+    let found = BENCHMARKS
+        .iter()
+        .find(|benchmark| (benchmark.recognises)(text));
+    let Some(Benchmark {
+        name,
+        read,
+        expected,
+        ..
+    }) = found
+    else {
+        return Err(ImportError::Unknown(
+            BENCHMARKS.map(|benchmark| benchmark.name).join(", "),
+        ));
     };
     let imported = read(text)?;
     if imported.one_way.is_empty() && imported.windows.is_empty() {
-        return Err(ImportError::NoMessages { benchmark: name, expected });
+        return Err(ImportError::NoMessages {
+            benchmark: name,
+            expected,
+        });
     }
     Ok(imported)
 }
@@ -152,12 +181,17 @@ fn size(line: usize, word: &str) -> Result<Bytes, CsvError> {
 
 fn positive(line: usize, word: Option<&&str>, what: &str) -> Result<f64, CsvError> {
     let word = word.copied().unwrap_or_default();
-    let number = word.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
+    let number = word
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number > 0.0 && number.is_finite());
     number.ok_or_else(|| CsvError::at(line, format!("{what} `{word}`"), "a number above 0"))
 }
 
 fn is_row(words: &[&str]) -> bool {
-    words.first().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+    words
+        .first()
+        .is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Rows under a line that names the test; other tests are left alone.
@@ -178,9 +212,15 @@ fn osu(text: &str) -> Result<Imported, CsvError> {
             let time = Time::from_micros(positive(line, words.get(1), "latency")?);
             imported.one_way.push((size(line, words[0])?, time));
         } else if is_row(&words) && test == "bandwidth" {
-            let (size, rate) = (size(line, words[0])?, positive(line, words.get(1), "bandwidth")?);
+            let (size, rate) = (
+                size(line, words[0])?,
+                positive(line, words.get(1), "bandwidth")?,
+            );
             // Megabytes of a million bytes in a second are bytes in a microsecond.
-            imported.windows.push((size, Time::from_micros(f64::from(WINDOW) * size.0 as f64 / rate)));
+            imported.windows.push((
+                size,
+                Time::from_micros(f64::from(WINDOW) * size.0 as f64 / rate),
+            ));
         }
     }
     Ok(imported)
@@ -206,7 +246,9 @@ fn perftest(text: &str) -> Result<Imported, CsvError> {
     let (mut imported, mut is_message, mut column) = (Imported::default(), true, None);
     for (line, words) in lines(text) {
         if words.ends_with(&["Latency", "Test"]) || words.ends_with(&["BW", "Test"]) {
-            is_message = words[..words.len() - 2].iter().any(|word| matches!(*word, "Send" | "RDMA_Write"));
+            is_message = words[..words.len() - 2]
+                .iter()
+                .any(|word| matches!(*word, "Send" | "RDMA_Write"));
             column = None;
         } else if words.first() == Some(&"#bytes") {
             let place = |name: &str| words.iter().position(|word| *word == name);
@@ -225,10 +267,15 @@ fn skampi(text: &str) -> Result<Imported, CsvError> {
     for (line, words) in lines(text) {
         let plain: Vec<&str> = words.iter().copied().filter(|word| *word != "#").collect();
         match &plain[..] {
-            ["begin", "result", name, ..] => is_inside = name.contains("Pingpong") && !name.contains("Sendrecv"),
+            ["begin", "result", name, ..] => {
+                is_inside = name.contains("Pingpong") && !name.contains("Sendrecv")
+            }
             ["end", "result", ..] => is_inside = false,
             [first, ..] if is_inside && first.ends_with('=') => {
-                let pairs = plain.chunks(2).take_while(|pair| pair[0].ends_with('=')).count();
+                let pairs = plain
+                    .chunks(2)
+                    .take_while(|pair| pair[0].ends_with('='))
+                    .count();
                 let row = &plain[(2 * pairs).min(plain.len())..];
                 let own = size(line, row.first().copied().unwrap_or_default())?;
                 let time = Time::from_micros(positive(line, row.get(1), "time")? / 2.0);
@@ -248,7 +295,10 @@ fn nccl_tests(text: &str) -> Result<Imported, CsvError> {
     }
     for (line, words) in lines(text) {
         if words.first() == Some(&"#") && words.contains(&"size") {
-            column = words.iter().position(|word| *word == "time").map(|at| at - 1);
+            column = words
+                .iter()
+                .position(|word| *word == "time")
+                .map(|at| at - 1);
         } else if let (Some(column), true) = (column, is_row(&words)) {
             let time = Time::from_micros(positive(line, words.get(column), "time")?);
             imported.one_way.push((size(line, words[0])?, time));
@@ -263,7 +313,10 @@ fn netgauge(text: &str) -> Result<Imported, CsvError> {
     for (line, words) in lines(text) {
         let half = match &words[..] {
             [_, "bytes", "->", half, "us", ..] => Some(half),
-            [_, "-", ..] if is_row(&words) => words.split(|word| *word == "-").nth(2).and_then(|half| half.get(2)),
+            [_, "-", ..] if is_row(&words) => words
+                .split(|word| *word == "-")
+                .nth(2)
+                .and_then(|half| half.get(2)),
             _ => continue,
         };
         let time = Time::from_micros(positive(line, half, "RTT/2")?);
@@ -278,7 +331,10 @@ mod tests {
 
     fn of(text: &str) -> Vec<(u32, u64, f64)> {
         let samples = samples(&[read(text).unwrap()]).unwrap();
-        samples.points().map(|(point, times)| (point.messages, point.size.0, times[0].as_micros())).collect()
+        samples
+            .points()
+            .map(|(point, times)| (point.messages, point.size.0, times[0].as_micros()))
+            .collect()
     }
 
     fn refused(text: &str) -> String {
@@ -287,8 +343,7 @@ mod tests {
 
     #[test]
     fn each_benchmark_gives_round_trips() {
-        let osu =
-            "# OSU MPI Latency Test v5.6.3\n# Size          Latency (us)\n0                       1.02\n8    1.10\n";
+        let osu = "# OSU MPI Latency Test v5.6.3\n# Size          Latency (us)\n0                       1.02\n8    1.10\n";
         assert_eq!(of(osu), [(1, 0, 2.04), (1, 8, 2.2)]);
         let imb = "# Benchmarking PingPong\n# #processes = 2\n       #bytes #repetitions      t[usec]   Mbytes/sec\n            0         \
                    1000         2.50         0.00\n           64         1000         3.00        21.33\n# Benchmarking PingPing\n \
@@ -313,29 +368,47 @@ mod tests {
                     percentile[usec]   99.9% percentile[usec] \n";
         let rows = " 2       1000          0.78           3.53         0.80     \t       0.81        \t0.05   \t\t0.87    \t\t3.53\n \
                     4096    1000          1.90           5.10         2.00     \t       2.05        \t0.08   \t\t2.20    \t\t5.10\n";
-        assert_eq!(of(&[title, head, rows].concat()), [(1, 2, 1.6), (1, 4096, 4.0)]);
+        assert_eq!(
+            of(&[title, head, rows].concat()),
+            [(1, 2, 1.6), (1, 4096, 4.0)]
+        );
         let for_seconds = "  RDMA_Write Latency Test\n #bytes        #iterations       t_avg[usec]    tps average\n 8 3000 1.25 400000.1\n";
         assert_eq!(of(for_seconds), [(1, 8, 2.5)]);
         let expected = "perftest: found no time of a message, expected ib_send_lat or ib_write_lat";
-        assert_eq!(refused(&[title, head, rows].concat().replace("Send", "RDMA_Read")), expected);
+        assert_eq!(
+            refused(&[title, head, rows].concat().replace("Send", "RDMA_Read")),
+            expected
+        );
         let rate = "  Send BW Test\n #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n 65536 1000 11.0 11.0 0.1\n";
         assert_eq!(refused(rate), expected);
     }
 
     #[test]
     fn a_window_of_messages_needs_the_latency_of_its_size() {
-        let bandwidth = read("# OSU MPI Bandwidth Test v7\n# Size Bandwidth (MB/s)\n1000 800\n").unwrap();
-        let message = samples(std::slice::from_ref(&bandwidth)).unwrap_err().to_string();
-        assert_eq!(message, "osu_bw: found no osu_latency of 1kB, expected it beside the bandwidths");
+        let bandwidth =
+            read("# OSU MPI Bandwidth Test v7\n# Size Bandwidth (MB/s)\n1000 800\n").unwrap();
+        let message = samples(std::slice::from_ref(&bandwidth))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            message,
+            "osu_bw: found no osu_latency of 1kB, expected it beside the bandwidths"
+        );
         let latency = read("# OSU MPI Latency Test\n1 2.0\n1000 3.5\n").unwrap();
         let all = samples(&[bandwidth, latency]).unwrap();
         // 64 messages of 1000 bytes at 800 bytes in a microsecond, and an answer that takes 1.5 us longer than the shortest.
-        assert_eq!(all.at(PrttPoint::new(64, Time::ZERO, Bytes(1000))), [Time::from_micros(81.5)]);
+        assert_eq!(
+            all.at(PrttPoint::new(64, Time::ZERO, Bytes(1000))),
+            [Time::from_micros(81.5)]
+        );
     }
 
     #[test]
     fn what_is_no_benchmark_of_messages_is_refused() {
-        assert!(refused("hello").starts_with("found the output of no known benchmark, expected one of OSU, IMB"));
+        assert!(
+            refused("hello")
+                .starts_with("found the output of no known benchmark, expected one of OSU, IMB")
+        );
         assert_eq!(
             refused("# OSU MPI Allreduce Latency\n8 1.0\n"),
             "OSU: found no time of a message, expected osu_latency or osu_bw"
@@ -344,6 +417,9 @@ mod tests {
             refused("# OSU MPI Latency Test\n8 fast\n"),
             "line 2: found latency `fast`, expected a number above 0"
         );
-        assert!(refused("# size time algbw\n8 1.0\n").starts_with("nccl-tests: found no time of a message"));
+        assert!(
+            refused("# size time algbw\n8 1.0\n")
+                .starts_with("nccl-tests: found no time of a message")
+        );
     }
 }

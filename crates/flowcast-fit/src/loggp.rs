@@ -110,14 +110,24 @@ pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit
 }
 
 /// The same form of what bursts of several lengths gave.
-fn of_bursts(samples: &PrttSamples, fit: &BurstFit, options: &FitOptions) -> Result<LogGpFit, FitError> {
+fn of_bursts(
+    samples: &PrttSamples,
+    fit: &BurstFit,
+    options: &FitOptions,
+) -> Result<LogGpFit, FitError> {
     let design = Design::new(samples);
     let model_error = model_error(&fit.parameters, &design, &design.medians())?;
     let values = fit.values();
-    let ends = |at: usize| ((values[at] - fit.half_widths[at]).max(0.0), values[at] + fit.half_widths[at]);
+    let ends = |at: usize| {
+        (
+            (values[at] - fit.half_widths[at]).max(0.0),
+            values[at] + fit.half_widths[at],
+        )
+    };
     let times = |at: usize| (Time::from_nanos(ends(at).0), Time::from_nanos(ends(at).1));
-    let [gap_correlation, latency_correlation] =
-        fit.correlations.map(|found| Some(found.clamp(-MOST_CORRELATION, MOST_CORRELATION)));
+    let [gap_correlation, latency_correlation] = fit
+        .correlations
+        .map(|found| Some(found.clamp(-MOST_CORRELATION, MOST_CORRELATION)));
     let knee = (values[1] - values[2]) / values[3] + 1.0;
     Ok(LogGpFit {
         parameters: fit.parameters,
@@ -125,11 +135,17 @@ fn of_bursts(samples: &PrttSamples, fit: &BurstFit, options: &FitOptions) -> Res
             latency: times(0),
             overhead: times(1),
             gap: times(2),
-            gap_per_byte: (TimePerByte::from_nanos(ends(3).0), TimePerByte::from_nanos(ends(3).1)),
+            gap_per_byte: (
+                TimePerByte::from_nanos(ends(3).0),
+                TimePerByte::from_nanos(ends(3).1),
+            ),
             gap_correlation,
             latency_correlation,
         },
-        options: FitOptions { replicates: 0, ..*options },
+        options: FitOptions {
+            replicates: 0,
+            ..*options
+        },
         knee_size: Some(knee).filter(|knee| *knee > 1.0 && knee.is_finite()),
         points_used: design.gap_points().saturating_sub(fit.hidden_points),
         points_excluded: fit.hidden_points,
@@ -149,7 +165,10 @@ fn of_bursts(samples: &PrttSamples, fit: &BurstFit, options: &FitOptions) -> Res
 /// Fewer than two sizes.
 pub fn preliminary_gap(samples: &PrttSamples) -> Result<(Time, TimePerByte), FitError> {
     let line = line_through_all(&Design::new(samples))?;
-    Ok((Time::from_nanos(line.intercept), TimePerByte::from_nanos(line.slope)))
+    Ok((
+        Time::from_nanos(line.intercept),
+        TimePerByte::from_nanos(line.slope),
+    ))
 }
 
 fn parameters(estimate: &Estimate) -> LogGp {
@@ -170,19 +189,31 @@ fn replicates(design: &Design, options: &FitOptions) -> Vec<Estimate> {
     (0..options.replicates).filter_map(one).collect()
 }
 
-fn intervals(best: &Estimate, replicates: &[Estimate], level: f64) -> Result<LogGpIntervals, StatsError> {
+fn intervals(
+    best: &Estimate,
+    replicates: &[Estimate],
+    level: f64,
+) -> Result<LogGpIntervals, StatsError> {
     let interval = |value: fn(&Estimate) -> f64| {
         let values: Vec<f64> = replicates.iter().map(value).collect();
-        if values.is_empty() { Ok((value(best), value(best))) } else { percentile_interval(&values, level) }
+        if values.is_empty() {
+            Ok((value(best), value(best)))
+        } else {
+            percentile_interval(&values, level)
+        }
     };
     let together = |one: fn(&Estimate) -> f64, other: fn(&Estimate) -> f64| {
         let values = |of: fn(&Estimate) -> f64| replicates.iter().map(of).collect::<Vec<_>>();
-        correlation(&values(one), &values(other)).map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
+        correlation(&values(one), &values(other))
+            .map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
     };
     let times = |(low, high)| (Time::from_nanos(low), Time::from_nanos(high));
     let (low, high) = interval(|estimate| estimate.line.slope)?;
     Ok(LogGpIntervals {
-        gap_correlation: together(|estimate| estimate.line.intercept, |estimate| estimate.line.slope),
+        gap_correlation: together(
+            |estimate| estimate.line.intercept,
+            |estimate| estimate.line.slope,
+        ),
         latency_correlation: together(|estimate| estimate.latency, |estimate| estimate.overhead),
         latency: times(interval(|estimate| estimate.latency)?),
         overhead: times(interval(|estimate| estimate.overhead)?),
@@ -191,10 +222,21 @@ fn intervals(best: &Estimate, replicates: &[Estimate], level: f64) -> Result<Log
     })
 }
 
-fn model_error(parameters: &LogGp, design: &Design, medians: &[f64]) -> Result<ModelError, StatsError> {
-    let (points, measured): (Vec<PrttPoint>, Vec<f64>) =
-        design.points().iter().zip(medians).filter(|(_, median)| **median > 0.0).unzip();
-    let predicted: Vec<f64> = points.iter().map(|point| prtt(parameters, *point).as_nanos()).collect();
+fn model_error(
+    parameters: &LogGp,
+    design: &Design,
+    medians: &[f64],
+) -> Result<ModelError, StatsError> {
+    let (points, measured): (Vec<PrttPoint>, Vec<f64>) = design
+        .points()
+        .iter()
+        .zip(medians)
+        .filter(|(_, median)| **median > 0.0)
+        .unzip();
+    let predicted: Vec<f64> = points
+        .iter()
+        .map(|point| prtt(parameters, *point).as_nanos())
+        .collect();
     let summary = error_summary(&predicted, &measured)?;
     Ok(ModelError {
         mean_absolute: summary.mean_absolute,

@@ -10,11 +10,19 @@ use flowcast_units::{Time, TimePerByte};
 impl LogGpFit {
     /// The fitted network, with its intervals and `provenance`.
     pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
-        let LogGp { latency, overhead, gap, gap_per_byte } = self.parameters;
+        let LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        } = self.parameters;
         let nic = Nic {
             overhead: tidy_time(overhead),
             gap: tidy_time(gap),
-            ..Nic::new(tidy_time(latency), LoneFlow::GapPerByte(tidy_per_byte(gap_per_byte)))
+            ..Nic::new(
+                tidy_time(latency),
+                LoneFlow::GapPerByte(tidy_per_byte(gap_per_byte)),
+            )
         };
         Network {
             title: "Measured by parametrised round trips".to_owned(),
@@ -31,7 +39,13 @@ impl LogGpFit {
 
     /// Of each parameter; those that a bootstrap moves together have their correlation.
     fn parameter_intervals(&self) -> BTreeMap<String, Interval> {
-        let LogGpIntervals { latency, overhead, gap, gap_per_byte, .. } = self.intervals;
+        let LogGpIntervals {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+            ..
+        } = self.intervals;
         let level = self.options.level;
         let of_time = |value: Time, (low, high): (Time, Time)| {
             Interval::around(tidy_time(value), (tidy_time(low), tidy_time(high)), level)
@@ -39,17 +53,36 @@ impl LogGpFit {
         let (least, most) = gap_per_byte;
         let ends = (tidy_per_byte(least), tidy_per_byte(most));
         let mut all = BTreeMap::from([
-            ("nic.latency".to_owned(), of_time(self.parameters.latency, latency)),
-            ("nic.overhead".to_owned(), of_time(self.parameters.overhead, overhead)),
+            (
+                "nic.latency".to_owned(),
+                of_time(self.parameters.latency, latency),
+            ),
+            (
+                "nic.overhead".to_owned(),
+                of_time(self.parameters.overhead, overhead),
+            ),
             ("nic.gap".to_owned(), of_time(self.parameters.gap, gap)),
-            ("nic.gap_per_byte".to_owned(), Interval::around(tidy_per_byte(self.parameters.gap_per_byte), ends, level)),
+            (
+                "nic.gap_per_byte".to_owned(),
+                Interval::around(tidy_per_byte(self.parameters.gap_per_byte), ends, level),
+            ),
         ]);
         for (field, other, found) in [
-            ("nic.gap", "nic.gap_per_byte", self.intervals.gap_correlation),
-            ("nic.latency", "nic.overhead", self.intervals.latency_correlation),
+            (
+                "nic.gap",
+                "nic.gap_per_byte",
+                self.intervals.gap_correlation,
+            ),
+            (
+                "nic.latency",
+                "nic.overhead",
+                self.intervals.latency_correlation,
+            ),
         ] {
             if let (Some(correlation), Some(interval)) = (found, all.get_mut(field)) {
-                interval.correlations.insert(other.to_owned(), (correlation * 1e3).round() / 1e3);
+                interval
+                    .correlations
+                    .insert(other.to_owned(), (correlation * 1e3).round() / 1e3);
             }
         }
         all.retain(|_, interval| interval.has_width());
@@ -57,29 +90,47 @@ impl LogGpFit {
             all.entry(field.to_owned()).or_insert(interval);
         }
         let known: BTreeSet<String> = all.keys().cloned().collect();
-        all.values_mut().for_each(|interval| interval.correlations.retain(|other, _| known.contains(other)));
+        all.values_mut().for_each(|interval| {
+            interval
+                .correlations
+                .retain(|other, _| known.contains(other))
+        });
         all
     }
 
     /// Parameters that the samples do not determine may be as large as the way of the smallest message leaves room for, `2o + L`:
     /// half of it each for `L`, `g` and both overheads.
     fn held(&self) -> Vec<(&'static str, Interval)> {
-        let LogGp { latency, overhead, gap, .. } = self.parameters;
+        let LogGp {
+            latency,
+            overhead,
+            gap,
+            ..
+        } = self.parameters;
         let one_way = latency + overhead * 2.0;
         let most = |time: Time, part: f64| {
-            (time == Time::ZERO).then(|| tidy_time(one_way * part)).filter(|most| *most > Time::ZERO)
+            (time == Time::ZERO)
+                .then(|| tidy_time(one_way * part))
+                .filter(|most| *most > Time::ZERO)
         };
-        let held =
-            [("nic.latency", most(latency, 0.5)), ("nic.overhead", most(overhead, 0.25)), ("nic.gap", most(gap, 0.5))];
+        let held = [
+            ("nic.latency", most(latency, 0.5)),
+            ("nic.overhead", most(overhead, 0.25)),
+            ("nic.gap", most(gap, 0.5)),
+        ];
         let level = self.options.level;
         let around = |most| Interval::around(Time::ZERO, (Time::ZERO, most), level);
-        held.into_iter().filter_map(|(field, most)| Some((field, around(most?)))).collect()
+        held.into_iter()
+            .filter_map(|(field, most)| Some((field, around(most?))))
+            .collect()
     }
 }
 
 /// Ten significant digits: more than any measurement has, and short in a file.
 fn tidy(value: f64) -> f64 {
-    format!("{value:.9e}").parse().expect("a printed number is a number")
+    format!("{value:.9e}")
+        .parse()
+        .expect("a printed number is a number")
 }
 
 pub(super) fn tidy_time(time: Time) -> Time {

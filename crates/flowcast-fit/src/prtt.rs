@@ -25,7 +25,11 @@ pub struct PrttPoint {
 impl PrttPoint {
     /// `PRTT_{n,d}(s)`; a single message has no delay, whatever is given.
     pub fn new(messages: u32, delay: Time, size: Bytes) -> PrttPoint {
-        PrttPoint { messages, delay: if messages > 1 { delay } else { Time::ZERO }, size }
+        PrttPoint {
+            messages,
+            delay: if messages > 1 { delay } else { Time::ZERO },
+            size,
+        }
     }
 
     /// `PRTT_{1,0}(s)`: the plain round trip.
@@ -68,9 +72,12 @@ mod tests {
     #[test]
     fn the_round_trips_of_the_thesis_infiniband_come_out() {
         // Equation 3.2.2.3 with Table 3.5.3.1, by hand.
-        for (messages, delay, size, micros) in
-            [(1, 0.0, 1, 11.24), (1, 0.0, 1024, 13.347_38), (16, 0.0, 1, 32.24), (16, 100.0, 1, 1532.24)]
-        {
+        for (messages, delay, size, micros) in [
+            (1, 0.0, 1, 11.24),
+            (1, 0.0, 1024, 13.347_38),
+            (16, 0.0, 1, 32.24),
+            (16, 100.0, 1, 1532.24),
+        ] {
             let point = PrttPoint::new(messages, Time::from_micros(delay), Bytes(size));
             let time = prtt(&infiniband(), point).as_micros();
             assert!((time / micros - 1.0).abs() < 1e-12, "{point:?}: {time}");
@@ -79,7 +86,10 @@ mod tests {
 
     #[test]
     fn a_single_message_has_no_delay() {
-        assert_eq!(PrttPoint::new(1, Time::from_micros(9.0), Bytes(8)), PrttPoint::round_trip(Bytes(8)));
+        assert_eq!(
+            PrttPoint::new(1, Time::from_micros(9.0), Bytes(8)),
+            PrttPoint::round_trip(Bytes(8))
+        );
     }
 
     #[test]

@@ -42,7 +42,10 @@ pub struct Quality {
 /// # Errors
 /// A level outside (0, 1).
 pub fn qualities(samples: &PrttSamples, level: f64) -> Result<Vec<Quality>, StatsError> {
-    samples.points().map(|(point, times)| quality(point, times, level)).collect()
+    samples
+        .points()
+        .map(|(point, times)| quality(point, times, level))
+        .collect()
 }
 
 fn quality(point: PrttPoint, times: &[Time], level: f64) -> Result<Quality, StatsError> {
@@ -88,7 +91,8 @@ fn warm_up(values: &[f64]) -> usize {
 }
 
 fn dependence(values: &[f64]) -> Option<f64> {
-    let found = correlation(values.get(1..)?, &values[..values.len() - 1]).filter(|_| values.len() >= FEW)?;
+    let found = correlation(values.get(1..)?, &values[..values.len() - 1])
+        .filter(|_| values.len() >= FEW)?;
     (found.abs() > 2.0 / (values.len() as f64).sqrt()).then_some(found)
 }
 
@@ -100,17 +104,25 @@ mod tests {
 
     fn of(micros: &[f64]) -> Quality {
         let mut samples = PrttSamples::default();
-        micros.iter().for_each(|time| samples.push(PrttPoint::round_trip(Bytes(1)), Time::from_micros(*time)));
+        micros.iter().for_each(|time| {
+            samples.push(PrttPoint::round_trip(Bytes(1)), Time::from_micros(*time))
+        });
         qualities(&samples, 0.95).unwrap().remove(0)
     }
 
     #[test]
     fn quartiles_outliers_and_interval_are_those_of_the_samples() {
         let quality = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 100.0]);
-        assert_eq!(quality.five.map(|time| time.as_micros()), [1.0, 3.0, 5.0, 7.0, 100.0]);
+        assert_eq!(
+            quality.five.map(|time| time.as_micros()),
+            [1.0, 3.0, 5.0, 7.0, 100.0]
+        );
         assert_eq!((quality.outliers, quality.warm_up), (1, 0));
         // The second and the eighth hold the median with 96 %.
-        assert_eq!(quality.interval, Some((Time::from_micros(2.0), Time::from_micros(8.0))));
+        assert_eq!(
+            quality.interval,
+            Some((Time::from_micros(2.0), Time::from_micros(8.0)))
+        );
         assert_eq!(of(&[3.0]).interval, None);
     }
 
@@ -119,7 +131,10 @@ mod tests {
         let mut random = Resampler::from_seed(1);
         let mut even: Vec<f64> = (0..100).map(|_| 50.0 + random.share()).collect();
         let quality = of(&even);
-        assert!(quality.warm_up < 50 && quality.dependence.is_none(), "{quality:?}");
+        assert!(
+            quality.warm_up < 50 && quality.dependence.is_none(),
+            "{quality:?}"
+        );
         even[..7].iter_mut().for_each(|time| *time += 40.0);
         assert!((7..50).contains(&of(&even).warm_up));
         let drift: Vec<f64> = (0..100).map(f64::from).collect();

@@ -54,7 +54,9 @@ impl PrttSamples {
 
     /// The round trips of each point, in the order of n, d and size.
     pub fn points(&self) -> impl Iterator<Item = (PrttPoint, &[Time])> {
-        self.points.iter().map(|(point, times)| (*point, times.as_slice()))
+        self.points
+            .iter()
+            .map(|(point, times)| (*point, times.as_slice()))
     }
 
     /// The round trips of one point.
@@ -78,12 +80,18 @@ impl PrttSamples {
     /// Another schema, a missing, doubled or unknown column, a row of another length, or a number that is negative,
     /// not a number, or too large.
     pub fn from_csv(text: &str) -> Result<PrttSamples, CsvError> {
-        let mut samples = PrttSamples { provenance: provenance(text, SCHEMA)?, ..PrttSamples::default() };
+        let mut samples = PrttSamples {
+            provenance: provenance(text, SCHEMA)?,
+            ..PrttSamples::default()
+        };
         let row = |line: usize, [n, d, size, prtt]: [&str; 4]| {
             let messages = whole(line, COLUMNS[0], n, 1_000_000)? as u32;
             let delay = micros(line, COLUMNS[1], d)?;
             let size = Bytes(whole(line, COLUMNS[2], size, 1 << 50)?);
-            Ok::<_, CsvError>((PrttPoint::new(messages, delay, size), micros(line, COLUMNS[3], prtt)?))
+            Ok::<_, CsvError>((
+                PrttPoint::new(messages, delay, size),
+                micros(line, COLUMNS[3], prtt)?,
+            ))
         };
         let rows = if csv::has_columns(text, BUSY_COLUMNS) {
             csv::read(text, BUSY_COLUMNS, |line, [n, d, size, prtt, busy]| {
@@ -98,15 +106,27 @@ impl PrttSamples {
                 Ok(())
             })?
         };
-        if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
+        if rows == 0 {
+            Err(CsvError::no_row(&COLUMNS))
+        } else {
+            Ok(samples)
+        }
     }
 
     /// The samples as a CSV file: their provenance, the names of the columns, a row for each round trip.
     pub fn to_csv(&self) -> String {
         let mut text = csv_header(&self.provenance, self.are_timed());
         for (point, times) in self.points() {
-            let busy = self.busy(point).iter().copied().map(Some).chain(iter::repeat(None));
-            times.iter().zip(busy).for_each(|(time, busy)| push_row(&mut text, point, *time, busy));
+            let busy = self
+                .busy(point)
+                .iter()
+                .copied()
+                .map(Some)
+                .chain(iter::repeat(None));
+            times
+                .iter()
+                .zip(busy)
+                .for_each(|(time, busy)| push_row(&mut text, point, *time, busy));
         }
         text
     }
@@ -137,9 +157,20 @@ pub fn header(schema: &str, provenance: &BTreeMap<String, String>, columns: &str
 /// Appends the row of one round trip: times in microseconds, the size in bytes; last, where it is known, for how long the
 /// sender was busy.
 pub fn push_row(text: &mut String, point: PrttPoint, time: Time, busy: Option<Time>) {
-    let PrttPoint { messages, delay, size } = point;
+    let PrttPoint {
+        messages,
+        delay,
+        size,
+    } = point;
     let busy = busy.map_or(String::new(), |busy| format!(",{}", busy.as_micros()));
-    writeln!(text, "{messages},{},{},{}{busy}", delay.as_micros(), size.0, time.as_micros()).expect("text grows");
+    writeln!(
+        text,
+        "{messages},{},{},{}{busy}",
+        delay.as_micros(),
+        size.0,
+        time.as_micros()
+    )
+    .expect("text grows");
 }
 
 /// The pairs of key and value in the header lines.
@@ -149,10 +180,16 @@ pub fn push_row(text: &mut String, point: PrttPoint, time: Time, busy: Option<Ti
 pub fn provenance(text: &str, schema: &str) -> Result<BTreeMap<String, String>, CsvError> {
     let mut pairs = BTreeMap::new();
     for (line, comment) in csv::comments(text) {
-        let Some((key, value)) = comment.split_once(':') else { continue };
+        let Some((key, value)) = comment.split_once(':') else {
+            continue;
+        };
         let (key, value) = (key.trim(), value.trim());
         if key == "schema" && value != schema {
-            return Err(CsvError::at(line, format!("schema `{value}`"), format!("`{schema}`")));
+            return Err(CsvError::at(
+                line,
+                format!("schema `{value}`"),
+                format!("`{schema}`"),
+            ));
         }
         if key != "schema" {
             pairs.insert(key.to_owned(), value.to_owned());
@@ -166,9 +203,16 @@ pub fn provenance(text: &str, schema: &str) -> Result<BTreeMap<String, String>, 
 /// # Errors
 /// It is something else, or above `largest`.
 pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, CsvError> {
-    let number = field.parse().ok().filter(|number| (1..=largest).contains(number));
+    let number = field
+        .parse()
+        .ok()
+        .filter(|number| (1..=largest).contains(number));
     number.ok_or_else(|| {
-        CsvError::at(line, format!("{column} = `{field}`"), format!("a whole number from 1 to {largest}"))
+        CsvError::at(
+            line,
+            format!("{column} = `{field}`"),
+            format!("a whole number from 1 to {largest}"),
+        )
     })
 }
 
@@ -180,7 +224,11 @@ pub(crate) fn whole_from_zero(line: usize, column: &str, field: &str) -> Result<
     let largest = 1 << 50;
     let number = field.parse().ok().filter(|number| *number <= largest);
     number.map(Bytes).ok_or_else(|| {
-        CsvError::at(line, format!("{column} = `{field}`"), format!("a whole number from 0 to {largest}"))
+        CsvError::at(
+            line,
+            format!("{column} = `{field}`"),
+            format!("a whole number from 0 to {largest}"),
+        )
     })
 }
 
@@ -189,10 +237,18 @@ pub(crate) fn whole_from_zero(line: usize, column: &str, field: &str) -> Result<
 /// # Errors
 /// It is no number, or negative.
 pub fn micros(line: usize, column: &str, field: &str) -> Result<Time, CsvError> {
-    let plain = field.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let plain = field
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     // Through the text with its unit, so that whole nanoseconds come back exactly.
     let time = Time::parse(&format!("{field}us")).ok().filter(|_| plain);
-    time.ok_or_else(|| CsvError::at(line, format!("{column} = `{field}`"), "microseconds, a finite number from 0 on"))
+    time.ok_or_else(|| {
+        CsvError::at(
+            line,
+            format!("{column} = `{field}`"),
+            "microseconds, a finite number from 0 on",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -206,10 +262,12 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_and_the_header_is_kept() {
-        let text =
-            "# schema: flowcast/prtt-samples/1\n# host: a:b\n# free text\r\nprtt_us, n,size_B,d_us\n\n11.24,1,1,0\n";
+        let text = "# schema: flowcast/prtt-samples/1\n# host: a:b\n# free text\r\nprtt_us, n,size_B,d_us\n\n11.24,1,1,0\n";
         let samples = PrttSamples::from_csv(text).unwrap();
-        assert_eq!(samples.at(PrttPoint::round_trip(Bytes(1))), [Time::from_nanos(11_240.0)]);
+        assert_eq!(
+            samples.at(PrttPoint::round_trip(Bytes(1))),
+            [Time::from_nanos(11_240.0)]
+        );
         assert_eq!(samples.provenance["host"], "a:b");
     }
 
@@ -220,7 +278,10 @@ mod tests {
             error(&format!("{columns}1,0,1,-3\n")),
             "line 2: found prtt_us = `-3`, expected microseconds, a finite number from 0 on"
         );
-        assert!(error(&format!("{columns}1,0,1,3\n1,0,1,nan\n")).starts_with("line 3: found prtt_us = `nan`"));
+        assert!(
+            error(&format!("{columns}1,0,1,3\n1,0,1,nan\n"))
+                .starts_with("line 3: found prtt_us = `nan`")
+        );
         assert!(error(&format!("{columns}1,0,1,inf\n")).contains("`inf`"));
         assert!(error(&format!("{columns}0,0,1,3\n")).contains("n = `0`"));
         assert!(error(&format!("{columns}1,0,1.5,3\n")).contains("size_B = `1.5`"));
@@ -240,7 +301,10 @@ mod tests {
         let mut samples = PrttSamples::default();
         samples.push_timed(point, Time::from_micros(50.0), Time::from_micros(3.5));
         let text = samples.to_csv();
-        assert!(text.ends_with("n,d_us,size_B,prtt_us,busy_us\n1,0,9,50,3.5\n"), "{text}");
+        assert!(
+            text.ends_with("n,d_us,size_B,prtt_us,busy_us\n1,0,9,50,3.5\n"),
+            "{text}"
+        );
         assert_eq!(PrttSamples::from_csv(&text).unwrap(), samples);
         assert!(error("n,d_us,size_B,prtt_us,busy_us\n1,0,9,50,-1\n").contains("busy_us = `-1`"));
     }

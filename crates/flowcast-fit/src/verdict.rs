@@ -125,41 +125,85 @@ pub struct ModelError {
 }
 
 /// What a reader of the fit should know; `failed` replicates out of all.
-pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, failed: (usize, usize)) -> Vec<FitWarning> {
+pub(super) fn warnings(
+    design: &Design,
+    best: &Estimate,
+    error: ModelError,
+    failed: (usize, usize),
+) -> Vec<FitWarning> {
     let rounded = |nanos| Time::from_nanos(four_digits(nanos));
     let time = |nanos| rounded(nanos).to_string();
     let per_byte = |nanos| TimePerByte::from_nanos(four_digits(nanos)).to_string();
     let values = [
-        ("g", best.free_line.intercept, time(best.free_line.intercept)),
+        (
+            "g",
+            best.free_line.intercept,
+            time(best.free_line.intercept),
+        ),
         ("G", best.free_line.slope, per_byte(best.free_line.slope)),
         ("o", best.free_overhead, time(best.free_overhead)),
     ];
-    let negative = values.into_iter().filter(|(_, value, _)| *value < -ROUNDING);
-    let mut warnings: Vec<FitWarning> =
-        negative.map(|(parameter, _, found)| FitWarning::Negative { parameter, found }).collect();
+    let negative = values
+        .into_iter()
+        .filter(|(_, value, _)| *value < -ROUNDING);
+    let mut warnings: Vec<FitWarning> = negative
+        .map(|(parameter, _, found)| FitWarning::Negative { parameter, found })
+        .collect();
     let fewest = design.fewest_samples();
     let (overhead, spacing) = (rounded(best.free_overhead), rounded(best.shortest_spacing));
     let (lowered, latency) = (rounded(best.overhead), rounded(best.free_latency));
     let faster_than_alone = best.free_overhead > CLEARLY_ABOVE * best.shortest_spacing;
     let longest = rounded(best.longest_spacing);
     let others = [
-        (best.free_latency < -ROUNDING, FitWarning::OverheadBeyondOneWay { found: overhead, lowered, latency }),
-        (faster_than_alone, FitWarning::OverheadAboveSpacing { overhead, spacing }),
+        (
+            best.free_latency < -ROUNDING,
+            FitWarning::OverheadBeyondOneWay {
+                found: overhead,
+                lowered,
+                latency,
+            },
+        ),
+        (
+            faster_than_alone,
+            FitWarning::OverheadAboveSpacing { overhead, spacing },
+        ),
         (
             !faster_than_alone && best.longest_spacing <= HARDLY_ABOVE * best.free_overhead,
-            FitWarning::GapHidden { overhead, spacing: longest },
+            FitWarning::GapHidden {
+                overhead,
+                spacing: longest,
+            },
         ),
         (best.short_delay, FitWarning::ShortDelay),
         (design.unpaired > 0, FitWarning::Unpaired(design.unpaired)),
         (design.most_samples() == 1, FitWarning::OneSample),
-        (fewest < FEW_SAMPLES && design.most_samples() > 1, FitWarning::FewSamples(fewest)),
-        (failed.0 > 0, FitWarning::FailedReplicates { failed: failed.0, of: failed.1 }),
-        (error.mean_absolute > POOR_MODEL, FitWarning::PoorModel(error)),
+        (
+            fewest < FEW_SAMPLES && design.most_samples() > 1,
+            FitWarning::FewSamples(fewest),
+        ),
+        (
+            failed.0 > 0,
+            FitWarning::FailedReplicates {
+                failed: failed.0,
+                of: failed.1,
+            },
+        ),
+        (
+            error.mean_absolute > POOR_MODEL,
+            FitWarning::PoorModel(error),
+        ),
     ];
-    warnings.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning));
+    warnings.extend(
+        others
+            .into_iter()
+            .filter(|(holds, _)| *holds)
+            .map(|(_, warning)| warning),
+    );
     warnings
 }
 
 fn four_digits(value: f64) -> f64 {
-    format!("{value:.3e}").parse().expect("a printed number is a number")
+    format!("{value:.3e}")
+        .parse()
+        .expect("a printed number is a number")
 }

@@ -7,19 +7,31 @@ use flowcast_fit::zoo::{Cost, Instance, MODELS, Medians};
 use flowcast_units::{Bytes, Time};
 
 /// g, G, o and L in microseconds: InfiniBand, Myrinet/GM, TCP over Gigabit Ethernet.
-const TABLE_3_5_3_1: [[f64; 4]; 3] =
-    [[1.4, 0.00103, 1.4, 2.82], [3.4, 0.00409, 1.9, 24.3], [0.897, 0.00849, 6.1, 65.4]];
+const TABLE_3_5_3_1: [[f64; 4]; 3] = [
+    [1.4, 0.00103, 1.4, 2.82],
+    [3.4, 0.00409, 1.9, 24.3],
+    [0.897, 0.00849, 6.1, 65.4],
+];
 
 /// Messages, delay in microseconds, size, and the round trips of the three networks in microseconds.
 type Row = (u32, f64, u64, [f64; 3]);
 
 /// The model's choice for round trips of these sizes.
 fn instance(model: &str, choice: &str, sizes: &[u64]) -> Instance {
-    let points: Vec<PrttPoint> = sizes.iter().map(|size| PrttPoint::round_trip(Bytes(*size))).collect();
+    let points: Vec<PrttPoint> = sizes
+        .iter()
+        .map(|size| PrttPoint::round_trip(Bytes(*size)))
+        .collect();
     let times = vec![1.0; points.len()];
-    let model = MODELS.iter().find(|own| own.name == model).expect("a model of the zoo");
+    let model = MODELS
+        .iter()
+        .find(|own| own.name == model)
+        .expect("a model of the zoo");
     let instances = (model.instances)(Medians::of_round_trips(&points, &times));
-    instances.into_iter().find(|own| own.choice == choice).expect("a choice for these sizes")
+    instances
+        .into_iter()
+        .find(|own| own.choice == choice)
+        .expect("a choice for these sizes")
 }
 
 /// `parameters` from g, G, o and L to the model's, all in microseconds; the zoo counts nanoseconds.
@@ -28,10 +40,16 @@ fn agree(instance: &Instance, parameters: impl Fn([f64; 4]) -> Vec<f64>, rows: &
         let point = PrttPoint::new(*messages, Time::from_micros(*delay), Bytes(*size));
         let cost = Cost::of_round_trip(instance.cost.as_ref(), point);
         for (network, expected) in TABLE_3_5_3_1.iter().zip(expected) {
-            let nanos: Vec<f64> = parameters(*network).iter().map(|micros| micros * 1e3).collect();
+            let nanos: Vec<f64> = parameters(*network)
+                .iter()
+                .map(|micros| micros * 1e3)
+                .collect();
             assert_eq!(nanos.len(), instance.parameters.len());
             let found = cost.at(&nanos).as_micros();
-            assert!((found / expected - 1.0).abs() < 1e-12, "{point:?} {network:?}: {found} instead of {expected}");
+            assert!(
+                (found / expected - 1.0).abs() < 1e-12,
+                "{point:?} {network:?}: {found} instead of {expected}"
+            );
         }
     }
 }
@@ -49,15 +67,26 @@ fn loggp_takes_the_round_trips_of_the_thesis() {
     for model in ["loggp", "logpc", "hloggp"] {
         let instance = instance(model, "", &[1, 2049]);
         let more = instance.parameters.len() - 4;
-        agree(&instance, |[g, per_byte, o, l]| [vec![l, o, g, per_byte], vec![0.0; more]].concat(), &rows);
+        agree(
+            &instance,
+            |[g, per_byte, o, l]| [vec![l, o, g, per_byte], vec![0.0; more]].concat(),
+            &rows,
+        );
     }
 }
 
 /// Section 2.2.9: from S on messages wait; here a request and its answer of a byte before the data, `2(2o + L)`.
 #[test]
 fn loggps_adds_a_handshake_from_the_threshold_on() {
-    let rows = [(1, 0.0, 1, [11.24, 56.2, 155.2]), (1, 0.0, 2049, [37.938_88, 185.352_64, 500.375_04])];
-    agree(&instance("loggps", "S 2049B", &[1, 2049]), |[g, per_byte, o, l]| vec![l, o, g, per_byte], &rows);
+    let rows = [
+        (1, 0.0, 1, [11.24, 56.2, 155.2]),
+        (1, 0.0, 2049, [37.938_88, 185.352_64, 500.375_04]),
+    ];
+    agree(
+        &instance("loggps", "S 2049B", &[1, 2049]),
+        |[g, per_byte, o, l]| vec![l, o, g, per_byte],
+        &rows,
+    );
 }
 
 /// Section 2.2.5: a packet takes `2o + L`, and for each further one o is covered by g. Three packets of a kilobyte.
@@ -70,7 +99,11 @@ fn logp_sends_larger_messages_as_packets() {
     ];
     for (model, more) in [("logp", 0), ("logp-stalling", 1)] {
         let instance = instance(model, "packets of 1KiB", &[1024, 3072]);
-        agree(&instance, |[g, _, o, l]| [vec![l, o, g], vec![0.0; more]].concat(), &rows);
+        agree(
+            &instance,
+            |[g, _, o, l]| [vec![l, o, g], vec![0.0; more]].concat(),
+            &rows,
+        );
     }
 }
 
@@ -84,15 +117,29 @@ fn so_many_packets_are_in_flight_to_a_node() {
 /// Section 2.2.2: `α + β·m`, with the start-up `2o + L` and the time per byte G of the table.
 #[test]
 fn hockney_takes_start_up_and_bytes() {
-    let rows = [(1, 0.0, 1000, [13.3, 64.38, 172.18]), (3, 0.0, 1000, [26.6, 128.76, 344.36])];
-    agree(&instance("hockney", "", &[1000]), |[_, per_byte, o, l]| vec![2.0 * o + l, per_byte], &rows);
+    let rows = [
+        (1, 0.0, 1000, [13.3, 64.38, 172.18]),
+        (3, 0.0, 1000, [26.6, 128.76, 344.36]),
+    ];
+    agree(
+        &instance("hockney", "", &[1000]),
+        |[_, per_byte, o, l]| vec![2.0 * o + l, per_byte],
+        &rows,
+    );
 }
 
 /// Section 2.2.4: a superstep costs `g·h` beside its barrier; one in each direction.
 #[test]
 fn bsp_charges_bytes_and_barriers() {
-    let rows = [(1, 0.0, 1000, [7.7, 56.78, 147.78]), (3, 0.0, 1000, [9.76, 64.96, 164.76])];
-    agree(&instance("bsp", "", &[1000]), |[_, per_byte, _, l]| vec![l, per_byte], &rows);
+    let rows = [
+        (1, 0.0, 1000, [7.7, 56.78, 147.78]),
+        (3, 0.0, 1000, [9.76, 64.96, 164.76]),
+    ];
+    agree(
+        &instance("bsp", "", &[1000]),
+        |[_, per_byte, _, l]| vec![l, per_byte],
+        &rows,
+    );
 }
 
 /// Section 3.1.3: under PLogP n messages of no bytes and their answer take `2L + (n+1)g`. With L = 76.5 us and g = 0.783 us, of
@@ -101,13 +148,24 @@ fn bsp_charges_bytes_and_barriers() {
 fn a_flood_under_plogp_shows_the_gap_from_19640_messages_on() {
     let instance = instance("plogp", "2 sizes", &[1, 2]);
     let (latency, gap) = (76.5, 0.783);
-    let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0].iter().map(|micros| micros * 1e3).collect();
+    let parameters: Vec<f64> = [latency, gap, gap, 0.0, 0.0]
+        .iter()
+        .map(|micros| micros * 1e3)
+        .collect();
     let error = |messages: u32| {
-        let cost = Cost::of_round_trip(instance.cost.as_ref(), PrttPoint::new(messages, Time::ZERO, Bytes(1)));
+        let cost = Cost::of_round_trip(
+            instance.cost.as_ref(),
+            PrttPoint::new(messages, Time::ZERO, Bytes(1)),
+        );
         let found = cost.at(&parameters).as_micros();
         let by_hand = 2.0 * latency + (f64::from(messages) + 1.0) * gap;
         assert!((found / by_hand - 1.0).abs() < 1e-12, "{found} {by_hand}");
         found / f64::from(messages) / gap - 1.0
     };
-    assert!(error(19_641) < 0.01 && error(19_640) > 0.01, "{} {}", error(19_641), error(19_640));
+    assert!(
+        error(19_641) < 0.01 && error(19_640) > 0.01,
+        "{} {}",
+        error(19_641),
+        error(19_640)
+    );
 }

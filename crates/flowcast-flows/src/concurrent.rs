@@ -55,7 +55,11 @@ pub struct FlowPrediction {
 impl FlowPrediction {
     /// How many times longer than alone.
     pub fn slowdown(&self) -> f64 {
-        if self.alone == Time::ZERO { 1.0 } else { self.duration.as_nanos() / self.alone.as_nanos() }
+        if self.alone == Time::ZERO {
+            1.0
+        } else {
+            self.duration.as_nanos() / self.alone.as_nanos()
+        }
     }
 }
 
@@ -73,7 +77,10 @@ pub struct Prediction {
 impl Prediction {
     /// When the last flow ends.
     pub fn makespan(&self) -> Time {
-        self.flows.iter().map(|flow| flow.end).fold(Time::ZERO, Time::max)
+        self.flows
+            .iter()
+            .map(|flow| flow.end)
+            .fold(Time::ZERO, Time::max)
     }
 
     /// The same flows, all of them so much later.
@@ -95,11 +102,20 @@ impl Prediction {
         match limit {
             Limit::Alone => "alone".into(),
             Limit::Link(link) => format!("shares the link {}", self.fabric.link(link)),
-            Limit::Acknowledgements(link) => format!("acknowledgements wait on the link {}", self.fabric.link(link)),
+            Limit::Acknowledgements(link) => format!(
+                "acknowledgements wait on the link {}",
+                self.fabric.link(link)
+            ),
             Limit::ZigZag { flows } => format!("outgo/income conflict, zig-zag of {flows}"),
-            Limit::CrowdedZigZag { flows } => format!("{flows} flows with more than two in one direction of a node"),
-            Limit::IncomingOfPair { partner } => format!("income/outgo conflict with flow {}, incoming", id(partner)),
-            Limit::OutgoingOfPair { partner } => format!("income/outgo conflict with flow {}, outgoing", id(partner)),
+            Limit::CrowdedZigZag { flows } => {
+                format!("{flows} flows with more than two in one direction of a node")
+            }
+            Limit::IncomingOfPair { partner } => {
+                format!("income/outgo conflict with flow {}, incoming", id(partner))
+            }
+            Limit::OutgoingOfPair { partner } => {
+                format!("income/outgo conflict with flow {}, outgoing", id(partner))
+            }
             Limit::Queues => "queues of its way, packet by packet".into(),
             Limit::Between => "left over between two active neighbours".into(),
             Limit::StartOrEnd => "left over at the start or end of its path".into(),
@@ -116,7 +132,11 @@ impl Prediction {
 ///
 /// # Errors
 /// A parameter that the model lacks, or a situation that it does not know.
-pub fn predict(pattern: &Pattern, network: &Network, method: Method) -> Result<Prediction, PredictError> {
+pub fn predict(
+    pattern: &Pattern,
+    network: &Network,
+    method: Method,
+) -> Result<Prediction, PredictError> {
     predict_flows(&pattern.flows, &pattern.racks, network, method)
 }
 
@@ -141,10 +161,22 @@ pub fn predict_flows(
     }
 }
 
-fn settle(flows: &[Flow], network: &Network, fabric: Fabric, windows: Windows) -> Result<Prediction, PredictError> {
+fn settle(
+    flows: &[Flow],
+    network: &Network,
+    fabric: Fabric,
+    windows: Windows,
+) -> Result<Prediction, PredictError> {
     let settled = transient::simulate(flows, &fabric, windows, finite_rate(network)?);
-    let intervals = Intervals { of_flow: settled.intervals, ..Intervals::default() };
-    Ok(Prediction { flows: with_latency(flows, network, &fabric, settled.completions), intervals, fabric })
+    let intervals = Intervals {
+        of_flow: settled.intervals,
+        ..Intervals::default()
+    };
+    Ok(Prediction {
+        flows: with_latency(flows, network, &fabric, settled.completions),
+        intervals,
+        fabric,
+    })
 }
 
 /// The latency comes after the last byte; alone a flow takes `L + m*x`.
@@ -171,19 +203,37 @@ fn step_flows(
     fabric: Fabric,
     model: &mut dyn RateModel,
 ) -> Result<Prediction, PredictError> {
-    let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
+    let demand = |flow: &Flow| Demand {
+        start: flow.start,
+        work: network.nic.time_for(flow.size),
+    };
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
     let completions = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
-    Ok(Prediction { flows: with_latency(flows, network, &fabric, completions), intervals, fabric })
+    Ok(Prediction {
+        flows: with_latency(flows, network, &fabric, completions),
+        intervals,
+        fabric,
+    })
 }
 
-fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Prediction, PredictError> {
+fn carry_packets(
+    flows: &[Flow],
+    network: &Network,
+    fabric: Fabric,
+) -> Result<Prediction, PredictError> {
     let wire = undisturbed(wire(network)?);
     let carried = flowcast_packet::simulate(&messages(flows), &fabric, &wire)?;
     let flows = predictions(flows, &fabric, &wire, &carried.completions)?;
-    let intervals = Intervals { of_flow: carried.intervals, ..Intervals::default() };
-    Ok(Prediction { flows, intervals, fabric })
+    let intervals = Intervals {
+        of_flow: carried.intervals,
+        ..Intervals::default()
+    };
+    Ok(Prediction {
+        flows,
+        intervals,
+        fabric,
+    })
 }
 
 /// Packet by packet with several seeds: the medians as a prediction, and where each flow lies. Intervals are those of
@@ -230,7 +280,11 @@ fn carry_by(
 ) -> Result<Carried, PredictError> {
     let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
-    Ok(carry(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
+    Ok(carry(
+        &messages(&pattern.flows),
+        &fabric,
+        &undisturbed(wire(network)?),
+    )?)
 }
 
 fn wire(network: &Network) -> Result<Wire, SharingError> {
@@ -245,17 +299,34 @@ fn wire(network: &Network) -> Result<Wire, SharingError> {
 /// Of a program's messages, whose starts depend on each other: undisturbed.
 pub fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingError> {
     let wire = wire(network)?;
-    Ok(if seed.is_some() { Wire { seed, ..wire } } else { undisturbed(wire) })
+    Ok(if seed.is_some() {
+        Wire { seed, ..wire }
+    } else {
+        undisturbed(wire)
+    })
 }
 
 /// Starts as they are written; host times are random only where queues overflow, because these would lock phase.
 fn undisturbed(wire: Wire) -> Wire {
-    let protocol = Protocol { jitter: Time::ZERO, ..wire.protocol };
-    Wire { protocol, seed: protocol.queue.map(|_| 0), ..wire }
+    let protocol = Protocol {
+        jitter: Time::ZERO,
+        ..wire.protocol
+    };
+    Wire {
+        protocol,
+        seed: protocol.queue.map(|_| 0),
+        ..wire
+    }
 }
 
 fn messages(flows: &[Flow]) -> Vec<Message> {
-    flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect()
+    flows
+        .iter()
+        .map(|flow| Message {
+            start: flow.start,
+            size: flow.size,
+        })
+        .collect()
 }
 
 fn predictions(
@@ -270,12 +341,22 @@ fn predictions(
         let alone = match lone_times.entry((flow.size, path.data().len())) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
-                let message = Message { start: Time::ZERO, size: flow.size };
-                *unknown
-                    .insert(flowcast_packet::simulate(&[message], &fabric.only(path), wire)?.completions[0].duration)
+                let message = Message {
+                    start: Time::ZERO,
+                    size: flow.size,
+                };
+                *unknown.insert(
+                    flowcast_packet::simulate(&[message], &fabric.only(path), wire)?.completions[0]
+                        .duration,
+                )
             }
         };
-        predicted.push(FlowPrediction { flow: *flow, end: completion.end, duration: completion.duration, alone });
+        predicted.push(FlowPrediction {
+            flow: *flow,
+            end: completion.end,
+            duration: completion.duration,
+            alone,
+        });
     }
     Ok(predicted)
 }

@@ -79,7 +79,11 @@ pub struct Intervals {
 impl Intervals {
     /// For so many flows.
     pub fn new(flows: usize) -> Intervals {
-        Intervals { of_flow: vec![Vec::new(); flows], steps: 0, most_active: 0 }
+        Intervals {
+            of_flow: vec![Vec::new(); flows],
+            steps: 0,
+            most_active: 0,
+        }
     }
 }
 
@@ -94,7 +98,12 @@ impl Watcher for Intervals {
                 if let Some(last) = last {
                     last.to = now;
                 }
-                intervals.push(Interval { from: now, to: now, share, limit });
+                intervals.push(Interval {
+                    from: now,
+                    to: now,
+                    share,
+                    limit,
+                });
             }
         }
     }
@@ -112,7 +121,8 @@ impl Watcher for Intervals {
 }
 
 fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
-    interval.limit == allocation.limit && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
+    interval.limit == allocation.limit
+        && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
 struct Engine<'a> {
@@ -149,27 +159,41 @@ impl<'a> Engine<'a> {
     }
 
     fn end_flows(&mut self, watcher: &mut impl Watcher) {
-        while let Some((flow, completion)) = self.in_flight.end_next(self.fabric, self.about_now()) {
+        while let Some((flow, completion)) = self.in_flight.end_next(self.fabric, self.about_now())
+        {
             let flow = flow as usize;
             watcher.ended(flow, self.now);
             let duration = completion.duration;
-            self.completions[flow] = FlowCompletion { end: self.demands[flow].start + duration, duration };
+            self.completions[flow] = FlowCompletion {
+                end: self.demands[flow].start + duration,
+                duration,
+            };
         }
     }
 
     fn start_flows(&mut self) {
         let limit = self.about_now();
-        while let Some(flow) = self.waiting.pop_if(|flow| self.demands[*flow].start <= limit) {
+        while let Some(flow) = self
+            .waiting
+            .pop_if(|flow| self.demands[*flow].start <= limit)
+        {
             let Demand { start, work } = self.demands[flow];
             if work == Time::ZERO {
-                self.completions[flow] = FlowCompletion { end: start, duration: Time::ZERO };
+                self.completions[flow] = FlowCompletion {
+                    end: start,
+                    duration: Time::ZERO,
+                };
             } else {
                 self.in_flight.start(self.fabric, flow as u32, start, work);
             }
         }
     }
 
-    fn update_rates(&mut self, model: &mut dyn RateModel, watcher: &mut impl Watcher) -> Result<(), SharingError> {
+    fn update_rates(
+        &mut self,
+        model: &mut dyn RateModel,
+        watcher: &mut impl Watcher,
+    ) -> Result<(), SharingError> {
         let now = self.now;
         let notify = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
         self.in_flight.update_rates(self.fabric, model, now, notify)
@@ -177,7 +201,12 @@ impl<'a> Engine<'a> {
 
     /// To the next end or start, whichever is first.
     fn advance(&mut self, watcher: &mut impl Watcher) {
-        let next = self.in_flight.next_end().into_iter().chain(self.next_start()).min();
+        let next = self
+            .in_flight
+            .next_end()
+            .into_iter()
+            .chain(self.next_start())
+            .min();
         let next = next.expect("each flow in flight has an end");
         if next > self.now {
             watcher.stepped(self.in_flight.count());
@@ -195,8 +224,13 @@ pub fn stepwise(
     fabric: &Fabric,
     model: &mut dyn RateModel,
 ) -> Result<Vec<FlowCompletion>, SharingError> {
-    let mut completions: Vec<FlowCompletion> =
-        demands.iter().map(|flow| FlowCompletion { end: flow.start, ..FlowCompletion::default() }).collect();
+    let mut completions: Vec<FlowCompletion> = demands
+        .iter()
+        .map(|flow| FlowCompletion {
+            end: flow.start,
+            ..FlowCompletion::default()
+        })
+        .collect();
     let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
     let mut now = Time::ZERO;
     loop {
@@ -206,14 +240,25 @@ pub fn stepwise(
         let (active, waiting): (Vec<usize>, Vec<usize>) = open.partition(has_begun);
         let start = waiting.iter().map(|flow| demands[*flow].start).min();
         let shares = model.shares(fabric, &active)?;
-        let end_of = |(flow, allocation): (&usize, &Allocation)| now + left[*flow] * (1.0 / allocation.share.0);
+        let end_of = |(flow, allocation): (&usize, &Allocation)| {
+            now + left[*flow] * (1.0 / allocation.share.0)
+        };
         let ends: Vec<Time> = active.iter().zip(&shares).map(end_of).collect();
-        let Some(next) = ends.iter().copied().chain(start).min() else { return Ok(completions) };
+        let Some(next) = ends.iter().copied().chain(start).min() else {
+            return Ok(completions);
+        };
         let limit = next * (1.0 + 64.0 * f64::EPSILON);
         for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
-            left[*flow] = if end <= limit { Time::ZERO } else { left[*flow] - (next - now) * allocation.share.0 };
+            left[*flow] = if end <= limit {
+                Time::ZERO
+            } else {
+                left[*flow] - (next - now) * allocation.share.0
+            };
             if end <= limit {
-                completions[*flow] = FlowCompletion { end, duration: end - demands[*flow].start };
+                completions[*flow] = FlowCompletion {
+                    end,
+                    duration: end - demands[*flow].start,
+                };
             }
         }
         now = next;

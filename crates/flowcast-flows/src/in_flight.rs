@@ -11,7 +11,10 @@ use flowcast_model::sharing::{Changes, RateModel, SharingError};
 use flowcast_queues::indexed::IndexedHeap;
 use flowcast_units::Time;
 
-const NOTHING_YET: Allocation = Allocation { share: AllocatedFraction(0.0), limit: Limit::Alone };
+const NOTHING_YET: Allocation = Allocation {
+    share: AllocatedFraction(0.0),
+    limit: Limit::Alone,
+};
 
 #[derive(Debug, Clone, Copy)]
 struct Progress {
@@ -57,7 +60,10 @@ pub struct FlowsInFlight {
 impl FlowsInFlight {
     /// No flows, on the links of a fabric, for a model of this reach.
     pub fn new(fabric: &Fabric, reach: Reach) -> FlowsInFlight {
-        FlowsInFlight { active_flows: ActiveFlows::within(fabric.link_count(), reach), ..FlowsInFlight::default() }
+        FlowsInFlight {
+            active_flows: ActiveFlows::within(fabric.link_count(), reach),
+            ..FlowsInFlight::default()
+        }
     }
 
     /// How many flows there are.
@@ -82,7 +88,12 @@ impl FlowsInFlight {
         if self.progress.len() <= flow as usize {
             self.progress.resize(flow as usize + 1, nothing);
         }
-        self.progress[flow as usize] = Progress { since: now, left: work, is_in_flight: true, ..nothing };
+        self.progress[flow as usize] = Progress {
+            since: now,
+            left: work,
+            is_in_flight: true,
+            ..nothing
+        };
         self.active_flows.insert(flow, &fabric.paths[flow as usize]);
         self.count += 1;
     }

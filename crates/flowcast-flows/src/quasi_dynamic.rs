@@ -26,7 +26,10 @@ pub struct Pace {
 impl Pace {
     /// The time of a full packet, in two steps for each link of a path.
     pub fn of(network: &Network) -> Pace {
-        Pace { lag: network.nic.time_for(Bytes(SEGMENT)), fineness: 2 }
+        Pace {
+            lag: network.nic.time_for(Bytes(SEGMENT)),
+            fineness: 2,
+        }
     }
 }
 
@@ -50,8 +53,15 @@ impl QuasiDynamicFlows {
         QuasiDynamicFlows {
             active_flows: ActiveFlows::new(fabric.link_count()),
             queues: QuasiDynamicQueues::new(fabric, feedback),
-            flows: Flows { until: f64::INFINITY, ..Flows::default() },
-            step: if lag > 0.0 { lag / steps } else { f64::INFINITY },
+            flows: Flows {
+                until: f64::INFINITY,
+                ..Flows::default()
+            },
+            step: if lag > 0.0 {
+                lag / steps
+            } else {
+                f64::INFINITY
+            },
             part: 1.0 - (-1.0 / steps).exp(),
         }
     }
@@ -63,7 +73,9 @@ impl QuasiDynamicFlows {
 
     /// When the step ends; never while all is at rest.
     pub fn next_step(&self) -> Option<Time> {
-        Some(self.flows.until).filter(|until| until.is_finite()).map(Time::from_nanos)
+        Some(self.flows.until)
+            .filter(|until| until.is_finite())
+            .map(Time::from_nanos)
     }
 
     /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
@@ -93,8 +105,14 @@ impl QuasiDynamicFlows {
             self.flows.begin_step(now.as_nanos(), self.step);
         }
         for link in self.active_flows.touched() {
-            for flow in self.active_flows.members(*link).iter().chain(self.active_flows.acknowledging(*link)) {
-                self.flows.change(*flow, self.queues.share(fabric, *flow), now.as_nanos());
+            for flow in self
+                .active_flows
+                .members(*link)
+                .iter()
+                .chain(self.active_flows.acknowledging(*link))
+            {
+                self.flows
+                    .change(*flow, self.queues.share(fabric, *flow), now.as_nanos());
             }
         }
         self.active_flows.settle();
@@ -104,8 +122,10 @@ impl QuasiDynamicFlows {
     pub fn step_on(&mut self, fabric: &Fabric) {
         let now = self.flows.until;
         let at_rest = self.queues.approach(fabric, &self.flows.active, self.part);
-        self.flows.begin_step(now, if at_rest { f64::INFINITY } else { self.step });
-        self.flows.change_all(|flow| self.queues.share(fabric, flow));
+        self.flows
+            .begin_step(now, if at_rest { f64::INFINITY } else { self.step });
+        self.flows
+            .change_all(|flow| self.queues.share(fabric, flow));
     }
 }
 
@@ -137,7 +157,10 @@ impl Flows {
             self.progress.resize(flow as usize + 1, Progress::default());
             self.indices.resize(flow as usize + 1, 0);
         }
-        self.progress[flow as usize] = Progress { left: work, share: 0.0 };
+        self.progress[flow as usize] = Progress {
+            left: work,
+            share: 0.0,
+        };
         self.indices[flow as usize] = self.active.len() as u32;
         self.active.push(flow);
     }
@@ -168,7 +191,10 @@ impl Flows {
         }
         let elapsed = now - self.since;
         let left = (progress.left - progress.share * elapsed).max(0.0);
-        *progress = Progress { left: left + share * elapsed, share };
+        *progress = Progress {
+            left: left + share * elapsed,
+            share,
+        };
         self.note_end(flow);
     }
 

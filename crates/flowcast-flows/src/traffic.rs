@@ -59,7 +59,9 @@ impl Traffic {
     /// Those of the model.
     pub fn update_rates(&mut self, fabric: &Fabric, now: Time) -> Result<(), SharingError> {
         match self {
-            Traffic::Rates(model, in_flight) => in_flight.update_rates(fabric, model.as_mut(), now, |_| {}),
+            Traffic::Rates(model, in_flight) => {
+                in_flight.update_rates(fabric, model.as_mut(), now, |_| {})
+            }
             Traffic::QuasiDynamic(flows) => {
                 flows.adapt(fabric, now);
                 Ok(())
@@ -101,7 +103,9 @@ impl Traffic {
     /// Ends the next message if its end is not after `limit`.
     pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.end_next(fabric, limit).map(|(index, _)| index),
+            Traffic::Rates(_, in_flight) => {
+                in_flight.end_next(fabric, limit).map(|(index, _)| index)
+            }
             Traffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
         }
     }

@@ -43,17 +43,27 @@ pub struct Settled {
 /// alone.
 pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -> Settled {
     let rate = rate.as_bytes_per_second();
-    let mut waiting: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].size.0 > 0).collect();
+    let mut waiting: Vec<usize> = (0..flows.len())
+        .filter(|flow| flows[*flow].size.0 > 0)
+        .collect();
     waiting.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
     let mut queues = Queues::new(fabric, windows.segment, rate);
     let mut settled = Settled {
-        completions: flows.iter().map(|flow| FlowCompletion { end: flow.start, duration: Time::ZERO }).collect(),
+        completions: flows
+            .iter()
+            .map(|flow| FlowCompletion {
+                end: flow.start,
+                duration: Time::ZERO,
+            })
+            .collect(),
         intervals: vec![Vec::new(); flows.len()],
     };
     let mut in_flight: Vec<Loop> = Vec::new();
     let mut now = 0.0;
     loop {
-        let next_start = waiting.last().map(|flow| flows[*flow].start.as_nanos() * 1e-9);
+        let next_start = waiting
+            .last()
+            .map(|flow| flows[*flow].start.as_nanos() * 1e-9);
         if in_flight.is_empty() {
             match next_start {
                 Some(start) => now = start,
@@ -61,12 +71,22 @@ pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -
             }
         }
         while let Some(flow) = waiting.pop_if(|flow| flows[*flow].start.as_nanos() * 1e-9 <= now) {
-            in_flight.push(Loop::new(flow, &flows[flow], &fabric.paths[flow], windows, now));
+            in_flight.push(Loop::new(
+                flow,
+                &flows[flow],
+                &fabric.paths[flow],
+                windows,
+                now,
+            ));
         }
-        let until_start = waiting.last().map_or(f64::INFINITY, |flow| flows[*flow].start.as_nanos() * 1e-9 - now);
+        let until_start = waiting.last().map_or(f64::INFINITY, |flow| {
+            flows[*flow].start.as_nanos() * 1e-9 - now
+        });
         let step = queues.step.min(until_start);
         queues.fill(&in_flight);
-        in_flight.iter_mut().for_each(|one| one.advance(&queues, now, step));
+        in_flight
+            .iter_mut()
+            .for_each(|one| one.advance(&queues, now, step));
         now += step;
         in_flight.retain_mut(|one| {
             one.report(&queues, now, &mut settled);
@@ -94,7 +114,9 @@ impl Queues {
         let links = fabric.link_count();
         let packet = segment.0 as f64 / rate;
         Queues {
-            capacities: (0..links as u32).map(|link| fabric.capacity(LinkId(link)).0 * rate).collect(),
+            capacities: (0..links as u32)
+                .map(|link| fabric.capacity(LinkId(link)).0 * rate)
+                .collect(),
             contents: vec![0.0; links],
             rate,
             segment: segment.0 as f64,
@@ -155,12 +177,25 @@ struct Loop {
 
 impl Loop {
     fn new(index: usize, flow: &Flow, path: &Path, windows: Windows, now: f64) -> Loop {
-        let stage = |weight| move |link| Stage { link, weight, content: 0.0 };
+        let stage = |weight| {
+            move |link| Stage {
+                link,
+                weight,
+                content: 0.0,
+            }
+        };
         let data = path.data_in_order().map(stage(1.0));
         // Of a link that both directions share, the goodput accounts for the flow's own ACKs.
-        let back =
-            |link: LinkId| stage(if path.data().contains(&link) { 0.0 } else { windows.acknowledgement() })(link);
-        let mut stages: Vec<Stage> = data.chain(path.acknowledgements_in_order().map(back)).collect();
+        let back = |link: LinkId| {
+            stage(if path.data().contains(&link) {
+                0.0
+            } else {
+                windows.acknowledgement()
+            })(link)
+        };
+        let mut stages: Vec<Stage> = data
+            .chain(path.acknowledgements_in_order().map(back))
+            .collect();
         let size = flow.size.0 as f64;
         let first = size.min(windows.window.0 as f64);
         stages[0].content = first;
@@ -199,7 +234,10 @@ impl Loop {
 
     fn follow_last_byte(&mut self, queues: &Queues, now: f64, step: f64) {
         let stages = &self.stages;
-        let first = || LastByte { stage: 0, leaves: now + queues.wait(stages[0].link) };
+        let first = || LastByte {
+            stage: 0,
+            leaves: now + queues.wait(stages[0].link),
+        };
         let last = self.last.get_or_insert_with(first);
         while last.stage < self.data && last.leaves <= now + step {
             last.stage += 1;
@@ -214,7 +252,10 @@ impl Loop {
         let intervals = &mut settled.intervals[self.flow];
         if let Some(last) = self.last.take_if(|last| last.stage == self.data) {
             let end = time(last.leaves).max(self.start);
-            settled.completions[self.flow] = FlowCompletion { end, duration: end - self.start };
+            settled.completions[self.flow] = FlowCompletion {
+                end,
+                duration: end - self.start,
+            };
             intervals.extend(self.interval(queues, last.leaves, self.size));
         } else if !self.has_ended && self.delivered - self.noted.1 >= self.size / NOTES {
             intervals.extend(self.interval(queues, now, self.delivered));
@@ -226,7 +267,12 @@ impl Loop {
     fn interval(&self, queues: &Queues, to: f64, delivered: f64) -> Option<Interval> {
         let (from, before) = self.noted;
         let share = AllocatedFraction((delivered - before) / ((to - from) * queues.rate));
-        (to > from).then(|| Interval { from: time(from), to: time(to), share, limit: self.limit(queues) })
+        (to > from).then(|| Interval {
+            from: time(from),
+            to: time(to),
+            share,
+            limit: self.limit(queues),
+        })
     }
 
     /// The longest queue of its path, if others wait in it too.
@@ -236,15 +282,31 @@ impl Loop {
             let others = queues.contents[stage.link.index()] - stage.weight * stage.content;
             let wait = queues.wait(stage.link);
             if wait > longest.0 {
-                let limit = if place < self.data { Limit::Link } else { Limit::Acknowledgements };
-                longest = (wait, if others > queues.segment { limit(stage.link) } else { Limit::Alone });
+                let limit = if place < self.data {
+                    Limit::Link
+                } else {
+                    Limit::Acknowledgements
+                };
+                longest = (
+                    wait,
+                    if others > queues.segment {
+                        limit(stage.link)
+                    } else {
+                        Limit::Alone
+                    },
+                );
             }
         }
         longest.1
     }
 
     fn has_left(&self) -> bool {
-        self.has_ended && self.stages[..self.data].iter().map(|stage| stage.content).sum::<f64>() < CRUMB
+        self.has_ended
+            && self.stages[..self.data]
+                .iter()
+                .map(|stage| stage.content)
+                .sum::<f64>()
+                < CRUMB
     }
 }
 

@@ -53,7 +53,12 @@ impl EventGraph<'_> {
         let mut shares = Vec::new();
         self.each_part(|node, edge, part| {
             if part.amount != 0.0 && selector.takes(self, &part) {
-                shares.push(Share { node, edge, amount: part.amount, unit: part.unit });
+                shares.push(Share {
+                    node,
+                    edge,
+                    amount: part.amount,
+                    unit: part.unit,
+                });
             }
         });
         Selected { shares }
@@ -61,10 +66,18 @@ impl EventGraph<'_> {
 
     /// The end over a range of values for the selected costs, found by at most so many passes over the events. `None`
     /// if it turns out not to be convex.
-    pub fn curve(&self, selected: &Selected, range: Range<f64>, most_passes: usize) -> Option<Curve> {
+    pub fn curve(
+        &self,
+        selected: &Selected,
+        range: Range<f64>,
+        most_passes: usize,
+    ) -> Option<Curve> {
         let mut scratch = Scratch::default();
         let pass = |values: &[f64]| -> Result<Vec<Tangent>, std::convert::Infallible> {
-            Ok(values.iter().map(|at| self.tangent(selected, *at, &mut scratch)).collect())
+            Ok(values
+                .iter()
+                .map(|at| self.tangent(selected, *at, &mut scratch))
+                .collect())
         };
         let Ok(curve) = trace_curve((range.start, range.end), (most_passes, Time::ZERO), pass);
         curve
@@ -74,8 +87,19 @@ impl EventGraph<'_> {
     /// and those behind it as well.
     #[must_use]
     pub fn changed(mut self, changes: &[(Selected, To)]) -> Self {
-        for share in changes.iter().flat_map(|(selected, to)| selected.shares.iter().map(move |share| (share, *to))) {
-            let (Share { node, edge, amount, unit }, to) = share;
+        for share in changes
+            .iter()
+            .flat_map(|(selected, to)| selected.shares.iter().map(move |share| (share, *to)))
+        {
+            let (
+                Share {
+                    node,
+                    edge,
+                    amount,
+                    unit,
+                },
+                to,
+            ) = share;
             let node = &mut self.nodes[*node as usize];
             let cost = match edge {
                 Edge::First => &mut node.cost,
@@ -89,7 +113,11 @@ impl EventGraph<'_> {
         for index in 1..self.nodes.len() {
             let node = &self.nodes[index];
             let first = self.times[node.first as usize] + node.cost;
-            let second = if node.second == NONE { first } else { self.times[node.second as usize] + node.more };
+            let second = if node.second == NONE {
+                first
+            } else {
+                self.times[node.second as usize] + node.more
+            };
             self.times[index] = first.max(second);
         }
         self
@@ -108,7 +136,11 @@ impl EventGraph<'_> {
                 slopes[edge] += share.amount;
             }
             let after = |event: u32, edge: usize| {
-                let (time, slope) = if index == 0 { (0.0, 0.0) } else { scratch.ends[event as usize] };
+                let (time, slope) = if index == 0 {
+                    (0.0, 0.0)
+                } else {
+                    scratch.ends[event as usize]
+                };
                 (time + costs[edge], slope + slopes[edge])
             };
             let mut end = after(node.first, 0);
@@ -119,8 +151,15 @@ impl EventGraph<'_> {
             scratch.ends.push(end);
         }
         let ends = self.ends.iter().map(|end| scratch.ends[*end as usize]);
-        let (makespan, slope) = ends.fold((0.0, 0.0), |last, end| if end.0 > last.0 { end } else { last });
-        Tangent { at, makespan: Time::from_nanos(makespan), slope }
+        let (makespan, slope) = ends.fold(
+            (0.0, 0.0),
+            |last, end| if end.0 > last.0 { end } else { last },
+        );
+        Tangent {
+            at,
+            makespan: Time::from_nanos(makespan),
+            slope,
+        }
     }
 }
 

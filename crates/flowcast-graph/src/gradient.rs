@@ -100,9 +100,14 @@ impl EventGraph<'_> {
         let rounding = self.rounding();
         let mut weights = vec![0.0; self.nodes.len()];
         let makespan = self.makespan().as_nanos();
-        let last: Vec<u32> =
-            self.ends.iter().copied().filter(|end| makespan - self.times[*end as usize] <= rounding).collect();
-        last.iter().for_each(|end| weights[*end as usize] += 1.0 / last.len() as f64);
+        let last: Vec<u32> = self
+            .ends
+            .iter()
+            .copied()
+            .filter(|end| makespan - self.times[*end as usize] <= rounding)
+            .collect();
+        last.iter()
+            .for_each(|end| weights[*end as usize] += 1.0 / last.len() as f64);
         for index in (1..self.nodes.len()).rev() {
             let weight = weights[index];
             if weight == 0.0 {
@@ -111,12 +116,18 @@ impl EventGraph<'_> {
             let node = &self.nodes[index];
             let decides = |edge: Edge| {
                 let reached = |(event, cost): (u32, f64)| self.times[event as usize] + cost;
-                node.edge(edge).is_some_and(|edge| self.times[index] - reached(edge) <= rounding)
+                node.edge(edge)
+                    .is_some_and(|edge| self.times[index] - reached(edge) <= rounding)
             };
             let both = node.second != NONE && decides(Edge::First) && decides(Edge::Second);
             let weight = if both { weight / 2.0 } else { weight };
-            for edge in [Edge::First, Edge::Second].into_iter().filter(|edge| decides(*edge)) {
-                let Some((event, _)) = node.edge(edge) else { continue };
+            for edge in [Edge::First, Edge::Second]
+                .into_iter()
+                .filter(|edge| decides(*edge))
+            {
+                let Some((event, _)) = node.edge(edge) else {
+                    continue;
+                };
                 weights[event as usize] += weight;
                 self.parts(node, edge, |part| show(&part, weight));
             }
@@ -130,26 +141,38 @@ impl Gradient {
         match part.quantity {
             Quantity::Compute => {
                 self.compute[rank].add(part, weight);
-                self.functions.entry(graph.function(part)).or_default().add(part, weight);
+                self.functions
+                    .entry(graph.function(part))
+                    .or_default()
+                    .add(part, weight);
             }
             Quantity::Overhead => self.overhead[rank].add(part, weight),
             Quantity::Gap => self.gap[rank].add(part, weight),
             Quantity::Collective => {
-                self.collectives.entry(graph.ops[part.item as usize]).or_default().add(part, weight);
+                self.collectives
+                    .entry(graph.ops[part.item as usize])
+                    .or_default()
+                    .add(part, weight);
             }
             Quantity::Latency | Quantity::PerByte => {
                 let message = graph.message(part.slot());
                 let of_pair = self.pairs.entry((message.from, message.to)).or_default();
                 let of_link = self.links.entry(message.link).or_default();
                 for slopes in [of_pair, of_link] {
-                    let of =
-                        if part.quantity == Quantity::Latency { &mut slopes.latency } else { &mut slopes.per_byte };
+                    let of = if part.quantity == Quantity::Latency {
+                        &mut slopes.latency
+                    } else {
+                        &mut slopes.per_byte
+                    };
                     of.add(part, weight);
                 }
             }
         }
         let is_message = !matches!(part.quantity, Quantity::Compute | Quantity::Collective);
-        if let Some(op) = is_message.then(|| graph.message(part.slot()).collective).flatten() {
+        if let Some(op) = is_message
+            .then(|| graph.message(part.slot()).collective)
+            .flatten()
+        {
             *self.within.entry(op).or_default() += Time::from_nanos(weight * part.nanos());
         }
     }

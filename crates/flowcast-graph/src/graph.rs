@@ -78,15 +78,30 @@ pub(crate) enum Edge {
 impl Node {
     pub(crate) fn new(kind: Kind, rank: Rank, item: u32) -> Node {
         let tag = (kind as u32) << KIND_SHIFT | rank.0;
-        Node { first: 0, second: NONE, cost: 0.0, more: 0.0, item, tag }
+        Node {
+            first: 0,
+            second: NONE,
+            cost: 0.0,
+            more: 0.0,
+            item,
+            tag,
+        }
     }
 
     pub(crate) fn after(self, first: u32, cost: f64) -> Node {
-        Node { first, cost, ..self }
+        Node {
+            first,
+            cost,
+            ..self
+        }
     }
 
     pub(crate) fn and(self, second: u32, more: f64) -> Node {
-        Node { second, more, ..self }
+        Node {
+            second,
+            more,
+            ..self
+        }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -143,7 +158,8 @@ impl<'a> EventGraph<'a> {
         let outcome = engine.observed(&mut recorder)?;
         let is_free = recorder.is_free;
         let recorded = recorder.finish();
-        let is_exact = is_free && recorded.is_explained && engine.free().program().accesses().is_empty();
+        let is_exact =
+            is_free && recorded.is_explained && engine.free().program().accesses().is_empty();
         let graph = EventGraph {
             replay: engine.free(),
             nodes: recorded.nodes,
@@ -171,12 +187,19 @@ impl<'a> EventGraph<'a> {
 
     /// When the last rank ends.
     pub fn makespan(&self) -> Time {
-        Time::from_nanos(self.ends.iter().map(|end| self.times[*end as usize]).fold(0.0, f64::max))
+        Time::from_nanos(
+            self.ends
+                .iter()
+                .map(|end| self.times[*end as usize])
+                .fold(0.0, f64::max),
+        )
     }
 
     /// When each rank ends.
     pub fn ends(&self) -> impl Iterator<Item = Time> + '_ {
-        self.ends.iter().map(|end| Time::from_nanos(self.times[*end as usize]))
+        self.ends
+            .iter()
+            .map(|end| Time::from_nanos(self.times[*end as usize]))
     }
 
     /// The program whose events these are.

@@ -64,20 +64,37 @@ impl Noise {
     /// # Errors
     /// The text names none of them.
     pub fn parse(text: &str) -> Result<Noise, NoiseError> {
-        let wrong = || NoiseError { found: text.to_owned() };
+        let wrong = || NoiseError {
+            found: text.to_owned(),
+        };
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
-        let time = |text: &str| Time::parse(text.trim()).ok().filter(|time| *time >= Time::ZERO).ok_or_else(wrong);
+        let time = |text: &str| {
+            Time::parse(text.trim())
+                .ok()
+                .filter(|time| *time >= Time::ZERO)
+                .ok_or_else(wrong)
+        };
         let two = || rest.split_once(',').ok_or_else(wrong);
         match kind {
             "exponential" => Ok(Noise::Exponential(time(rest)?)),
             "pareto" => {
                 let (least, exponent) = two()?;
-                let exponent = exponent.trim().parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
-                Ok(Noise::Pareto { least: time(least)?, exponent: exponent.ok_or_else(wrong)? })
+                let exponent = exponent
+                    .trim()
+                    .parse()
+                    .ok()
+                    .filter(|number: &f64| *number > 0.0 && number.is_finite());
+                Ok(Noise::Pareto {
+                    least: time(least)?,
+                    exponent: exponent.ok_or_else(wrong)?,
+                })
             }
             "once" => {
                 let (delay, rank) = two()?;
-                Ok(Noise::Once { delay: time(delay)?, rank: Rank(rank.trim().parse().map_err(|_| wrong())?) })
+                Ok(Noise::Once {
+                    delay: time(delay)?,
+                    rank: Rank(rank.trim().parse().map_err(|_| wrong())?),
+                })
             }
             _ => Err(wrong()),
         }
@@ -87,7 +104,9 @@ impl Noise {
     fn delay(&self, takes: f64, drawn: f64) -> f64 {
         match self {
             Noise::Exponential(mean) => -mean.as_nanos() * (1.0 - drawn).ln(),
-            Noise::Pareto { least, exponent } => least.as_nanos() * (1.0 - drawn).powf(-1.0 / exponent),
+            Noise::Pareto { least, exponent } => {
+                least.as_nanos() * (1.0 - drawn).powf(-1.0 / exponent)
+            }
             Noise::Factors(factors) if factors.is_empty() => 0.0,
             Noise::Factors(factors) => {
                 takes * factors[((drawn * factors.len() as f64) as usize).min(factors.len() - 1)]
@@ -116,7 +135,9 @@ pub fn factors_of(program: &Program) -> Vec<f64> {
         let known = shortest.entry(kind).or_insert(nanos);
         *known = nanos.min(*known);
     }
-    let mut factors: Vec<f64> = computed().map(|(kind, nanos)| nanos / shortest[&kind] - 1.0).collect();
+    let mut factors: Vec<f64> = computed()
+        .map(|(kind, nanos)| nanos / shortest[&kind] - 1.0)
+        .collect();
     factors.sort_by(f64::total_cmp);
     factors
 }
@@ -135,17 +156,34 @@ fn drawn(seed: u64, run: u64, event: u64) -> f64 {
 
 impl EventGraph<'_> {
     /// When each rank ends with delays, by run: the runs with these numbers, on so many threads.
-    pub fn disturbed_ends(&self, noise: &Noise, seed: u64, runs: Range<usize>, threads: usize) -> Vec<Vec<Time>> {
+    pub fn disturbed_ends(
+        &self,
+        noise: &Noise,
+        seed: u64,
+        runs: Range<usize>,
+        threads: usize,
+    ) -> Vec<Vec<Time>> {
         let count = runs.len();
         let starts: Vec<usize> = runs.step_by(LANES).collect();
         let portion = starts.len().div_ceil(threads.max(1)).max(1);
         let pass = |start: &usize| self.pass(noise, seed, *start);
         let passes: Vec<Vec<[f64; LANES]>> = std::thread::scope(|scope| {
             let walk = |portion: &'_ [usize]| portion.iter().map(pass).collect::<Vec<_>>();
-            let walking: Vec<_> = starts.chunks(portion).map(|portion| scope.spawn(move || walk(portion))).collect();
-            walking.into_iter().flat_map(|walking| walking.join().expect("a pass does not panic")).collect()
+            let walking: Vec<_> = starts
+                .chunks(portion)
+                .map(|portion| scope.spawn(move || walk(portion)))
+                .collect();
+            walking
+                .into_iter()
+                .flat_map(|walking| walking.join().expect("a pass does not panic"))
+                .collect()
         });
-        let of_run = |run: usize| passes[run / LANES].iter().map(|ends| Time::from_nanos(ends[run % LANES])).collect();
+        let of_run = |run: usize| {
+            passes[run / LANES]
+                .iter()
+                .map(|ends| Time::from_nanos(ends[run % LANES]))
+                .collect()
+        };
         (0..count).map(of_run).collect()
     }
 
@@ -155,9 +193,18 @@ impl EventGraph<'_> {
         let mut makespans: Vec<Time> = runs.iter().map(makespan).collect();
         makespans.sort();
         let quiet = |rank: usize| self.times[self.ends[rank] as usize];
-        let later =
-            |rank: usize| runs.iter().map(|ends| (ends[rank].as_nanos() - quiet(rank)) / runs.len() as f64).sum();
-        Disturbed { makespans, later: (0..self.ends.len()).map(later).map(Time::from_nanos).collect() }
+        let later = |rank: usize| {
+            runs.iter()
+                .map(|ends| (ends[rank].as_nanos() - quiet(rank)) / runs.len() as f64)
+                .sum()
+        };
+        Disturbed {
+            makespans,
+            later: (0..self.ends.len())
+                .map(later)
+                .map(Time::from_nanos)
+                .collect(),
+        }
     }
 
     /// When the ranks end in the runs from one on.
@@ -176,7 +223,11 @@ impl EventGraph<'_> {
                     *cost += noise.delay(node.cost, number) + extra.map_or(0.0, |(_, delay)| delay);
                 }
             }
-            let first = if index == 0 { [0.0; LANES] } else { times[node.first as usize] };
+            let first = if index == 0 {
+                [0.0; LANES]
+            } else {
+                times[node.first as usize]
+            };
             let mut end: [f64; LANES] = std::array::from_fn(|lane| first[lane] + costs[lane]);
             if node.second != NONE {
                 let second = &times[node.second as usize];
@@ -206,8 +257,18 @@ mod tests {
 
     #[test]
     fn what_names_no_noise_is_refused() {
-        for text in ["exponential", "exponential:5", "pareto:1us", "pareto:1us,0", "once:1ms,x", "gamma:1us"] {
-            assert!(Noise::parse(text).unwrap_err().to_string().contains(text), "{text}");
+        for text in [
+            "exponential",
+            "exponential:5",
+            "pareto:1us",
+            "pareto:1us,0",
+            "once:1ms,x",
+            "gamma:1us",
+        ] {
+            assert!(
+                Noise::parse(text).unwrap_err().to_string().contains(text),
+                "{text}"
+            );
         }
     }
 }

@@ -114,11 +114,15 @@ pub struct Message {
 }
 
 pub(crate) fn send_overhead(path: &PathCosts, class: u32) -> Time {
-    path.overheads.get(class as usize).map_or(path.send_overhead, |own| own.send)
+    path.overheads
+        .get(class as usize)
+        .map_or(path.send_overhead, |own| own.send)
 }
 
 pub(crate) fn receive_overhead(path: &PathCosts, class: u32) -> Time {
-    path.overheads.get(class as usize).map_or(path.recv_after, |own| own.receive)
+    path.overheads
+        .get(class as usize)
+        .map_or(path.recv_after, |own| own.receive)
 }
 
 impl EventGraph<'_> {
@@ -161,14 +165,26 @@ impl EventGraph<'_> {
 
     /// Bytes that take time.
     fn counted(&self, slot: Slot) -> f64 {
-        let size = self.program().classes()[self.class_of[slot.index()] as usize].size.0;
-        if self.rule(slot) == Rule::Loggops { size.saturating_sub(1) as f64 } else { size as f64 }
+        let size = self.program().classes()[self.class_of[slot.index()] as usize]
+            .size
+            .0;
+        if self.rule(slot) == Rule::Loggops {
+            size.saturating_sub(1) as f64
+        } else {
+            size as f64
+        }
     }
 
     /// Shows the parts of an edge's cost. Under contention they may be less than the cost.
     pub(crate) fn parts(&self, node: &Node, edge: Edge, mut show: impl FnMut(Part)) {
         let (rank, slot) = (node.rank(), node.slot());
-        let own = |quantity| Part { quantity, amount: node.cost, unit: 1.0, rank, item: node.item };
+        let own = |quantity| Part {
+            quantity,
+            amount: node.cost,
+            unit: 1.0,
+            rank,
+            item: node.item,
+        };
         match (node.kind(), edge) {
             (Kind::Compute, _) => show(own(Quantity::Compute)),
             (Kind::Collective, _) => show(own(Quantity::Collective)),
@@ -176,7 +192,13 @@ impl EventGraph<'_> {
             (Kind::Send | Kind::Depart, Edge::Second) => {
                 let before = self.nodes[node.second as usize].slot();
                 let (unit, amount) = (self.path(before).gap.as_nanos(), self.outside(before));
-                show(Part { quantity: Quantity::Gap, amount, unit, rank, item: before.0 });
+                show(Part {
+                    quantity: Quantity::Gap,
+                    amount,
+                    unit,
+                    rank,
+                    item: before.0,
+                });
                 self.bytes(before, rank).into_iter().for_each(&mut show);
                 show(self.sending(before, rank, -1.0));
                 show(self.sending(slot, rank, 1.0));
@@ -196,27 +218,59 @@ impl EventGraph<'_> {
                 self.bytes(slot, rank).into_iter().for_each(show);
             }
             (Kind::Arrive, _) => self.flight(slot, show),
-            (Kind::Wait | Kind::Meet | Kind::Depart | Kind::Move | Kind::MoveAtReceive | Kind::Release, _) => {}
+            (
+                Kind::Wait
+                | Kind::Meet
+                | Kind::Depart
+                | Kind::Move
+                | Kind::MoveAtReceive
+                | Kind::Release,
+                _,
+            ) => {}
         }
     }
 
     fn sending(&self, slot: Slot, rank: Rank, amount: f64) -> Part {
         let unit = send_overhead(self.path(slot), self.class_of[slot.index()]).as_nanos();
         let quantity = self.on_processors(slot);
-        let amount = if quantity == Quantity::Overhead { amount * self.outside(slot) } else { amount };
-        Part { quantity, amount, unit, rank, item: slot.0 }
+        let amount = if quantity == Quantity::Overhead {
+            amount * self.outside(slot)
+        } else {
+            amount
+        };
+        Part {
+            quantity,
+            amount,
+            unit,
+            rank,
+            item: slot.0,
+        }
     }
 
     /// Before a receiver looks for the message, and on the message that has come.
     fn receiving(&self, slot: Slot, rank: Rank) -> [Part; 2] {
         let (path, rule) = (self.path(slot), self.rule(slot));
-        let part = |quantity, amount, unit: Time| Part { quantity, amount, unit: unit.as_nanos(), rank, item: slot.0 };
+        let part = |quantity, amount, unit: Time| Part {
+            quantity,
+            amount,
+            unit: unit.as_nanos(),
+            rank,
+            item: slot.0,
+        };
         let has_own = !path.overheads.is_empty();
         let before = f64::from(u8::from(rule == Rule::Dimemas && !has_own));
-        let after = if rule == Rule::Loggops || has_own { self.outside(slot) } else { 0.0 };
+        let after = if rule == Rule::Loggops || has_own {
+            self.outside(slot)
+        } else {
+            0.0
+        };
         [
             part(self.on_processors(slot), before, path.recv_before),
-            part(self.on_processors(slot), after, receive_overhead(path, self.class_of[slot.index()])),
+            part(
+                self.on_processors(slot),
+                after,
+                receive_overhead(path, self.class_of[slot.index()]),
+            ),
         ]
     }
 
@@ -228,22 +282,40 @@ impl EventGraph<'_> {
     /// By Dimemas' rule the latency is spent on the processors.
     fn on_processors(&self, slot: Slot) -> Quantity {
         let is_latency = self.rule(slot) == Rule::Dimemas && self.path(slot).overheads.is_empty();
-        if is_latency { Quantity::Latency } else { Quantity::Overhead }
+        if is_latency {
+            Quantity::Latency
+        } else {
+            Quantity::Overhead
+        }
     }
 
     fn flight(&self, slot: Slot, mut show: impl FnMut(Part)) {
         let rank = Rank(self.sender_of[slot.index()]);
         let unit = self.path(slot).latency.as_nanos();
         if self.rule(slot) != Rule::Dimemas {
-            show(Part { quantity: Quantity::Latency, amount: 1.0, unit, rank, item: slot.0 });
+            show(Part {
+                quantity: Quantity::Latency,
+                amount: 1.0,
+                unit,
+                rank,
+                item: slot.0,
+            });
         }
         self.bytes(slot, rank).into_iter().for_each(show);
     }
 
     fn bytes(&self, slot: Slot, rank: Rank) -> Option<Part> {
         let amount = self.counted(slot);
-        let takes = self.path(slot).classes[self.class_of[slot.index()] as usize].bytes.as_nanos();
-        (amount > 0.0).then(|| Part { quantity: Quantity::PerByte, amount, unit: takes / amount, rank, item: slot.0 })
+        let takes = self.path(slot).classes[self.class_of[slot.index()] as usize]
+            .bytes
+            .as_nanos();
+        (amount > 0.0).then(|| Part {
+            quantity: Quantity::PerByte,
+            amount,
+            unit: takes / amount,
+            rank,
+            item: slot.0,
+        })
     }
 
     /// The user function that a message is sent by, or a computation belongs to; 0 for none.
@@ -251,7 +323,11 @@ impl EventGraph<'_> {
         let index = match part.quantity {
             Quantity::Compute => part.item,
             Quantity::Collective => return 0,
-            _ => self.function_of.get(part.item as usize).copied().unwrap_or(0),
+            _ => self
+                .function_of
+                .get(part.item as usize)
+                .copied()
+                .unwrap_or(0),
         };
         self.functions.get(index as usize).copied().unwrap_or(0)
     }

@@ -53,10 +53,8 @@ pub enum Condition {
     Size(Bytes, Bytes),
 }
 
-const NAMES: &str =
-    "compute, collective, latency, bandwidth, gap_per_byte, overhead or gap, then conditions in brackets";
-const CONDITIONS: &str =
-    "rank=7, node=2, pair=0-3, link=inside|between|sites, collective=alltoall, function=12, size>=64KiB or size<64KiB";
+const NAMES: &str = "compute, collective, latency, bandwidth, gap_per_byte, overhead or gap, then conditions in brackets";
+const CONDITIONS: &str = "rank=7, node=2, pair=0-3, link=inside|between|sites, collective=alltoall, function=12, size>=64KiB or size<64KiB";
 
 impl Selector {
     /// Whether a text is meant for a selector, not for a field of a network.
@@ -70,36 +68,69 @@ impl Selector {
     /// Another name, another condition, or a condition that the quantity does not have.
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         let text = text.trim();
-        let (name, rest) = text.split_once('[').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let (name, rest) = text
+            .split_once('[')
+            .map_or((text, None), |(name, rest)| (name, Some(rest)));
         let name = name.trim().trim_start_matches("nic.");
-        let wrong = |found: &str, expected| SelectorError { found: found.to_owned(), expected };
+        let wrong = |found: &str, expected| SelectorError {
+            found: found.to_owned(),
+            expected,
+        };
         let is_rate = name == "bandwidth";
-        let quantity = Quantity::ALL.into_iter().find(|quantity| quantity.name() == name);
-        let quantity = if is_rate { Some(Quantity::PerByte) } else { quantity };
+        let quantity = Quantity::ALL
+            .into_iter()
+            .find(|quantity| quantity.name() == name);
+        let quantity = if is_rate {
+            Some(Quantity::PerByte)
+        } else {
+            quantity
+        };
         let quantity = quantity.ok_or_else(|| wrong(name, NAMES))?;
         let inner = match rest {
             None => "",
-            Some(rest) => rest.strip_suffix(']').ok_or_else(|| wrong(text, "a ] behind the conditions"))?,
+            Some(rest) => rest
+                .strip_suffix(']')
+                .ok_or_else(|| wrong(text, "a ] behind the conditions"))?,
         };
-        let parts = inner.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let parts = inner
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty());
         let conditions = parts
             .map(|part| Condition::parse(part).ok_or_else(|| wrong(part, CONDITIONS)))
             .collect::<Result<Vec<_>, _>>()?;
-        if let Some(condition) = conditions.iter().find(|condition| !condition.suits(quantity)) {
+        if let Some(condition) = conditions
+            .iter()
+            .find(|condition| !condition.suits(quantity))
+        {
             let found = format!("{condition} of {}", quantity.name());
-            return Err(wrong(&found, "pair, link and size of messages only, collective of messages and collectives"));
+            return Err(wrong(
+                &found,
+                "pair, link and size of messages only, collective of messages and collectives",
+            ));
         }
-        Ok(Selector { quantity, conditions, is_rate })
+        Ok(Selector {
+            quantity,
+            conditions,
+            is_rate,
+        })
     }
 
     /// Of everything that there is of a quantity.
     pub fn all(quantity: Quantity) -> Selector {
-        Selector { quantity, conditions: Vec::new(), is_rate: false }
+        Selector {
+            quantity,
+            conditions: Vec::new(),
+            is_rate: false,
+        }
     }
 
     /// Of all messages between nodes of a site.
     pub fn between_nodes(quantity: Quantity) -> Selector {
-        Selector { conditions: vec![Condition::Link(Link::Between)], ..Selector::all(quantity) }
+        Selector {
+            conditions: vec![Condition::Link(Link::Between)],
+            ..Selector::all(quantity)
+        }
     }
 
     /// Whether its values are rates.
@@ -111,7 +142,9 @@ impl Selector {
     pub fn number(&self, value: Value) -> Option<f64> {
         match (self.quantity, value) {
             (Quantity::Compute | Quantity::Collective, Value::Number(factor)) => Some(factor),
-            (Quantity::Overhead | Quantity::Latency | Quantity::Gap, Value::Time(time)) => Some(time.as_nanos()),
+            (Quantity::Overhead | Quantity::Latency | Quantity::Gap, Value::Time(time)) => {
+                Some(time.as_nanos())
+            }
             (Quantity::PerByte, Value::TimePerByte(time)) => Some(time.as_nanos()),
             (Quantity::PerByte, Value::Rate(rate)) => Some(TimePerByte::from_rate(rate).as_nanos()),
             _ => None,
@@ -122,7 +155,9 @@ impl Selector {
     pub fn value(&self, number: f64) -> Value {
         match self.quantity {
             Quantity::Compute | Quantity::Collective => Value::Number(number),
-            Quantity::PerByte if self.is_rate => Value::Rate(TimePerByte::from_nanos(number).rate()),
+            Quantity::PerByte if self.is_rate => {
+                Value::Rate(TimePerByte::from_nanos(number).rate())
+            }
             Quantity::PerByte => Value::TimePerByte(TimePerByte::from_nanos(number)),
             _ => Value::Time(Time::from_nanos(number)),
         }
@@ -130,28 +165,41 @@ impl Selector {
 
     /// Whether a part of a cost is meant.
     pub(crate) fn takes(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
-        part.quantity == self.quantity && self.conditions.iter().all(|condition| condition.holds(graph, part))
+        part.quantity == self.quantity
+            && self
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(graph, part))
     }
 }
 
 impl Condition {
     fn parse(text: &str) -> Option<Condition> {
         if let Some(least) = text.strip_prefix("size>=") {
-            return Some(Condition::Size(Bytes::parse(least.trim()).ok()?, Bytes(u64::MAX)));
+            return Some(Condition::Size(
+                Bytes::parse(least.trim()).ok()?,
+                Bytes(u64::MAX),
+            ));
         }
         if let Some(most) = text.strip_prefix("size<") {
             return Some(Condition::Size(Bytes(0), Bytes::parse(most.trim()).ok()?));
         }
-        let (key, value) = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()))?;
+        let (key, value) = text
+            .split_once('=')
+            .map(|(key, value)| (key.trim(), value.trim()))?;
         let rank = |text: &str| text.trim().parse().ok().map(Rank);
         Some(match key {
             "rank" => Condition::Rank(rank(value)?),
             "node" => Condition::Node(value.parse().ok()?),
-            "pair" => value.split_once('-').and_then(|(a, b)| Some(Condition::Pair(rank(a)?, rank(b)?)))?,
+            "pair" => value
+                .split_once('-')
+                .and_then(|(a, b)| Some(Condition::Pair(rank(a)?, rank(b)?)))?,
             "link" => Condition::Link(Link::ALL.into_iter().find(|link| link.name() == value)?),
-            "collective" => {
-                Condition::Collective(CollectiveOp::ALL.into_iter().find(|op| op.name().eq_ignore_ascii_case(value))?)
-            }
+            "collective" => Condition::Collective(
+                CollectiveOp::ALL
+                    .into_iter()
+                    .find(|op| op.name().eq_ignore_ascii_case(value))?,
+            ),
             "function" => Condition::Function(value.parse().ok()?),
             _ => return None,
         })
@@ -163,7 +211,9 @@ impl Condition {
                 !matches!(kind, Quantity::Compute | Quantity::Collective)
             }
             (Condition::Collective(_), kind) => kind != Quantity::Compute,
-            (Condition::Rank(_) | Condition::Node(_) | Condition::Function(_), kind) => kind != Quantity::Collective,
+            (Condition::Rank(_) | Condition::Node(_) | Condition::Function(_), kind) => {
+                kind != Quantity::Collective
+            }
         }
     }
 
@@ -176,10 +226,16 @@ impl Condition {
             Condition::Rank(rank) if works => owner == rank,
             Condition::Rank(rank) => [message().from, message().to].contains(&rank),
             Condition::Node(number) if works => node(owner) == number,
-            Condition::Node(number) => [message().from, message().to].into_iter().any(|rank| node(rank) == number),
-            Condition::Pair(a, b) => matches!((message().from, message().to), ends if ends == (a, b) || ends == (b, a)),
+            Condition::Node(number) => [message().from, message().to]
+                .into_iter()
+                .any(|rank| node(rank) == number),
+            Condition::Pair(a, b) => {
+                matches!((message().from, message().to), ends if ends == (a, b) || ends == (b, a))
+            }
             Condition::Link(link) => message().link == link,
-            Condition::Collective(op) if part.quantity == Quantity::Collective => graph.ops[part.item as usize] == op,
+            Condition::Collective(op) if part.quantity == Quantity::Collective => {
+                graph.ops[part.item as usize] == op
+            }
             Condition::Collective(op) => message().collective == Some(op),
             Condition::Function(function) => graph.function(part) == function,
             Condition::Size(least, below) => (least..below).contains(&message().size),
@@ -205,8 +261,16 @@ impl fmt::Display for Condition {
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conditions: Vec<String> = self.conditions.iter().map(Condition::to_string).collect();
-        let name = if self.is_rate { "bandwidth" } else { self.quantity.name() };
-        if conditions.is_empty() { f.write_str(name) } else { write!(f, "{name}[{}]", conditions.join(",")) }
+        let name = if self.is_rate {
+            "bandwidth"
+        } else {
+            self.quantity.name()
+        };
+        if conditions.is_empty() {
+            f.write_str(name)
+        } else {
+            write!(f, "{name}[{}]", conditions.join(","))
+        }
     }
 }
 
@@ -216,10 +280,18 @@ mod tests {
 
     #[test]
     fn selectors_are_written_as_they_are_read() {
-        for text in ["compute[rank=7]", "latency[pair=0-3,link=between]", "collective", "bandwidth[size>=64KiB]"] {
+        for text in [
+            "compute[rank=7]",
+            "latency[pair=0-3,link=between]",
+            "collective",
+            "bandwidth[size>=64KiB]",
+        ] {
             assert_eq!(Selector::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Selector::parse("nic.overhead[rank=1]").unwrap().to_string(), "overhead[rank=1]");
+        assert_eq!(
+            Selector::parse("nic.overhead[rank=1]").unwrap().to_string(),
+            "overhead[rank=1]"
+        );
     }
 
     #[test]

@@ -74,7 +74,9 @@ impl<'a> EventGraph<'a> {
     pub fn slacks(&'a self) -> Slacks<'a> {
         let makespan = self.makespan().as_nanos();
         let mut latest = vec![f64::INFINITY; self.nodes.len()];
-        self.ends.iter().for_each(|end| latest[*end as usize] = makespan);
+        self.ends
+            .iter()
+            .for_each(|end| latest[*end as usize] = makespan);
         for index in (1..self.nodes.len()).rev() {
             let (node, own) = (&self.nodes[index], latest[index]);
             let first = &mut latest[node.first as usize];
@@ -84,7 +86,10 @@ impl<'a> EventGraph<'a> {
                 *second = second.min(own - node.more);
             }
         }
-        Slacks { graph: self, latest }
+        Slacks {
+            graph: self,
+            latest,
+        }
     }
 }
 
@@ -92,18 +97,30 @@ impl Slacks<'_> {
     /// By message, in the order of the events that receive them; those that nobody receives are left out.
     pub fn messages(&self) -> impl Iterator<Item = MessageSlack> + '_ {
         let graph = self.graph;
-        let received = graph.nodes.iter().enumerate().filter(|(_, node)| node.kind() == Kind::Receive);
+        let received = graph
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.kind() == Kind::Receive);
         received.map(move |(index, node)| {
             let (slot, from) = (node.slot(), &graph.nodes[node.second as usize]);
             let sent = graph.times[node.second as usize];
             let arrives = sent + node.more;
             // An event of its own tells how long the message took under contention.
-            let flight = if from.kind() == Kind::Arrive { from.cost } else { self.alone(slot) };
+            let flight = if from.kind() == Kind::Arrive {
+                from.cost
+            } else {
+                self.alone(slot)
+            };
             let slack = Slack {
                 total: Time::from_nanos((self.latest[index] - arrives).max(0.0)),
                 free: Time::from_nanos((graph.times[index] - arrives).max(0.0)),
             };
-            MessageSlack { slot, slack, flight: Time::from_nanos(flight) }
+            MessageSlack {
+                slot,
+                slack,
+                flight: Time::from_nanos(flight),
+            }
         })
     }
 
@@ -116,11 +133,22 @@ impl Slacks<'_> {
     pub fn computations(&self) -> impl Iterator<Item = (Rank, Time, Slack)> + '_ {
         let graph = self.graph;
         let next = self.next_of_ranks();
-        let computed = graph.nodes.iter().enumerate().filter(|(_, node)| node.kind() == Kind::Compute);
+        let computed = graph
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.kind() == Kind::Compute);
         computed.map(move |(index, node)| {
             let total = (self.latest[index] - graph.times[index]).max(0.0);
-            let slack = Slack { total: Time::from_nanos(total), free: Time::from_nanos(next[index].min(total)) };
-            (graph.program().owner(node.rank()), Time::from_nanos(node.cost), slack)
+            let slack = Slack {
+                total: Time::from_nanos(total),
+                free: Time::from_nanos(next[index].min(total)),
+            };
+            (
+                graph.program().owner(node.rank()),
+                Time::from_nanos(node.cost),
+                slack,
+            )
         })
     }
 
@@ -157,7 +185,12 @@ impl Slacks<'_> {
             slower: f64::INFINITY,
         };
         let mut ranks: Vec<RankSlack> = (0..graph.ends.len()).map(none).collect();
-        for (index, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.kind() == Kind::Compute) {
+        for (index, node) in graph
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.kind() == Kind::Compute)
+        {
             let rank = &mut ranks[graph.program().owner(node.rank()).index()];
             let slack = Time::from_nanos((self.latest[index] - graph.times[index]).max(0.0));
             rank.compute += Time::from_nanos(node.cost);
@@ -165,14 +198,22 @@ impl Slacks<'_> {
             rank.slower = rank.slower.min(slack.as_nanos() / rank.compute.as_nanos());
         }
         // What is left of a slack by rounding is none.
-        ranks.iter_mut().filter(|rank| rank.slower < 1e-9).for_each(|rank| rank.slower = 0.0);
+        ranks
+            .iter_mut()
+            .filter(|rank| rank.slower < 1e-9)
+            .for_each(|rank| rank.slower = 0.0);
         ranks
     }
 
     /// By kind of link, in the order of [`Link::ALL`].
     pub fn links(&self) -> [LinkSlack; Link::ALL.len()] {
         let mut links = [LinkSlack::default(); Link::ALL.len()];
-        for MessageSlack { slot, slack, flight } in self.messages() {
+        for MessageSlack {
+            slot,
+            slack,
+            flight,
+        } in self.messages()
+        {
             let message = self.graph.message(slot);
             let of = &mut links[message.link as usize];
             of.messages += 1;

@@ -37,7 +37,13 @@ pub struct Deviation {
 /// 100 ppm faster or slower, spread evenly and dealt by chance.
 pub fn set_clocks(nodes: usize, seed: u64) -> Vec<ClockLine> {
     let others = nodes.saturating_sub(1);
-    let share = |at: usize| if others > 1 { 2.0 * at as f64 / (others - 1) as f64 - 1.0 } else { 1.0 };
+    let share = |at: usize| {
+        if others > 1 {
+            2.0 * at as f64 / (others - 1) as f64 - 1.0
+        } else {
+            1.0
+        }
+    };
     let mut shares: [Vec<f64>; 2] = [0; 2].map(|_| (0..others).map(share).collect());
     let mut chance = Resampler::from_seed(seed);
     shares.iter_mut().for_each(|shares| chance.shuffle(shares));
@@ -47,7 +53,10 @@ pub fn set_clocks(nodes: usize, seed: u64) -> Vec<ClockLine> {
         drift: 1e-4 * drift,
     };
     let set = shares[0].iter().zip(&shares[1]).map(line);
-    std::iter::once(ClockLine::default()).take(nodes).chain(set).collect()
+    std::iter::once(ClockLine::default())
+        .take(nodes)
+        .chain(set)
+        .collect()
 }
 
 /// Synchronises the clocks of a lab's first nodes, one for each of `clocks`, which gives what a node's clock shows in terms of
@@ -67,19 +76,41 @@ pub fn synchronise_clocks(
         let (from, to) = (guiding.index(), learner.index());
         let streams = lab.tcp_pair(Node(guiding.0), Node(learner.0), 0, None)?;
         let known = learned[from];
-        let pair = Pair { streams, clocks: (clocks[from], clocks[to]), origin };
-        learned[to] = pair.learn(&known.line, plan).map_err(refused)?.behind(&known);
+        let pair = Pair {
+            streams,
+            clocks: (clocks[from], clocks[to]),
+            origin,
+        };
+        learned[to] = pair
+            .learn(&known.line, plan)
+            .map_err(refused)?
+            .behind(&known);
     }
     let errors = || {
         let now = Time::from_nanos(origin.elapsed().as_nanos() as f64);
-        let error = |(clock, learned): (&ClockLine, &Learned)| learned.line.read(clock.read(now)) - clocks[0].read(now);
-        clocks.iter().zip(&learned).map(error).collect::<Vec<Time>>()
+        let error = |(clock, learned): (&ClockLine, &Learned)| {
+            learned.line.read(clock.read(now)) - clocks[0].read(now)
+        };
+        clocks
+            .iter()
+            .zip(&learned)
+            .map(error)
+            .collect::<Vec<Time>>()
     };
     let at_once = errors();
     thread::sleep(hold);
     let both = at_once.into_iter().zip(errors());
-    let deviations = both.map(|(at_once, later)| Deviation { at_once, later, known_to: Time::ZERO }).collect();
-    Ok(ClockRun { learned, deviations })
+    let deviations = both
+        .map(|(at_once, later)| Deviation {
+            at_once,
+            later,
+            known_to: Time::ZERO,
+        })
+        .collect();
+    Ok(ClockRun {
+        learned,
+        deviations,
+    })
 }
 
 struct Pair {
@@ -92,9 +123,16 @@ impl Pair {
     fn learn(self, guides: &ClockLine, plan: &ClockPlan) -> Result<Learned, ClockError> {
         let end = |stream, clock| -> Result<Clocked<TcpTransport>, ClockError> {
             // Both share one machine: one that polls would take the processor from the other, in one direction only.
-            Ok(Clocked::new(TcpTransport::over(stream, Waiting::Sleep)?, self.origin, clock))
+            Ok(Clocked::new(
+                TcpTransport::over(stream, Waiting::Sleep)?,
+                self.origin,
+                clock,
+            ))
         };
-        let (mut first, mut second) = (end(self.streams.0, self.clocks.0)?, end(self.streams.1, self.clocks.1)?);
+        let (mut first, mut second) = (
+            end(self.streams.0, self.clocks.0)?,
+            end(self.streams.1, self.clocks.1)?,
+        );
         thread::scope(|scope| {
             let guiding = scope.spawn(move || guide(&mut first, guides));
             let learned = learn(&mut second, plan);
@@ -107,5 +145,8 @@ impl Pair {
 
 /// A clock that was not learned.
 pub(crate) fn refused(error: ClockError) -> LabError {
-    LabError::System { what: "synchronising clocks", source: std::io::Error::other(error) }
+    LabError::System {
+        what: "synchronising clocks",
+        source: std::io::Error::other(error),
+    }
 }

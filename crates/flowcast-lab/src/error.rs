@@ -43,7 +43,9 @@ pub enum LabError {
     #[error("no lab named `{0}` is up; `flowcast lab list` shows those that are")]
     NotUp(String),
     /// A lab of that name is up already.
-    #[error("a lab named `{0}` is up already; choose another --name or end it with `flowcast lab down {0}`")]
+    #[error(
+        "a lab named `{0}` is up already; choose another --name or end it with `flowcast lab down {0}`"
+    )]
     AlreadyUp(String),
     /// A node that the lab does not have.
     #[error("found node {found}, expected one of the lab's {nodes} nodes, 0 to {}", nodes - 1)]
@@ -154,6 +156,14 @@ pub fn megabits(rate: Rate) -> String {
     format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6)
 }
 
-pub(crate) fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
-    Err(LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() })
+pub(crate) fn refused<T>(
+    field: &str,
+    found: impl fmt::Display,
+    expected: &str,
+) -> Result<T, LabError> {
+    Err(LabError::Field {
+        field: field.to_owned(),
+        found: found.to_string(),
+        expected: expected.to_owned(),
+    })
 }

@@ -38,8 +38,10 @@ pub struct Watch {
 /// # Errors
 /// A flow names a node or rail that the lab does not have, or a connection fails.
 pub fn steady_goodput(lab: &Lab, flows: &[Flow], watch: &Watch) -> Result<Vec<Rate>, LabError> {
-    let pairs: Vec<(TcpStream, TcpStream)> =
-        flows.iter().map(|flow| lab.tcp_pair(flow.from, flow.to, flow.rail, watch.buffer)).collect::<Result<_, _>>()?;
+    let pairs: Vec<(TcpStream, TcpStream)> = flows
+        .iter()
+        .map(|flow| lab.tcp_pair(flow.from, flow.to, flow.rail, watch.buffer))
+        .collect::<Result<_, _>>()?;
     let start = Barrier::new(2 * pairs.len());
     let rates = thread::scope(|scope| {
         let begin = |(sender, receiver): (TcpStream, TcpStream)| {
@@ -48,7 +50,10 @@ pub fn steady_goodput(lab: &Lab, flows: &[Flow], watch: &Watch) -> Result<Vec<Ra
             scope.spawn(move || receive(receiver, theirs, watch))
         };
         let receivers: Vec<_> = pairs.into_iter().map(begin).collect();
-        receivers.into_iter().map(|receiver| receiver.join().expect("receivers do not panic")).collect()
+        receivers
+            .into_iter()
+            .map(|receiver| receiver.join().expect("receivers do not panic"))
+            .collect()
     });
     Ok(rates)
 }

@@ -54,15 +54,40 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it. The program `carrier` runs the link
     /// emulators, if there are any.
-    pub(crate) fn start(folder: &Path, stay: Stay, carrier: Option<&Path>) -> Result<Keeper, LabError> {
+    pub(crate) fn start(
+        folder: &Path,
+        stay: Stay,
+        carrier: Option<&Path>,
+    ) -> Result<Keeper, LabError> {
         let log = folder.join("build.log");
         let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
-        let system = |source| LabError::System { what: "starting unshare", source };
+        let system = |source| LabError::System {
+            what: "starting unshare",
+            source,
+        };
         let mut start = command("unshare");
-        start.args(["--user", "--map-root-user", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork"]);
-        start.args(["--kill-child=KILL", "--", "sh"]).arg(folder.join("build.sh"));
-        start.arg(folder).arg(stay.argument()).arg(carrier.unwrap_or(Path::new("")));
-        start.stdin(if stay == Stay::WithOwner { Stdio::piped() } else { Stdio::null() });
+        start.args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+        ]);
+        start
+            .args(["--kill-child=KILL", "--", "sh"])
+            .arg(folder.join("build.sh"));
+        start
+            .arg(folder)
+            .arg(stay.argument())
+            .arg(carrier.unwrap_or(Path::new("")));
+        start.stdin(if stay == Stay::WithOwner {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
         start.stdout(Stdio::piped()).stderr(log);
         // Ctrl-C at the terminal is for the command that runs in the lab.
         std::os::unix::process::CommandExt::process_group(&mut start, 0);
@@ -70,22 +95,37 @@ impl Keeper {
         let process = child.id();
         let started = start_of(process).unwrap_or(0);
         let lifeline = child.stdin.take();
-        Ok(Keeper { child, _lifeline: lifeline, id: KeeperId { process, started } })
+        Ok(Keeper {
+            child,
+            _lifeline: lifeline,
+            id: KeeperId { process, started },
+        })
     }
 
     /// Waits until the lab is complete.
     pub(crate) fn wait_until_ready(&mut self, folder: &Path) -> Result<(), LabError> {
-        let output = self.child.stdout.take().expect("the standard output was asked for");
+        let output = self
+            .child
+            .stdout
+            .take()
+            .expect("the standard output was asked for");
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
-            let ready = BufReader::new(output).lines().map_while(Result::ok).any(|line| line == READY);
+            let ready = BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .any(|line| line == READY);
             // Nobody listens when the patience is over.
             let _ = sender.send(ready);
         });
         match receiver.recv_timeout(PATIENCE) {
             Ok(true) => Ok(()),
             Ok(false) => Err(LabError::Build(complaint(folder))),
-            Err(_) => Err(LabError::Build(format!("not ready after {} s; {}", PATIENCE.as_secs(), complaint(folder)))),
+            Err(_) => Err(LabError::Build(format!(
+                "not ready after {} s; {}",
+                PATIENCE.as_secs(),
+                complaint(folder)
+            ))),
         }
     }
 
@@ -116,7 +156,11 @@ pub(crate) fn end(id: KeeperId) {
 fn complaint(folder: &Path) -> String {
     let log = fs::read_to_string(folder.join("build.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
-    if lines.is_empty() { "no reason was given".into() } else { lines[lines.len().saturating_sub(4)..].join("; ") }
+    if lines.is_empty() {
+        "no reason was given".into()
+    } else {
+        lines[lines.len().saturating_sub(4)..].join("; ")
+    }
 }
 
 /// Field 22 of the process's status line, `None` for a process that is gone or only waits to be collected.
@@ -124,7 +168,11 @@ fn start_of(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let after_name = text.rsplit_once(") ")?.1;
     let mut fields = after_name.split(' ');
-    if fields.next()? == "Z" { None } else { fields.nth(18)?.parse().ok() }
+    if fields.next()? == "Z" {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -134,8 +182,17 @@ mod tests {
     #[test]
     fn this_process_lives_and_one_with_its_number_from_another_time_does_not() {
         let process = std::process::id();
-        let id = KeeperId { process, started: start_of(process).unwrap() };
+        let id = KeeperId {
+            process,
+            started: start_of(process).unwrap(),
+        };
         assert!(id.is_alive());
-        assert!(!KeeperId { started: id.started + 1, ..id }.is_alive());
+        assert!(
+            !KeeperId {
+                started: id.started + 1,
+                ..id
+            }
+            .is_alive()
+        );
     }
 }

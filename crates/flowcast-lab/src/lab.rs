@@ -42,7 +42,11 @@ impl Lab {
     /// A program is missing, namespaces are forbidden, or the system refuses a device or a rate.
     pub fn up(spec: &LabSpec) -> Result<Lab, LabError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("of-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "of-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let (folder, keeper) = build(spec, &name, Stay::WithOwner)?;
         Lab::attach(spec.clone(), name, folder, keeper.id, Some(keeper))
     }
@@ -70,7 +74,10 @@ impl Lab {
     /// # Errors
     /// The folder of labs cannot be had.
     pub fn list() -> Result<Vec<(String, LabSpec)>, LabError> {
-        Ok(registry::list()?.into_iter().map(|state| (state.name, state.spec)).collect())
+        Ok(registry::list()?
+            .into_iter()
+            .map(|state| (state.name, state.spec))
+            .collect())
     }
 
     /// Ends a lab and everything that runs in it.
@@ -99,7 +106,11 @@ impl Lab {
     pub fn address(&self, node: Node, rail: usize) -> Result<Ipv4Addr, LabError> {
         self.check_node(node)?;
         let rails = self.spec.nic.bandwidth.0.len();
-        if rail < rails { Ok(names::address(rail, node)) } else { Err(LabError::NoSuchRail { found: rail, rails }) }
+        if rail < rails {
+            Ok(names::address(rail, node))
+        } else {
+            Err(LabError::NoSuchRail { found: rail, rails })
+        }
     }
 
     /// The address of a node on the network that is not shaped.
@@ -124,13 +135,31 @@ impl Lab {
         let inside = self.namespaces().join(names::host(node));
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let mut command = requirements::command("nsenter");
-        command.arg(option("user", &keeper.file("ns/user"))).arg(option("mount", &keeper.file("ns/mnt")));
+        command
+            .arg(option("user", &keeper.file("ns/user")))
+            .arg(option("mount", &keeper.file("ns/mnt")));
         command.arg(option("pid", &keeper.file("ns/pid_for_children")));
-        command.args(["--preserve-credentials", "--", "setpriv", "--pdeathsig", "KILL", "env", "-C"]).arg(here);
-        command.arg("nsenter").arg(option("net", &inside.with_extension("net")));
-        command.arg(option("uts", &inside.with_extension("uts"))).arg(option("ipc", &inside.with_extension("ipc")));
+        command
+            .args([
+                "--preserve-credentials",
+                "--",
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "env",
+                "-C",
+            ])
+            .arg(here);
+        command
+            .arg("nsenter")
+            .arg(option("net", &inside.with_extension("net")));
+        command
+            .arg(option("uts", &inside.with_extension("uts")))
+            .arg(option("ipc", &inside.with_extension("ipc")));
         command.arg("--").arg(program);
-        command.env("FLOWCAST_LAB", &self.name).env("FLOWCAST_LAB_NODE", node.to_string());
+        command
+            .env("FLOWCAST_LAB", &self.name)
+            .env("FLOWCAST_LAB_NODE", node.to_string());
         Ok(command)
     }
 
@@ -177,11 +206,24 @@ impl Lab {
             Err(source) => Err(LabError::File { path, source }),
         };
         // The keeper's view of the file system: only there are the namespaces mounted.
-        let inside = keeper.file("root").join(folder.strip_prefix("/").unwrap_or(&folder)).join("ns");
+        let inside = keeper
+            .file("root")
+            .join(folder.strip_prefix("/").unwrap_or(&folder))
+            .join("ns");
         let user = open(keeper.file("ns/user"))?;
-        let nodes = spec.nodes().map(|node| open(inside.join(names::host(node)).with_extension("net")));
+        let nodes = spec
+            .nodes()
+            .map(|node| open(inside.join(names::host(node)).with_extension("net")));
         let nodes = nodes.collect::<Result<_, _>>()?;
-        Ok(Lab { spec, name, folder, keeper, own, user, nodes })
+        Ok(Lab {
+            spec,
+            name,
+            folder,
+            keeper,
+            own,
+            user,
+            nodes,
+        })
     }
 
     fn namespaces(&self) -> PathBuf {
@@ -190,12 +232,19 @@ impl Lab {
 
     fn door(&self, node: Node) -> Result<Door<'_>, LabError> {
         self.check_node(node)?;
-        Ok(Door { user: self.user.as_fd(), network: self.nodes[node.index()].as_fd() })
+        Ok(Door {
+            user: self.user.as_fd(),
+            network: self.nodes[node.index()].as_fd(),
+        })
     }
 
     fn check_node(&self, node: Node) -> Result<(), LabError> {
         let nodes = self.spec.cluster.nodes;
-        if node.0 < nodes { Ok(()) } else { Err(LabError::NoSuchNode { found: node, nodes }) }
+        if node.0 < nodes {
+            Ok(())
+        } else {
+            Err(LabError::NoSuchNode { found: node, nodes })
+        }
     }
 
     fn end(&mut self) {
@@ -228,10 +277,19 @@ fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Keeper), La
 }
 
 fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
-    let carrier = spec.cable.as_ref().map(|_| requirements::cable_carrier()).transpose()?;
-    script::write(spec, folder).map_err(|source| LabError::File { path: folder.to_owned(), source })?;
+    let carrier = spec
+        .cable
+        .as_ref()
+        .map(|_| requirements::cable_carrier())
+        .transpose()?;
+    script::write(spec, folder).map_err(|source| LabError::File {
+        path: folder.to_owned(),
+        source,
+    })?;
     let mut keeper = Keeper::start(folder, stay, carrier.as_deref())?;
-    let ready = LabState::new(name, keeper.id, spec).save(folder).and_then(|()| keeper.wait_until_ready(folder));
+    let ready = LabState::new(name, keeper.id, spec)
+        .save(folder)
+        .and_then(|()| keeper.wait_until_ready(folder));
     if ready.is_err() {
         keeper.end();
     }

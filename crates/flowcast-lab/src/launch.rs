@@ -18,15 +18,21 @@ pub(crate) fn files(spec: &LabSpec) -> Vec<(String, String)> {
         let _ = writeln!(open_mpi, "{name} slots={slots}");
         let _ = writeln!(mpich, "{name}:{slots}");
     }
-    [("hosts", hosts), ("hosts.openmpi", open_mpi), ("hosts.mpich", mpich)]
-        .map(|(name, text)| (name.into(), text))
-        .into()
+    [
+        ("hosts", hosts),
+        ("hosts.openmpi", open_mpi),
+        ("hosts.mpich", mpich),
+    ]
+    .map(|(name, text)| (name.into(), text))
+    .into()
 }
 
 /// Environment variables by which `mpirun` of Open MPI and of MPICH use the lab's nodes. Options on the command line of
 /// `mpirun` go before them.
 pub(crate) fn environment(spec: &LabSpec, namespaces: &str) -> Vec<(String, String)> {
-    let interfaces: Vec<String> = (0..spec.nic.bandwidth.0.len()).map(names::interface).collect();
+    let interfaces: Vec<String> = (0..spec.nic.bandwidth.0.len())
+        .map(names::interface)
+        .collect();
     let interfaces = interfaces.join(",");
     let agent = format!("{namespaces}/remote-shell");
     let mut all: Vec<(String, String)> = open_mpi(spec, &agent, &interfaces, namespaces);
@@ -45,12 +51,20 @@ pub(crate) fn environment(spec: &LabSpec, namespaces: &str) -> Vec<(String, Stri
     all
 }
 
-fn open_mpi(spec: &LabSpec, agent: &str, interfaces: &str, namespaces: &str) -> Vec<(String, String)> {
+fn open_mpi(
+    spec: &LabSpec,
+    agent: &str,
+    interfaces: &str,
+    namespaces: &str,
+) -> Vec<(String, String)> {
     let parameters = [
         ("plm", "rsh".to_owned()),
         ("plm_rsh_agent", agent.to_owned()),
         ("plm_rsh_no_tree_spawn", "1".to_owned()),
-        ("orte_default_hostfile", format!("{namespaces}/hosts.openmpi")),
+        (
+            "orte_default_hostfile",
+            format!("{namespaces}/hosts.openmpi"),
+        ),
         ("orte_tmpdir_base", format!("{namespaces}/tmp")),
         ("oob_tcp_if_include", names::CONTROL.to_owned()),
         ("pml", "ob1".to_owned()),
@@ -61,11 +75,18 @@ fn open_mpi(spec: &LabSpec, agent: &str, interfaces: &str, namespaces: &str) -> 
         ("rmaps_base_mapping_policy", "slot".to_owned()),
         ("mpi_warn_on_fork", "0".to_owned()),
     ];
-    let mut all: Vec<(String, String)> =
-        parameters.into_iter().map(|(name, value)| (format!("OMPI_MCA_{name}"), value)).collect();
+    let mut all: Vec<(String, String)> = parameters
+        .into_iter()
+        .map(|(name, value)| (format!("OMPI_MCA_{name}"), value))
+        .collect();
     for rail in 0..spec.nic.bandwidth.0.len() {
-        let megabits = (spec.wire_rate(rail).as_bytes_per_second() * 8e-6).round().max(1.0);
-        all.push((format!("OMPI_MCA_btl_tcp_bandwidth_{}", names::interface(rail)), megabits.to_string()));
+        let megabits = (spec.wire_rate(rail).as_bytes_per_second() * 8e-6)
+            .round()
+            .max(1.0);
+        all.push((
+            format!("OMPI_MCA_btl_tcp_bandwidth_{}", names::interface(rail)),
+            megabits.to_string(),
+        ));
     }
     if let Window::Fixed(window) = spec.tcp.window {
         for buffer in ["sndbuf", "rcvbuf"] {

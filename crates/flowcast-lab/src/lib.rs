@@ -39,7 +39,8 @@ mod timed;
 
 pub use as_network::network_of;
 pub use cable::{
-    CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Lateness, PerDirection, serve_cables,
+    CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Lateness, PerDirection,
+    serve_cables,
 };
 pub use cable::{Fate, VirtualQueue};
 pub use clocks::{ClockRun, Deviation, set_clocks, synchronise_clocks};
@@ -51,8 +52,10 @@ pub use profiles::{PROFILES, of_file, profile, text as profile_text};
 pub use requirements::check as check_machine;
 pub use self_test::{Check, TOLERANCE, self_test};
 pub use spec::{
-    BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec, Rails, SCHEMA,
-    TcpSpec, Window,
+    BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec,
+    Rails, SCHEMA, TcpSpec, Window,
 };
-pub use timed::{Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern};
+pub use timed::{
+    Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern,
+};
 pub use timed::{Hosts, Introduction, NodeOf, serve_host};

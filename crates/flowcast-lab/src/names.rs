@@ -63,7 +63,11 @@ fn in_network(second: u8, node: Node) -> Ipv4Addr {
 }
 
 fn in_hardware(network: usize, node: Node) -> String {
-    format!("02:fc:{network:02x}:00:{:02x}:{:02x}", node.0 >> 8 & 0xff, node.0 & 0xff)
+    format!(
+        "02:fc:{network:02x}:00:{:02x}:{:02x}",
+        node.0 >> 8 & 0xff,
+        node.0 & 0xff
+    )
 }
 
 /// Checks the name of a lab: it is that of a folder as well.
@@ -81,8 +85,9 @@ mod tests {
 
     #[test]
     fn addresses_of_all_nodes_and_rails_differ() {
-        let mut all: Vec<Ipv4Addr> =
-            (0..500).flat_map(|node| (0..8).map(move |rail| address(rail, Node(node)))).collect();
+        let mut all: Vec<Ipv4Addr> = (0..500)
+            .flat_map(|node| (0..8).map(move |rail| address(rail, Node(node))))
+            .collect();
         all.extend((0..500).map(|node| control_address(Node(node))));
         all.sort();
         all.dedup();

@@ -19,7 +19,11 @@ const ACKNOWLEDGEMENT: f64 = 90.0;
 pub fn one_flow(spec: &LabSpec, rail: usize) -> Rate {
     let share = shares(spec);
     let wire = rate(spec, rail);
-    let own = if spec.nic.duplex == Duplex::Half { wire * share.with_acknowledgements } else { wire * share.alone };
+    let own = if spec.nic.duplex == Duplex::Half {
+        wire * share.with_acknowledgements
+    } else {
+        wire * share.alone
+    };
     Rate::from_bytes_per_second(own.min(bus_limit(spec, share, 1.0)))
 }
 
@@ -27,13 +31,19 @@ pub fn one_flow(spec: &LabSpec, rail: usize) -> Rate {
 pub fn ring(spec: &LabSpec, rail: usize) -> Rate {
     let share = shares(spec);
     let own = rate(spec, rail) * share.with_acknowledgements;
-    let own = if spec.nic.duplex == Duplex::Half { own / 2.0 } else { own };
+    let own = if spec.nic.duplex == Duplex::Half {
+        own / 2.0
+    } else {
+        own
+    };
     // A ring crosses the border of two racks once in each direction, whose acknowledgements go the other way.
     let crossing = spec
         .backbone
         .as_ref()
         .filter(|_| spec.cluster.racks > 1)
-        .map_or(f64::INFINITY, |backbone| backbone.bandwidth.as_bytes_per_second() * share.with_acknowledgements);
+        .map_or(f64::INFINITY, |backbone| {
+            backbone.bandwidth.as_bytes_per_second() * share.with_acknowledgements
+        });
     Rate::from_bytes_per_second(own.min(crossing).min(bus_limit(spec, share, 2.0)))
 }
 
@@ -45,13 +55,21 @@ struct Shares {
 
 fn shares(spec: &LabSpec) -> Shares {
     let mtu = spec.nic.mtu.0 as f64;
-    let (payload, frame) = (mtu - PACKET_HEADERS as f64, mtu + HEADER + FRAME_OVERHEAD as f64);
-    Shares { alone: payload / frame, with_acknowledgements: payload / (frame + ACKNOWLEDGEMENT / 2.0) }
+    let (payload, frame) = (
+        mtu - PACKET_HEADERS as f64,
+        mtu + HEADER + FRAME_OVERHEAD as f64,
+    );
+    Shares {
+        alone: payload / frame,
+        with_acknowledgements: payload / (frame + ACKNOWLEDGEMENT / 2.0),
+    }
 }
 
 /// What the bus leaves each of `flows` that pass through it.
 fn bus_limit(spec: &LabSpec, share: Shares, flows: f64) -> f64 {
-    spec.bus_rate().map_or(f64::INFINITY, |bus| bus.as_bytes_per_second() * share.with_acknowledgements / flows)
+    spec.bus_rate().map_or(f64::INFINITY, |bus| {
+        bus.as_bytes_per_second() * share.with_acknowledgements / flows
+    })
 }
 
 fn rate(spec: &LabSpec, rail: usize) -> f64 {

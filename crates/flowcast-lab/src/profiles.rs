@@ -41,11 +41,22 @@ pub fn profile(name: &str, overrides: &[(String, String)]) -> Result<LabSpec, La
 ///
 /// # Errors
 /// As [`LabSpec::from_toml`].
-pub fn of_file(text: &str, stem: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {
+pub fn of_file(
+    text: &str,
+    stem: &str,
+    overrides: &[(String, String)],
+) -> Result<LabSpec, LabError> {
     let spec = LabSpec::from_toml(text, overrides)?;
     let is_changed_copy = profile(&spec.name, &[]).is_ok_and(|own| own != spec);
-    let name = if is_changed_copy && check_name(stem).is_ok() { stem } else { &spec.name };
-    Ok(LabSpec { name: name.to_owned(), ..spec })
+    let name = if is_changed_copy && check_name(stem).is_ok() {
+        stem
+    } else {
+        &spec.name
+    };
+    Ok(LabSpec {
+        name: name.to_owned(),
+        ..spec
+    })
 }
 
 #[cfg(test)]
@@ -66,15 +77,24 @@ mod tests {
         let name = |text: &str, stem: &str| of_file(text, stem, &[]).unwrap().name;
         let copy = text("fair").unwrap();
         let changed = copy.replace("50Mbit/s", "60Mbit/s");
-        assert_eq!((name(copy, "mine"), name(&changed, "mine")), ("fair".to_owned(), "mine".to_owned()));
+        assert_eq!(
+            (name(copy, "mine"), name(&changed, "mine")),
+            ("fair".to_owned(), "mine".to_owned())
+        );
         assert_eq!(name(&changed, "not a name"), "fair");
-        assert_eq!(name(&changed.replace("\"fair\"", "\"hall\""), "mine"), "hall");
+        assert_eq!(
+            name(&changed.replace("\"fair\"", "\"hall\""), "mine"),
+            "hall"
+        );
     }
 
     #[test]
     fn an_unknown_profile_is_answered_with_the_known_ones() {
         assert!(
-            profile("fare", &[]).unwrap_err().to_string().contains("fair, asymmetric, bus, two-racks, rails, cable")
+            profile("fare", &[])
+                .unwrap_err()
+                .to_string()
+                .contains("fair, asymmetric, bus, two-racks, rails, cable")
         );
     }
 }

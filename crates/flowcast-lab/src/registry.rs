@@ -30,14 +30,22 @@ pub(crate) struct LabState {
 impl LabState {
     /// The state of a lab that is being built.
     pub(crate) fn new(name: &str, keeper: KeeperId, spec: &LabSpec) -> LabState {
-        LabState { schema: SCHEMA.into(), name: name.into(), keeper, spec: spec.clone() }
+        LabState {
+            schema: SCHEMA.into(),
+            name: name.into(),
+            keeper,
+            spec: spec.clone(),
+        }
     }
 
     /// Writes it into the lab's folder.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), LabError> {
         let (path, partial) = (folder.join("lab.json"), folder.join("lab.json.new"));
-        let text = serde_json::to_string_pretty(self).expect("a lab has only tables, texts and numbers");
-        fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path)).map_err(at(&path))
+        let text =
+            serde_json::to_string_pretty(self).expect("a lab has only tables, texts and numbers");
+        fs::write(&partial, text)
+            .and_then(|()| fs::rename(&partial, &path))
+            .map_err(at(&path))
     }
 }
 
@@ -74,7 +82,10 @@ pub(crate) fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
 
 /// All labs of this user that are up, by name.
 pub(crate) fn list() -> Result<Vec<LabState>, LabError> {
-    let alive = states(&root()?).into_iter().filter_map(|(_, state)| state).filter(|state| state.keeper.is_alive());
+    let alive = states(&root()?)
+        .into_iter()
+        .filter_map(|(_, state)| state)
+        .filter(|state| state.keeper.is_alive());
     let mut all: Vec<LabState> = alive.collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)
@@ -90,24 +101,36 @@ pub(crate) fn remove(folder: &Path) -> Result<(), LabError> {
 
 /// Whether whoever began a lab here has gone before it could write down who holds it.
 fn is_abandoned(folder: &Path) -> bool {
-    let age = fs::metadata(folder).and_then(|meta| meta.modified()).ok().and_then(|changed| changed.elapsed().ok());
+    let age = fs::metadata(folder)
+        .and_then(|meta| meta.modified())
+        .ok()
+        .and_then(|changed| changed.elapsed().ok());
     age.is_some_and(|age| age > Duration::from_secs(60))
 }
 
 fn states(root: &Path) -> Vec<(PathBuf, Option<LabState>)> {
-    let entries = fs::read_dir(root).into_iter().flatten().filter_map(Result::ok);
-    entries.map(|entry| (entry.path(), read(&entry.path()))).collect()
+    let entries = fs::read_dir(root)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    entries
+        .map(|entry| (entry.path(), read(&entry.path())))
+        .collect()
 }
 
 fn read(folder: &Path) -> Option<LabState> {
     let text = fs::read_to_string(folder.join("lab.json")).ok()?;
-    serde_json::from_str(&text).ok().filter(|state: &LabState| state.schema == SCHEMA)
+    serde_json::from_str(&text)
+        .ok()
+        .filter(|state: &LabState| state.schema == SCHEMA)
 }
 
 /// The folder of all labs, this user's and nobody else's.
 fn root() -> Result<PathBuf, LabError> {
     let user = rustix::process::geteuid().as_raw();
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| belongs_to(path, user));
+    let runtime = env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|path| belongs_to(path, user));
     let root = match runtime {
         Some(runtime) => runtime.join("flowcast-lab"),
         None => env::temp_dir().join(format!("flowcast-lab-{user}")),
@@ -133,5 +156,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
 
 fn at(path: &Path) -> impl Fn(io::Error) -> LabError {
     let path = path.to_owned();
-    move |source| LabError::File { path: path.clone(), source }
+    move |source| LabError::File {
+        path: path.clone(),
+        source,
+    }
 }

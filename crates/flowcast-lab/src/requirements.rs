@@ -27,20 +27,38 @@ pub fn check() -> Result<(), LabError> {
         }
     }
     let trial = command("unshare")
-        .args(["--user", "--map-root-user", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"])
+        .args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+            "true",
+        ])
         .stdin(Stdio::null())
         .output()
-        .map_err(|source| LabError::System { what: "running unshare", source })?;
+        .map_err(|source| LabError::System {
+            what: "running unshare",
+            source,
+        })?;
     if trial.status.success() {
         return Ok(());
     }
-    Err(LabError::NamespacesForbidden(String::from_utf8_lossy(&trial.stderr).trim().to_owned()))
+    Err(LabError::NamespacesForbidden(
+        String::from_utf8_lossy(&trial.stderr).trim().to_owned(),
+    ))
 }
 
 /// The program that runs the link emulators: this one, or the `flowcast` on the path where this is another.
 pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
-    let own = env::current_exe().ok().filter(|path| path.file_name().is_some_and(|name| name == CARRIER));
-    own.or_else(|| installed(CARRIER)).ok_or(LabError::NoCableCarrier)
+    let own = env::current_exe()
+        .ok()
+        .filter(|path| path.file_name().is_some_and(|name| name == CARRIER));
+    own.or_else(|| installed(CARRIER))
+        .ok_or(LabError::NoCableCarrier)
 }
 
 /// A program by its name; those for administrators are not on everybody's path.
@@ -52,9 +70,13 @@ pub(crate) fn command(program: &str) -> Command {
 
 pub(crate) fn search_path() -> String {
     let path = env::var("PATH").unwrap_or_default();
-    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin").trim_start_matches(':').to_owned()
+    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
+        .trim_start_matches(':')
+        .to_owned()
 }
 
 fn installed(program: &str) -> Option<PathBuf> {
-    env::split_paths(&search_path()).map(|folder| folder.join(program)).find(|path| path.is_file())
+    env::split_paths(&search_path())
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
 }

@@ -74,15 +74,39 @@ pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
     }
     let mut checks = Vec::new();
     for rail in 0..lab.spec().nic.bandwidth.0.len() {
-        let one = [Flow { from: Node(0), to: Node(1), rail }];
+        let one = [Flow {
+            from: Node(0),
+            to: Node(1),
+            rail,
+        }];
         let what = format!("one flow on rail {rail}");
-        checks.push(passed(lab, &one, what, nominal::one_flow(lab.spec(), rail), tolerance)?);
+        checks.push(passed(
+            lab,
+            &one,
+            what,
+            nominal::one_flow(lab.spec(), rail),
+            tolerance,
+        )?);
         let nodes = lab.spec().cluster.nodes;
-        let ring: Vec<Flow> =
-            lab.spec().nodes().map(|from| Flow { from, to: Node((from.0 + 1) % nodes), rail }).collect();
+        let ring: Vec<Flow> = lab
+            .spec()
+            .nodes()
+            .map(|from| Flow {
+                from,
+                to: Node((from.0 + 1) % nodes),
+                rail,
+            })
+            .collect();
         let what = format!("a ring of {nodes} nodes on rail {rail}");
-        let expected = nominal::ring(lab.spec(), rail).as_bytes_per_second() * ring_share(lab.spec(), rail)?;
-        checks.push(passed(lab, &ring, what, Rate::from_bytes_per_second(expected), tolerance)?);
+        let expected =
+            nominal::ring(lab.spec(), rail).as_bytes_per_second() * ring_share(lab.spec(), rail)?;
+        checks.push(passed(
+            lab,
+            &ring,
+            what,
+            Rate::from_bytes_per_second(expected),
+            tolerance,
+        )?);
     }
     Ok(checks)
 }
@@ -96,37 +120,69 @@ fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
         }
         checks = checker.check(SINGLE_FRAMES)?;
     }
-    checks.into_iter().map(|check| carried(check, tolerance)).collect()
+    checks
+        .into_iter()
+        .map(|check| carried(check, tolerance))
+        .collect()
 }
 
 fn carried(check: CableCheck, tolerance: f64) -> Result<Check, LabError> {
     let what = format!("the cable of rail {} from node {}", check.rail, check.from);
     let (found, expected) = (check.rate, check.nominal);
     if check.rate_error().abs() > tolerance {
-        return Err(LabError::Busy { what, found, expected });
+        return Err(LabError::Busy {
+            what,
+            found,
+            expected,
+        });
     }
     if !check.passes(tolerance) {
-        return Err(LabError::FramesLost { what, astray: check.unexplained, sent: check.sent });
+        return Err(LabError::FramesLost {
+            what,
+            astray: check.unexplained,
+            sent: check.sent,
+        });
     }
-    Ok(Check { what, found, expected, lateness: check.lateness })
+    Ok(Check {
+        what,
+        found,
+        expected,
+        lateness: check.lateness,
+    })
 }
 
-fn passed(lab: &Lab, flows: &[Flow], what: String, expected: Rate, tolerance: f64) -> Result<Check, LabError> {
+fn passed(
+    lab: &Lab,
+    flows: &[Flow],
+    what: String,
+    expected: Rate,
+    tolerance: f64,
+) -> Result<Check, LabError> {
     let watch = watch(lab, expected);
     let mut found = Rate::default();
     for _ in 0..ATTEMPTS {
         found = representative(lab, &steady_goodput(lab, flows, &watch)?, expected);
         if distance(found, expected) <= tolerance {
-            return Ok(Check { what, found, expected, lateness: None });
+            return Ok(Check {
+                what,
+                found,
+                expected,
+                lateness: None,
+            });
         }
     }
-    Err(LabError::Busy { what, found, expected })
+    Err(LabError::Busy {
+        what,
+        found,
+        expected,
+    })
 }
 
 /// The rate that is farthest off; their mean where directions share a bus, because then any split of it between two
 /// neighbours of the ring fills all buses.
 fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
-    let farthest = |a: &&Rate, b: &&Rate| distance(**a, expected).total_cmp(&distance(**b, expected));
+    let farthest =
+        |a: &&Rate, b: &&Rate| distance(**a, expected).total_cmp(&distance(**b, expected));
     if lab.spec().nic.duplex == Duplex::Full {
         return rates.iter().max_by(farthest).copied().unwrap_or_default();
     }
@@ -138,14 +194,22 @@ fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
 fn watch(lab: &Lab, expected: Rate) -> Watch {
     let thousand = expected.time_for(Bytes(1_500_000)).as_seconds();
     let count = Duration::from_secs_f64(thousand.clamp(0.6, 5.0));
-    Watch { settle: Duration::from_millis(300), count, buffer: Some(buffer(lab.spec())) }
+    Watch {
+        settle: Duration::from_millis(300),
+        count,
+        buffer: Some(buffer(lab.spec())),
+    }
 }
 
 /// Long enough for the wire, short enough to leave the queues at once, and for the shortest queue to hold what is in
 /// flight, with its headers and the acknowledgements of another flow.
 fn buffer(spec: &LabSpec) -> Bytes {
     let queues = &spec.queues;
-    let backbone = if spec.cluster.racks > 1 { queues.backbone } else { queues.port };
+    let backbone = if spec.cluster.racks > 1 {
+        queues.backbone
+    } else {
+        queues.port
+    };
     let shortest = queues.host.min(queues.port).min(backbone);
     let held = (shortest.0 as f64 * HELD / IN_FLIGHT) as u64;
     Bytes(ample(spec).0.min(held).max(LEAST_BUFFER))
@@ -154,7 +218,11 @@ fn buffer(spec: &LabSpec) -> Bytes {
 fn ample(spec: &LabSpec) -> Bytes {
     // Between two nodes alone, data and acknowledgements wait for each other in step, and short windows leave both
     // directions idle in turn.
-    Bytes(if spec.cluster.nodes == 2 { 1 << 20 } else { 128 << 10 })
+    Bytes(if spec.cluster.nodes == 2 {
+        1 << 20
+    } else {
+        128 << 10
+    })
 }
 
 /// What the windows of the test leave of a ring with ample ones, by the packet model. All nodes of a ring are alike, so
@@ -175,7 +243,10 @@ fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
             start: Time::ZERO,
         };
         let flows: Vec<pattern::Flow> = (0..nodes).map(flow).collect();
-        let method = Method { model: Model::Packet, strictness: Strictness::Extended };
+        let method = Method {
+            model: Model::Packet,
+            strictness: Strictness::Extended,
+        };
         let predicted = predict_flows(&flows, &Racks::default(), &network, method)?;
         Ok(predicted.makespan().as_seconds() / flows[0].size.0 as f64)
     };
@@ -192,13 +263,24 @@ mod tests {
     use crate::profiles::profile;
 
     fn short_queues(port: &str, nodes: &str) -> LabSpec {
-        let fields = [("cluster.nodes", nodes), ("nic.bandwidth", "20Mbit/s"), ("queues.port", port)];
-        profile("asymmetric", &fields.map(|(key, value)| (key.to_owned(), value.to_owned()))).unwrap()
+        let fields = [
+            ("cluster.nodes", nodes),
+            ("nic.bandwidth", "20Mbit/s"),
+            ("queues.port", port),
+        ];
+        profile(
+            "asymmetric",
+            &fields.map(|(key, value)| (key.to_owned(), value.to_owned())),
+        )
+        .unwrap()
     }
 
     #[test]
     fn windows_of_the_test_fit_the_shortest_queue_and_are_otherwise_ample() {
-        assert_eq!(buffer(&profile("asymmetric", &[]).unwrap()), Bytes(128 << 10));
+        assert_eq!(
+            buffer(&profile("asymmetric", &[]).unwrap()),
+            Bytes(128 << 10)
+        );
         assert_eq!(buffer(&profile("fair", &[]).unwrap()), Bytes(128 << 10));
         assert_eq!(buffer(&profile("rails", &[]).unwrap()), Bytes(1 << 20));
         assert_eq!(buffer(&short_queues("100kB", "31")), Bytes(64_000));
@@ -209,7 +291,11 @@ mod tests {
     fn a_ring_is_expected_to_lose_only_what_short_windows_cannot_fill() {
         assert_eq!(ring_share(&short_queues("3MB", "31"), 0).unwrap(), 1.0);
         let share = |port| ring_share(&short_queues(port, "31"), 0).unwrap();
-        assert!((0.995..=1.0).contains(&share("100kB")), "{}", share("100kB"));
+        assert!(
+            (0.995..=1.0).contains(&share("100kB")),
+            "{}",
+            share("100kB")
+        );
         assert!((0.85..0.97).contains(&share("20kB")), "{}", share("20kB"));
         assert!((0.6..0.9).contains(&share("6kB")), "{}", share("6kB"));
         assert!(ring_share(&short_queues("20kB", "2"), 0).unwrap() <= 1.0);

@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{SockAddr, Socket};
@@ -32,9 +32,15 @@ pub(crate) struct Door<'a> {
 /// Makes a socket of the Internet's family in a node.
 pub(crate) fn socket_in(door: &Door<'_>, kind: SocketType) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
-    let (user, network) = (door.user.try_clone_to_owned()?, door.network.try_clone_to_owned()?);
+    let (user, network) = (
+        door.user.try_clone_to_owned()?,
+        door.network.try_clone_to_owned()?,
+    );
     let mut child = Command::new("true");
-    child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    child
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
     unsafe {
         child.pre_exec(move || {
@@ -54,7 +60,12 @@ fn pass(channel: &UnixStream, socket: BorrowedFd<'_>) -> io::Result<()> {
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let sockets = [socket];
     ancillary.push(SendAncillaryMessage::ScmRights(&sockets));
-    sendmsg(channel, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::NOSIGNAL)?;
+    sendmsg(
+        channel,
+        &[IoSlice::new(b"s")],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
     Ok(())
 }
 
@@ -62,7 +73,12 @@ fn receive(channel: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    recvmsg(
+        channel,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     let passed = ancillary.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
         _ => None,

@@ -190,7 +190,11 @@ fn usual_mtu() -> Bytes {
 impl Default for QueueSpec {
     fn default() -> QueueSpec {
         let ample = Bytes(3_000_000);
-        QueueSpec { host: ample, port: ample, backbone: ample }
+        QueueSpec {
+            host: ample,
+            port: ample,
+            backbone: ample,
+        }
     }
 }
 
@@ -236,18 +240,28 @@ impl LabSpec {
 
     /// The wire rate of the bus that a node's directions share, if there is one.
     pub fn bus_rate(&self) -> Option<Rate> {
-        let all: f64 = self.nic.bandwidth.0.iter().map(|rate| rate.as_bytes_per_second()).sum();
-        (self.nic.duplex == Duplex::Bus).then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
+        let all: f64 = self
+            .nic
+            .bandwidth
+            .0
+            .iter()
+            .map(|rate| rate.as_bytes_per_second())
+            .sum();
+        (self.nic.duplex == Duplex::Bus)
+            .then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
     }
 
     /// The wire rate of a rail, that of the frames of node 0 where a link emulator has two.
     pub fn wire_rate(&self, rail: usize) -> Rate {
-        self.direction(rail, Node(0)).map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
+        self.direction(rail, Node(0))
+            .map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
     }
 
     /// The direction of a rail's link emulator that starts at a node, if the testbed has link emulators.
     pub fn direction(&self, rail: usize, from: Node) -> Option<DirectionSpec> {
-        self.cable.as_ref().map(|cable| cable.direction(rail, from.index(), self.nic.bandwidth.0[rail]))
+        self.cable
+            .as_ref()
+            .map(|cable| cable.direction(rail, from.index(), self.nic.bandwidth.0[rail]))
     }
 
     fn validate(&self) -> Result<(), LabError> {
@@ -259,33 +273,75 @@ impl LabSpec {
             return refused("title", self.title.escape_default(), "one line of text");
         }
         in_range("cluster.nodes", self.cluster.nodes, 1, 500)?;
-        in_range("cluster.ranks_per_node", self.cluster.ranks_per_node, 1, 1024)?;
+        in_range(
+            "cluster.ranks_per_node",
+            self.cluster.ranks_per_node,
+            1,
+            1024,
+        )?;
         in_range("cluster.racks", self.cluster.racks, 1, self.cluster.nodes)?;
-        in_range("nic.bandwidth (rails)", self.nic.bandwidth.0.len() as u32, 1, 8)?;
-        for rate in self.nic.bandwidth.0.iter().chain(self.backbone.as_ref().map(|backbone| &backbone.bandwidth)) {
+        in_range(
+            "nic.bandwidth (rails)",
+            self.nic.bandwidth.0.len() as u32,
+            1,
+            8,
+        )?;
+        for rate in self
+            .nic
+            .bandwidth
+            .0
+            .iter()
+            .chain(self.backbone.as_ref().map(|backbone| &backbone.bandwidth))
+        {
             plausible_rate("bandwidth", *rate)?;
         }
         if !(1.0..=2.0).contains(&self.nic.bus_share) {
-            return refused("nic.bus_share", self.nic.bus_share, "a multiple from 1 to 2");
+            return refused(
+                "nic.bus_share",
+                self.nic.bus_share,
+                "a multiple from 1 to 2",
+            );
         }
         in_range("nic.mtu", self.nic.mtu, Bytes(576), Bytes(65_000))?;
         if let Window::Fixed(size) = self.tcp.window {
             in_range("tcp.window", size, Bytes(4096), Bytes(64 << 20))?;
         }
         let queues = &self.queues;
-        for (name, size) in [("host", queues.host), ("port", queues.port), ("backbone", queues.backbone)] {
-            in_range(&format!("queues.{name}"), size, Bytes(2 * self.nic.mtu.0), Bytes(1 << 31))?;
+        for (name, size) in [
+            ("host", queues.host),
+            ("port", queues.port),
+            ("backbone", queues.backbone),
+        ] {
+            in_range(
+                &format!("queues.{name}"),
+                size,
+                Bytes(2 * self.nic.mtu.0),
+                Bytes(1 << 31),
+            )?;
         }
-        self.cable.as_ref().map_or(Ok(()), |cable| self.validate_cable(cable))
+        self.cable
+            .as_ref()
+            .map_or(Ok(()), |cable| self.validate_cable(cable))
     }
 
     fn validate_cable(&self, cable: &CableSpec) -> Result<(), LabError> {
         if self.cluster.nodes != 2 || self.cluster.racks != 1 {
-            let found = format!("{} nodes in {} racks", self.cluster.nodes, self.cluster.racks);
-            return refused("cluster", found, "2 nodes in 1 rack, which is what a [cable] joins");
+            let found = format!(
+                "{} nodes in {} racks",
+                self.cluster.nodes, self.cluster.racks
+            );
+            return refused(
+                "cluster",
+                found,
+                "2 nodes in 1 rack, which is what a [cable] joins",
+            );
         }
         if self.nic.duplex != Duplex::Full {
-            return refused("nic.duplex", self.nic.duplex.name(), "`full`, as a [cable] is");
+            return refused(
+                "nic.duplex",
+                self.nic.duplex.name(),
+                "`full`, as a [cable] is",
+            );
         }
         let rates = cable.rate.as_ref().map_or(&[][..], |rates| &rates.0);
         if rates.len() > 2 || (cable.rate.is_some() && rates.is_empty()) {
@@ -295,15 +351,25 @@ impl LabSpec {
                 "one, or one from node 0 and one from node 1",
             );
         }
-        rates.iter().try_for_each(|rate| plausible_rate("cable.rate", *rate))?;
-        for (name, times) in [("cable.delay", cable.delay.0), ("cable.jitter", cable.jitter.0)] {
-            times.iter().try_for_each(|time| in_time(name, *time, Time::from_seconds(1.0)))?;
-        }
-        cable
-            .queue
-            .0
+        rates
             .iter()
-            .try_for_each(|size| in_range("cable.queue", *size, Bytes(2 * self.nic.mtu.0), Bytes(1 << 31)))?;
+            .try_for_each(|rate| plausible_rate("cable.rate", *rate))?;
+        for (name, times) in [
+            ("cable.delay", cable.delay.0),
+            ("cable.jitter", cable.jitter.0),
+        ] {
+            times
+                .iter()
+                .try_for_each(|time| in_time(name, *time, Time::from_seconds(1.0)))?;
+        }
+        cable.queue.0.iter().try_for_each(|size| {
+            in_range(
+                "cable.queue",
+                *size,
+                Bytes(2 * self.nic.mtu.0),
+                Bytes(1 << 31),
+            )
+        })?;
         if let Some(loss) = cable.loss.0.iter().find(|loss| !(0.0..1.0).contains(*loss)) {
             return refused("cable.loss", loss, "a probability from 0 to below 1");
         }
@@ -318,9 +384,13 @@ fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
     let last = path.pop().unwrap_or(key);
     let mut inner = &mut table;
     for part in path {
-        let below = inner.entry(part).or_insert_with(|| toml::Table::new().into());
+        let below = inner
+            .entry(part)
+            .or_insert_with(|| toml::Table::new().into());
         let problem = || format!("found the field `{part}`, expected the name of a section");
-        inner = below.as_table_mut().ok_or_else(|| refused_override(key, value, &problem()))?;
+        inner = below
+            .as_table_mut()
+            .ok_or_else(|| refused_override(key, value, &problem()))?;
     }
     inner.insert(last.to_owned(), typed(value));
     let merged = table.to_string();
@@ -336,17 +406,39 @@ fn typed(value: &str) -> toml::Value {
         return toml::Value::Array(value.split(',').map(|part| typed(part.trim())).collect());
     }
     let number = || value.parse().ok().map(toml::Value::Integer);
-    let decimal = || value.parse::<f64>().ok().filter(|number| number.is_finite()).map(toml::Value::Float);
+    let decimal = || {
+        value
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .map(toml::Value::Float)
+    };
     let truth = || value.parse().ok().map(toml::Value::Boolean);
-    number().or_else(decimal).or_else(truth).unwrap_or_else(|| toml::Value::String(value.to_owned()))
+    number()
+        .or_else(decimal)
+        .or_else(truth)
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()))
 }
 
-fn in_range<T: PartialOrd + fmt::Display>(field: &str, found: T, low: T, high: T) -> Result<(), LabError> {
-    if (&low..=&high).contains(&&found) { Ok(()) } else { refused(field, found, &format!("{low} to {high}")) }
+fn in_range<T: PartialOrd + fmt::Display>(
+    field: &str,
+    found: T,
+    low: T,
+    high: T,
+) -> Result<(), LabError> {
+    if (&low..=&high).contains(&&found) {
+        Ok(())
+    } else {
+        refused(field, found, &format!("{low} to {high}"))
+    }
 }
 
 fn in_time(field: &str, found: Time, most: Time) -> Result<(), LabError> {
-    if found <= most { Ok(()) } else { refused(field, found, &format!("at most {most}")) }
+    if found <= most {
+        Ok(())
+    } else {
+        refused(field, found, &format!("at most {most}"))
+    }
 }
 
 fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
@@ -358,7 +450,11 @@ fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
 }
 
 fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
-    LabError::Override { key: key.to_owned(), value: value.to_owned(), problem: problem.to_owned() }
+    LabError::Override {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        problem: problem.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -368,12 +464,17 @@ mod tests {
     #[test]
     fn names_and_titles_are_one_plain_line() {
         let text = crate::profiles::profile("cable", &[]).unwrap().to_toml();
-        for (field, value) in
-            [("title", "x\nEND\nid > /tmp/owned\n"), ("name", "a b"), ("name", "../x"), ("name", "$(id)")]
-        {
+        for (field, value) in [
+            ("title", "x\nEND\nid > /tmp/owned\n"),
+            ("name", "a b"),
+            ("name", "../x"),
+            ("name", "$(id)"),
+        ] {
             let mut table: toml::Table = toml::from_str(&text).unwrap();
             table.insert(field.into(), value.into());
-            let refused = LabSpec::from_toml(&table.to_string(), &[]).unwrap_err().to_string();
+            let refused = LabSpec::from_toml(&table.to_string(), &[])
+                .unwrap_err()
+                .to_string();
             assert!(refused.starts_with(field), "{refused}");
         }
     }
@@ -386,10 +487,26 @@ mod tests {
     #[test]
     fn overrides_replace_numbers_rates_lists_and_windows() {
         assert_eq!(set("cluster.nodes", "12").unwrap().cluster.nodes, 12);
-        assert_eq!(set("nic.bandwidth", "1Gbit/s,100Mbit/s").unwrap().nic.bandwidth.0.len(), 2);
-        assert_eq!(set("tcp.window", "64KiB").unwrap().tcp.window, Window::Fixed(Bytes(65536)));
         assert_eq!(
-            set("backbone.bandwidth", "150Mbit/s").unwrap().backbone.unwrap().bandwidth.as_bytes_per_second(),
+            set("nic.bandwidth", "1Gbit/s,100Mbit/s")
+                .unwrap()
+                .nic
+                .bandwidth
+                .0
+                .len(),
+            2
+        );
+        assert_eq!(
+            set("tcp.window", "64KiB").unwrap().tcp.window,
+            Window::Fixed(Bytes(65536))
+        );
+        assert_eq!(
+            set("backbone.bandwidth", "150Mbit/s")
+                .unwrap()
+                .backbone
+                .unwrap()
+                .bandwidth
+                .as_bytes_per_second(),
             18.75e6
         );
     }
@@ -403,25 +520,57 @@ mod tests {
             "{}",
             said("nic.bandwidth", "50")
         );
-        assert!(said("tcp.window", "big").contains("automatic"), "{}", said("tcp.window", "big"));
-        assert!(said("nic.colour", "red").contains("unknown field"), "{}", said("nic.colour", "red"));
-        assert!(said("nic.bandwidth.x", "1").contains("found the field `bandwidth`, expected the name of a section"));
-        assert_eq!(said("cluster.nodes", "0"), "cluster.nodes: found `0`, expected 1 to 500");
-        assert_eq!(said("cluster.racks", "7"), "cluster.racks: found `7`, expected 1 to 6");
-        assert_eq!(said("nic.bus_share", "3"), "nic.bus_share: found `3`, expected a multiple from 1 to 2");
+        assert!(
+            said("tcp.window", "big").contains("automatic"),
+            "{}",
+            said("tcp.window", "big")
+        );
+        assert!(
+            said("nic.colour", "red").contains("unknown field"),
+            "{}",
+            said("nic.colour", "red")
+        );
+        assert!(
+            said("nic.bandwidth.x", "1")
+                .contains("found the field `bandwidth`, expected the name of a section")
+        );
+        assert_eq!(
+            said("cluster.nodes", "0"),
+            "cluster.nodes: found `0`, expected 1 to 500"
+        );
+        assert_eq!(
+            said("cluster.racks", "7"),
+            "cluster.racks: found `7`, expected 1 to 6"
+        );
+        assert_eq!(
+            said("nic.bus_share", "3"),
+            "nic.bus_share: found `3`, expected a multiple from 1 to 2"
+        );
         assert!(said("queues.port", "1kB").contains("queues.port"));
     }
 
     #[test]
     fn a_cable_has_one_value_or_one_for_each_direction() {
         let set = |key: &str, value: &str| profile("cable", &[(key.to_owned(), value.to_owned())]);
-        let (delay, loss) = (set("cable.delay", "50us,80us").unwrap(), set("cable.loss", "0.1").unwrap());
+        let (delay, loss) = (
+            set("cable.delay", "50us,80us").unwrap(),
+            set("cable.loss", "0.1").unwrap(),
+        );
         let direction = |spec: &LabSpec, from| spec.direction(0, Node(from)).unwrap();
-        assert_eq!([direction(&delay, 0).delay, direction(&delay, 1).delay], [50.0, 80.0].map(Time::from_micros));
-        assert_eq!([direction(&loss, 0).loss, direction(&loss, 1).loss], [0.1, 0.1]);
+        assert_eq!(
+            [direction(&delay, 0).delay, direction(&delay, 1).delay],
+            [50.0, 80.0].map(Time::from_micros)
+        );
+        assert_eq!(
+            [direction(&loss, 0).loss, direction(&loss, 1).loss],
+            [0.1, 0.1]
+        );
         assert_eq!(LabSpec::from_toml(&delay.to_toml(), &[]).unwrap(), delay);
         let rates = set("cable.rate", "10Mbit/s,1Gbit/s").unwrap();
-        assert_eq!(direction(&rates, 1).rate, Rate::from_bytes_per_second(1.25e8));
+        assert_eq!(
+            direction(&rates, 1).rate,
+            Rate::from_bytes_per_second(1.25e8)
+        );
         assert_eq!(
             (rates.wire_rate(0), direction(&loss, 1).rate),
             (direction(&rates, 0).rate, loss.nic.bandwidth.0[0])
@@ -431,31 +580,63 @@ mod tests {
 
     #[test]
     fn nonsense_about_a_cable_is_refused_by_field() {
-        let said = |key: &str, value: &str| profile("cable", &[(key.into(), value.into())]).unwrap_err().to_string();
-        assert_eq!(said("cable.loss", "1.5"), "cable.loss: found `1.5`, expected a probability from 0 to below 1");
-        assert_eq!(said("cable.loss", "-1"), "cable.loss: found `-1`, expected a probability from 0 to below 1");
-        assert_eq!(said("cable.delay", "2s"), "cable.delay: found `2s`, expected at most 1s");
-        assert_eq!(said("cable.spin", "20ms"), "cable.spin: found `20ms`, expected at most 10ms");
+        let said = |key: &str, value: &str| {
+            profile("cable", &[(key.into(), value.into())])
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            said("cable.loss", "1.5"),
+            "cable.loss: found `1.5`, expected a probability from 0 to below 1"
+        );
+        assert_eq!(
+            said("cable.loss", "-1"),
+            "cable.loss: found `-1`, expected a probability from 0 to below 1"
+        );
+        assert_eq!(
+            said("cable.delay", "2s"),
+            "cable.delay: found `2s`, expected at most 1s"
+        );
+        assert_eq!(
+            said("cable.spin", "20ms"),
+            "cable.spin: found `20ms`, expected at most 10ms"
+        );
         assert!(
-            said("cable.delay", "50").starts_with("--set cable.delay=50: invalid type: integer `50`, expected a time")
+            said("cable.delay", "50")
+                .starts_with("--set cable.delay=50: invalid type: integer `50`, expected a time")
         );
         assert!(
             said("cable.delay", "-1us").contains("found `-1us`, expected a time"),
             "{}",
             said("cable.delay", "-1us")
         );
-        assert!(said("cable.delay", "1us,2us,3us").contains("a list of two"), "{}", said("cable.delay", "1us,2us,3us"));
+        assert!(
+            said("cable.delay", "1us,2us,3us").contains("a list of two"),
+            "{}",
+            said("cable.delay", "1us,2us,3us")
+        );
         assert!(said("cable.queue", "1kB").starts_with("cable.queue: found `1kB`, expected"));
-        assert!(said("cable.rate", "1Mbit/s,1Mbit/s,1Mbit/s").starts_with("cable.rate: found `3 rates`, expected one"));
+        assert!(
+            said("cable.rate", "1Mbit/s,1Mbit/s,1Mbit/s")
+                .starts_with("cable.rate: found `3 rates`, expected one")
+        );
         assert!(said("cable.rate", "1bit/s").starts_with("cable.rate: found"));
         assert!(said("cable.jitter_distribution", "normal").contains("`uniform` or `exponential`"));
-        assert!(said("cluster.nodes", "3").starts_with("cluster: found `3 nodes in 1 racks`, expected 2 nodes"));
+        assert!(
+            said("cluster.nodes", "3")
+                .starts_with("cluster: found `3 nodes in 1 racks`, expected 2 nodes")
+        );
         assert!(said("nic.duplex", "bus").starts_with("nic.duplex: found `bus`, expected `full`"));
     }
 
     #[test]
     fn nodes_are_dealt_to_racks_in_blocks() {
         let spec = profile("two-racks", &[]).unwrap();
-        assert_eq!(spec.nodes().map(|node| spec.rack_of(node)).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(
+            spec.nodes()
+                .map(|node| spec.rack_of(node))
+                .collect::<Vec<_>>(),
+            [0, 0, 0, 0, 1, 1, 1, 1]
+        );
     }
 }

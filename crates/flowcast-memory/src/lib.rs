@@ -70,7 +70,13 @@ fn advise_pages(block: *mut u8, size: usize) {
     let start = block.addr().next_multiple_of(PAGE);
     let length = (block.addr() + size - start) / PAGE * PAGE;
     // SAFETY: these pages lie within the block, and the advice changes no contents. After an error pages are small.
-    unsafe { libc::madvise(block.with_addr(start).cast::<c_void>(), length, libc::MADV_HUGEPAGE) };
+    unsafe {
+        libc::madvise(
+            block.with_addr(start).cast::<c_void>(),
+            length,
+            libc::MADV_HUGEPAGE,
+        )
+    };
 }
 
 #[cfg(test)]
@@ -79,13 +85,20 @@ mod tests {
 
     /// Whether the kernel was asked for huge pages at this address.
     fn is_advised(block: *mut u8) -> bool {
-        let maps = std::fs::read_to_string("/proc/self/smaps").expect("a process can read its own maps");
+        let maps =
+            std::fs::read_to_string("/proc/self/smaps").expect("a process can read its own maps");
         let mut is_inside = false;
         for line in maps.lines() {
-            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-            if let Some((Ok(from), Ok(to))) =
-                range.map(|(from, to)| (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)))
-            {
+            let range = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'));
+            if let Some((Ok(from), Ok(to))) = range.map(|(from, to)| {
+                (
+                    usize::from_str_radix(from, 16),
+                    usize::from_str_radix(to, 16),
+                )
+            }) {
                 is_inside = (from..to).contains(&block.addr());
             } else if let Some(flags) = line.strip_prefix("VmFlags:").filter(|_| is_inside) {
                 return flags.split(' ').any(|flag| flag == "hg");
@@ -112,7 +125,11 @@ mod tests {
 
             let zeros = HugePages.alloc_zeroed(layout(64 << 20));
             assert_eq!(is_advised(zeros.add(32 << 20)), kernel_has_them);
-            assert!((0..64 << 20).step_by(4000).all(|byte| zeros.add(byte).read() == 0));
+            assert!(
+                (0..64 << 20)
+                    .step_by(4000)
+                    .all(|byte| zeros.add(byte).read() == 0)
+            );
             HugePages.dealloc(zeros, layout(64 << 20));
         }
     }

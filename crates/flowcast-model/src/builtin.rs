@@ -78,18 +78,31 @@ mod tests {
         for (name, _) in NETWORKS {
             let network = network(name).unwrap();
             assert_eq!(network.name, name);
-            assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+            assert_eq!(
+                Network::from_toml(&network.to_toml(), &[]).unwrap(),
+                network
+            );
         }
     }
 
     /// The dotted names of the numbers and quantities of a file; texts about it and names of rules are none.
     fn values(name: &str, value: &toml::Value, found: &mut Vec<String>) {
-        let below =
-            |part: &dyn std::fmt::Display| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
+        let below = |part: &dyn std::fmt::Display| {
+            if name.is_empty() {
+                part.to_string()
+            } else {
+                format!("{name}.{part}")
+            }
+        };
         match value {
-            toml::Value::Table(table) => table.iter().for_each(|(key, value)| values(&below(key), value, found)),
+            toml::Value::Table(table) => table
+                .iter()
+                .for_each(|(key, value)| values(&below(key), value, found)),
             toml::Value::Array(items) => {
-                items.iter().enumerate().for_each(|(place, value)| values(&below(&place), value, found));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(place, value)| values(&below(&place), value, found));
             }
             _ => found.push(name.to_owned()),
         }
@@ -99,8 +112,16 @@ mod tests {
     fn each_value_of_a_built_in_network_has_an_origin_and_each_origin_a_value() {
         for (name, text) in NETWORKS {
             let mut file: toml::Table = toml::from_str(text).unwrap();
-            for about in ["schema", "name", "title", "source", "origins", "point_to_point"] {
-                file.remove(about).unwrap_or_else(|| panic!("{name}: no {about}"));
+            for about in [
+                "schema",
+                "name",
+                "title",
+                "source",
+                "origins",
+                "point_to_point",
+            ] {
+                file.remove(about)
+                    .unwrap_or_else(|| panic!("{name}: no {about}"));
             }
             file.remove("intervals");
             let mut found = Vec::new();
@@ -111,14 +132,31 @@ mod tests {
             found.sort();
             assert_eq!(found, explained, "{name}");
             for (value, origin) in origins {
-                assert!(origin.short().len() <= 34, "{name}: {value}: too long for the table: {}", origin.short());
-                let ways = ["flowcast measure p2p", "flowcast fit --import", "flowcast fit --calls"];
+                assert!(
+                    origin.short().len() <= 34,
+                    "{name}: {value}: too long for the table: {}",
+                    origin.short()
+                );
+                let ways = [
+                    "flowcast measure p2p",
+                    "flowcast fit --import",
+                    "flowcast fit --calls",
+                ];
                 let tells_how = ways.iter().any(|way| origin.text.contains(way));
-                assert!(origin.kind != OriginKind::Unknown || tells_how, "{name}: {value}: {}", origin.text);
-                let is_url_needed = matches!(origin.kind, OriginKind::Measured | OriginKind::Vendor);
-                let is_there =
-                    origin.text.contains("https://") || origin.text.starts_with("simgrid/platform-calibration");
-                assert!(!is_url_needed || is_there, "{name}: {value}: {}", origin.text);
+                assert!(
+                    origin.kind != OriginKind::Unknown || tells_how,
+                    "{name}: {value}: {}",
+                    origin.text
+                );
+                let is_url_needed =
+                    matches!(origin.kind, OriginKind::Measured | OriginKind::Vendor);
+                let is_there = origin.text.contains("https://")
+                    || origin.text.starts_with("simgrid/platform-calibration");
+                assert!(
+                    !is_url_needed || is_there,
+                    "{name}: {value}: {}",
+                    origin.text
+                );
             }
         }
     }
@@ -130,44 +168,108 @@ mod tests {
             let Evidence { kind, year, source } = network.evidence().unwrap();
             (kind, year, source.to_owned())
         };
-        assert_eq!(evidence("gige-tcp"), (OriginKind::Published, Some(2006), "Lichei, Table 3.5.3.1".into()));
-        assert_eq!(evidence("roce-200g"), (OriginKind::Unknown, Some(2026), "NVIDIA/dgx-spark-playbooks".into()));
-        assert_eq!(evidence("infiniband-edr"), (OriginKind::Measured, Some(2020), "stackhpc/nrel-benchmarks".into()));
-        assert_eq!(Network::new("own", Rule::Hockney, network("gige-lam").unwrap().nic).evidence(), None);
+        assert_eq!(
+            evidence("gige-tcp"),
+            (
+                OriginKind::Published,
+                Some(2006),
+                "Lichei, Table 3.5.3.1".into()
+            )
+        );
+        assert_eq!(
+            evidence("roce-200g"),
+            (
+                OriginKind::Unknown,
+                Some(2026),
+                "NVIDIA/dgx-spark-playbooks".into()
+            )
+        );
+        assert_eq!(
+            evidence("infiniband-edr"),
+            (
+                OriginKind::Measured,
+                Some(2020),
+                "stackhpc/nrel-benchmarks".into()
+            )
+        );
+        assert_eq!(
+            Network::new("own", Rule::Hockney, network("gige-lam").unwrap().nic).evidence(),
+            None
+        );
     }
 
     #[test]
     fn what_stands_behind_a_value_goes_with_it() {
-        let set =
-            |key: &str, value: &str| network("slingshot-10").unwrap().with_overrides(&[(key.into(), value.into())]);
+        let set = |key: &str, value: &str| {
+            network("slingshot-10")
+                .unwrap()
+                .with_overrides(&[(key.into(), value.into())])
+        };
         let origins = |key: &str, value: &str| set(key, value).unwrap().origins;
         let all = network("slingshot-10").unwrap().origins;
         assert!(!origins("nic.latency", "5us").contains_key("nic.latency"));
         assert_eq!(origins("nic.latency", "5us").len(), all.len() - 1);
         // The wire rate goes with the bandwidth.
         assert_eq!(origins("nic.bandwidth", "5GB/s").len(), all.len() - 2);
-        assert_eq!(origins("machine.nodes.*.intra_latency", "1us").len(), all.len() - 1);
+        assert_eq!(
+            origins("machine.nodes.*.intra_latency", "1us").len(),
+            all.len() - 1
+        );
         assert_eq!(origins("machine.nodes.0.cpus", "2").len(), all.len());
     }
 
     #[test]
     fn a_misspelt_name_is_refused_with_those_that_are_near() {
         let message = text("gige-tpc").unwrap_err().to_string();
-        assert!(message.starts_with("no network is named `gige-tpc`; near to it are gige-tcp, "), "{message}");
+        assert!(
+            message.starts_with("no network is named `gige-tpc`; near to it are gige-tcp, "),
+            "{message}"
+        );
     }
 
     #[test]
     fn an_override_reaches_its_field_and_a_wrong_one_is_named() {
-        let set = |key: &str, value: &str| network("gige-tcp").unwrap().with_overrides(&[(key.into(), value.into())]);
-        assert_eq!(set("nic.bandwidth", "50Mbit/s").unwrap().nic.rate().as_bytes_per_second(), 6.25e6);
-        assert_eq!(set("nic.bandwidth", "8ns/B").unwrap().nic.rate().as_bytes_per_second(), 1.25e8);
-        assert_eq!(set("sharing.io_out", "3").unwrap().sharing.flow_cuts.io_out, Some(3.0));
+        let set = |key: &str, value: &str| {
+            network("gige-tcp")
+                .unwrap()
+                .with_overrides(&[(key.into(), value.into())])
+        };
+        assert_eq!(
+            set("nic.bandwidth", "50Mbit/s")
+                .unwrap()
+                .nic
+                .rate()
+                .as_bytes_per_second(),
+            6.25e6
+        );
+        assert_eq!(
+            set("nic.bandwidth", "8ns/B")
+                .unwrap()
+                .nic
+                .rate()
+                .as_bytes_per_second(),
+            1.25e8
+        );
+        assert_eq!(
+            set("sharing.io_out", "3").unwrap().sharing.flow_cuts.io_out,
+            Some(3.0)
+        );
         assert_eq!(
             network("gige-tcp").unwrap().quantity("nic.gap"),
             Some(flowcast_units::Time::from_nanos(897.0).into())
         );
-        assert_eq!(network("gige-tcp").unwrap().quantity("machine.nodes.*.speed"), Some(1.0.into()));
-        for (key, value) in [("nic.latency", "5"), ("nic.latncy", "5us"), ("nic.latency.x", "1"), ("", "1")] {
+        assert_eq!(
+            network("gige-tcp")
+                .unwrap()
+                .quantity("machine.nodes.*.speed"),
+            Some(1.0.into())
+        );
+        for (key, value) in [
+            ("nic.latency", "5"),
+            ("nic.latncy", "5us"),
+            ("nic.latency.x", "1"),
+            ("", "1"),
+        ] {
             let message = set(key, value).unwrap_err().to_string();
             assert!(message.contains(key), "{key}: {message}");
         }

@@ -80,7 +80,11 @@ impl Phase {
             Repeats::Linear => processes.saturating_sub(1),
             Repeats::Logarithmic => steps(processes, buses),
         };
-        (message.latency + message.bandwidth.time_for(self.size.of(message.send, message.recv))) * f64::from(factor)
+        (message.latency
+            + message
+                .bandwidth
+                .time_for(self.size.of(message.send, message.recv)))
+            * f64::from(factor)
     }
 }
 
@@ -109,7 +113,10 @@ pub struct Row {
 impl Row {
     /// The same phase in and out.
     pub const fn both(repeats: Repeats, size: PhaseSize) -> Row {
-        Row { fan_in: Phase { repeats, size }, fan_out: Phase { repeats, size } }
+        Row {
+            fan_in: Phase { repeats, size },
+            fan_out: Phase { repeats, size },
+        }
     }
 
     /// Time of fan-in and fan-out, one after the other, as of [`Phase::time`].
@@ -120,15 +127,26 @@ impl Row {
 
 /// `Nsteps`: steps of a binomial tree of `processes` when `buses` messages fit at once (0: any number).
 pub fn steps(processes: u32, buses: u32) -> u32 {
-    stage_messages(processes).map(|messages| if buses == 0 { 1 } else { messages.div_ceil(buses) }).sum()
+    stage_messages(processes)
+        .map(|messages| {
+            if buses == 0 {
+                1
+            } else {
+                messages.div_ceil(buses)
+            }
+        })
+        .sum()
 }
 
 /// `C_i`: how many messages each stage of the tree sends.
 pub fn stage_messages(processes: u32) -> impl Iterator<Item = u32> {
-    (0..32u32).map(|stage| 1u64 << stage).take_while(move |have| *have < u64::from(processes)).map(move |have| {
-        let messages = (u64::from(processes) - have).div_ceil(2 * have);
-        u32::try_from(messages).expect("fewer messages than processes")
-    })
+    (0..32u32)
+        .map(|stage| 1u64 << stage)
+        .take_while(move |have| *have < u64::from(processes))
+        .map(move |have| {
+            let messages = (u64::from(processes) - have).div_ceil(2 * have);
+            u32::try_from(messages).expect("fewer messages than processes")
+        })
 }
 
 /// The rows of all operations: the `[collectives]` section of a network file.
@@ -158,12 +176,19 @@ impl Collectives {
 
     /// Whether the formula has values of the network's own, whatever algorithms there are beside it.
     pub fn has_own_formula(&self) -> bool {
-        Collectives { algorithms: None, ..self.clone() } != Collectives::default()
+        Collectives {
+            algorithms: None,
+            ..self.clone()
+        } != Collectives::default()
     }
 
     /// One row for everything.
     pub fn uniform(repeats: Repeats) -> Collectives {
-        Collectives { default: Row::both(repeats, PhaseSize::Max), rows: BTreeMap::new(), algorithms: None }
+        Collectives {
+            default: Row::both(repeats, PhaseSize::Max),
+            rows: BTreeMap::new(),
+            algorithms: None,
+        }
     }
 }
 
@@ -191,7 +216,10 @@ impl Default for Collectives {
         ];
         Collectives {
             default: Row::both(Repeats::Logarithmic, PhaseSize::Max),
-            rows: TABLE.iter().map(|(op, row)| (*op, row.parse().expect("the table is well formed"))).collect(),
+            rows: TABLE
+                .iter()
+                .map(|(op, row)| (*op, row.parse().expect("the table is well formed")))
+                .collect(),
             algorithms: None,
         }
     }
@@ -206,7 +234,10 @@ impl FromStr for Row {
     fn from_str(text: &str) -> Result<Row, String> {
         let fail = || format!("found `{text}`, expected {ROW_FORM}");
         let (fan_in, fan_out) = text.split_once('|').ok_or_else(fail)?;
-        Ok(Row { fan_in: phase(fan_in).ok_or_else(fail)?, fan_out: phase(fan_out).ok_or_else(fail)? })
+        Ok(Row {
+            fan_in: phase(fan_in).ok_or_else(fail)?,
+            fan_out: phase(fan_out).ok_or_else(fail)?,
+        })
     }
 }
 
@@ -285,7 +316,9 @@ impl Serialize for Row {
 
 impl<'de> Deserialize<'de> for Row {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -309,16 +342,30 @@ mod tests {
             send: Bytes(8),
             recv: Bytes(16),
         };
-        let time = |row: &str, processes| row.parse::<Row>().unwrap().time(message, processes, 0).as_nanos();
+        let time = |row: &str, processes| {
+            row.parse::<Row>()
+                .unwrap()
+                .time(message, processes, 0)
+                .as_nanos()
+        };
         assert_eq!(time("CT SEND | CT RECV", 1), 2008.0 + 2016.0);
-        assert_eq!((time("LIN SEND | LIN RECV", 1), time("LOG SEND | LOG RECV", 1)), (0.0, 0.0));
+        assert_eq!(
+            (
+                time("LIN SEND | LIN RECV", 1),
+                time("LOG SEND | LOG RECV", 1)
+            ),
+            (0.0, 0.0)
+        );
         assert_eq!(time("LOG SEND | NULL", 8), 3.0 * 2008.0);
     }
 
     #[test]
     fn the_default_table_survives_its_own_text() {
         let text = toml::to_string(&Collectives::default()).unwrap();
-        assert_eq!(toml::from_str::<Collectives>(&text).unwrap(), Collectives::default());
+        assert_eq!(
+            toml::from_str::<Collectives>(&text).unwrap(),
+            Collectives::default()
+        );
     }
 
     proptest! {

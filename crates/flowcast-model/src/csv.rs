@@ -29,12 +29,19 @@ pub enum CsvError {
 impl CsvError {
     /// What a line holds instead of what it must.
     pub fn at(line: usize, found: impl Into<String>, expected: impl Into<String>) -> CsvError {
-        CsvError::Line { line, found: found.into(), expected: expected.into() }
+        CsvError::Line {
+            line,
+            found: found.into(),
+            expected: expected.into(),
+        }
     }
 
     /// A table without rows.
     pub fn no_row(columns: &[&str]) -> CsvError {
-        CsvError::Missing { missing: "row", expected: columns.join(",") }
+        CsvError::Missing {
+            missing: "row",
+            expected: columns.join(","),
+        }
     }
 }
 
@@ -66,21 +73,30 @@ pub fn read<const N: usize>(
     let mut record = ::csv::StringRecord::new();
     let (mut found, mut rows) = (None, 0);
     while let Ok(true) = reader.read_record(&mut record) {
-        let at = record.position().map_or(0, |position| position.line() as usize - 1);
+        let at = record
+            .position()
+            .map_or(0, |position| position.line() as usize - 1);
         let line = content.get(at).map_or(0, |(line, _)| *line);
         let Some((places, count)) = found else {
             found = Some((places(line, &record, columns)?, record.len()));
             continue;
         };
         if record.len() != count {
-            return Err(CsvError::at(line, format!("{} fields", record.len()), count.to_string()));
+            return Err(CsvError::at(
+                line,
+                format!("{} fields", record.len()),
+                count.to_string(),
+            ));
         }
         take(line, places.map(|place: usize| &record[place]))?;
         rows += 1;
     }
     match found {
         Some(_) => Ok(rows),
-        None => Err(CsvError::Missing { missing: "column names", expected: columns.join(",") }),
+        None => Err(CsvError::Missing {
+            missing: "column names",
+            expected: columns.join(","),
+        }),
     }
 }
 
@@ -103,11 +119,18 @@ impl Table {
     pub fn parse(text: &str) -> Result<Table, CsvError> {
         let mut records = records(text);
         let Some((line, names)) = records.next() else {
-            return Err(CsvError::Missing { missing: "column names", expected: "names".to_owned() });
+            return Err(CsvError::Missing {
+                missing: "column names",
+                expected: "names".to_owned(),
+            });
         };
         let rows: Vec<(usize, Vec<String>)> = records.collect();
         match rows.iter().find(|(_, row)| row.len() != names.len()) {
-            Some((line, row)) => Err(CsvError::at(*line, format!("{} fields", row.len()), names.len().to_string())),
+            Some((line, row)) => Err(CsvError::at(
+                *line,
+                format!("{} fields", row.len()),
+                names.len().to_string(),
+            )),
             None => Ok(Table { names, line, rows }),
         }
     }
@@ -121,14 +144,19 @@ impl Table {
         columns: [&str; N],
     ) -> Result<impl Iterator<Item = (usize, [&'a str; N])> + use<'a, N>, CsvError> {
         let places = places_of(self.line, &self.names, columns)?;
-        Ok(self.rows.iter().map(move |(line, row)| (*line, places.map(|place| row[place].as_str()))))
+        Ok(self
+            .rows
+            .iter()
+            .map(move |(line, row)| (*line, places.map(|place| row[place].as_str()))))
     }
 
     /// The text of the same table with more columns at its right; `values` has those of each row.
     pub fn with_columns<const N: usize>(&self, names: [&str; N], values: &[[String; N]]) -> String {
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         let written = "a row is written to memory, and all are equally long";
-        writer.write_record(self.names.iter().map(String::as_str).chain(names)).expect(written);
+        writer
+            .write_record(self.names.iter().map(String::as_str).chain(names))
+            .expect(written);
         for ((_, row), more) in self.rows.iter().zip(values) {
             writer.write_record(row.iter().chain(more)).expect(written);
         }
@@ -140,11 +168,19 @@ impl Table {
 fn records(text: &str) -> impl Iterator<Item = (usize, Vec<String>)> {
     let content: Vec<(usize, &str)> = content(text).collect();
     let plain: Vec<&str> = content.iter().map(|(_, line)| *line).collect();
-    let records: Vec<::csv::StringRecord> = reader(&plain.join("\n")).into_records().map_while(Result::ok).collect();
+    let records: Vec<::csv::StringRecord> = reader(&plain.join("\n"))
+        .into_records()
+        .map_while(Result::ok)
+        .collect();
     let numbers: Vec<usize> = content.iter().map(|(line, _)| *line).collect();
     records.into_iter().map(move |record| {
-        let at = record.position().map_or(0, |position| position.line() as usize - 1);
-        (numbers.get(at).copied().unwrap_or(0), record.iter().map(str::to_owned).collect())
+        let at = record
+            .position()
+            .map_or(0, |position| position.line() as usize - 1);
+        (
+            numbers.get(at).copied().unwrap_or(0),
+            record.iter().map(str::to_owned).collect(),
+        )
     })
 }
 
@@ -158,7 +194,11 @@ fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn reader(text: &str) -> ::csv::Reader<&[u8]> {
     let mut builder = ::csv::ReaderBuilder::new();
-    builder.has_headers(false).flexible(true).trim(::csv::Trim::All).from_reader(text.as_bytes())
+    builder
+        .has_headers(false)
+        .flexible(true)
+        .trim(::csv::Trim::All)
+        .from_reader(text.as_bytes())
 }
 
 /// Where each of the columns stands.
@@ -168,15 +208,24 @@ fn places<const N: usize>(
     columns: [&str; N],
 ) -> Result<[usize; N], CsvError> {
     if let Some(unknown) = names.iter().find(|name| !columns.contains(name)) {
-        return Err(CsvError::at(line, format!("column `{unknown}`"), format!("the columns {}", columns.join(","))));
+        return Err(CsvError::at(
+            line,
+            format!("column `{unknown}`"),
+            format!("the columns {}", columns.join(",")),
+        ));
     }
     let names: Vec<String> = names.iter().map(str::to_owned).collect();
     places_of(line, &names, columns)
 }
 
 /// Where each of the columns stands among others.
-fn places_of<const N: usize>(line: usize, names: &[String], columns: [&str; N]) -> Result<[usize; N], CsvError> {
-    let refused = |found: String| CsvError::at(line, found, format!("the columns {}", columns.join(",")));
+fn places_of<const N: usize>(
+    line: usize,
+    names: &[String],
+    columns: [&str; N],
+) -> Result<[usize; N], CsvError> {
+    let refused =
+        |found: String| CsvError::at(line, found, format!("the columns {}", columns.join(",")));
     let mut places = [0; N];
     for (place, column) in places.iter_mut().zip(columns) {
         let mut found = names.iter().enumerate().filter(|(_, name)| *name == column);
@@ -205,9 +254,16 @@ mod tests {
     #[test]
     fn columns_are_found_by_name_quoted_or_not_and_lines_are_counted_with_comments() {
         let text = "\u{feff}# x\n\n\"b\", a\r\n1,2\n# y\n\"3,4\",\"5\"\n";
-        assert_eq!(rows(text).unwrap(), [(4, "2|1".to_owned()), (6, "5|3,4".to_owned())]);
+        assert_eq!(
+            rows(text).unwrap(),
+            [(4, "2|1".to_owned()), (6, "5|3,4".to_owned())]
+        );
         assert_eq!(comments(text).collect::<Vec<_>>(), [(1, " x"), (5, " y")]);
-        assert!(has_columns(text, ["a", "b"]) && !has_columns(text, ["a", "c"]) && !has_columns("", ["a"]));
+        assert!(
+            has_columns(text, ["a", "b"])
+                && !has_columns(text, ["a", "c"])
+                && !has_columns("", ["a"])
+        );
     }
 
     #[test]
@@ -216,10 +272,21 @@ mod tests {
         let fields: Vec<_> = table.fields(["a", "b"]).unwrap().collect();
         assert_eq!(fields, [(3, ["2", "1"]), (5, ["5", "3,4"])]);
         let more = [["x".to_owned()], ["y".to_owned()]];
-        assert_eq!(table.with_columns(["d"], &more), "b,a,c,d\n1,2,,x\n\"3,4\",5,6,y\n");
+        assert_eq!(
+            table.with_columns(["d"], &more),
+            "b,a,c,d\n1,2,,x\n\"3,4\",5,6,y\n"
+        );
         let missing = table.fields(["a", "e"]).err().unwrap().to_string();
-        assert_eq!(missing, "line 2: found no column `e`, expected the columns a,e");
-        assert!(Table::parse("a,b\n1\n").unwrap_err().to_string().starts_with("line 2: found 1 fields"));
+        assert_eq!(
+            missing,
+            "line 2: found no column `e`, expected the columns a,e"
+        );
+        assert!(
+            Table::parse("a,b\n1\n")
+                .unwrap_err()
+                .to_string()
+                .starts_with("line 2: found 1 fields")
+        );
     }
 
     #[test]

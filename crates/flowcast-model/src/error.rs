@@ -58,9 +58,19 @@ fn hint(error: &toml::de::Error) -> String {
 }
 
 pub(crate) fn field_error(field: &str, problem: String) -> NetworkError {
-    NetworkError::Field { field: field.to_owned(), problem }
+    NetworkError::Field {
+        field: field.to_owned(),
+        problem,
+    }
 }
 
-pub(crate) fn refused(field: impl fmt::Display, found: impl fmt::Display, expected: &str) -> NetworkError {
-    field_error(&field.to_string(), format!("found {found}, expected {expected}"))
+pub(crate) fn refused(
+    field: impl fmt::Display,
+    found: impl fmt::Display,
+    expected: &str,
+) -> NetworkError {
+    field_error(
+        &field.to_string(),
+        format!("found {found}, expected {expected}"),
+    )
 }

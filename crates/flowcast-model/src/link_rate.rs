@@ -40,12 +40,20 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
 
     /// Of payload, as far as it is given.
     pub fn given_goodput(self) -> Option<G> {
-        if let LinkRate::Goodput(goodput) | LinkRate::Both { goodput, .. } = self { Some(goodput) } else { None }
+        if let LinkRate::Goodput(goodput) | LinkRate::Both { goodput, .. } = self {
+            Some(goodput)
+        } else {
+            None
+        }
     }
 
     /// Of frames, as far as it is given.
     pub fn given_wire(self) -> Option<Rate> {
-        if let LinkRate::Wire(wire) | LinkRate::Both { wire, .. } = self { Some(wire) } else { None }
+        if let LinkRate::Wire(wire) | LinkRate::Both { wire, .. } = self {
+            Some(wire)
+        } else {
+            None
+        }
     }
 
     /// Bytes of payload per second; 0 is infinite.
@@ -64,7 +72,9 @@ impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
     /// The wire rate alone: the one that is given, the goodput where none is, or so many times the goodput.
     pub(crate) fn on_the_wire(self, of_goodput: Option<f64>) -> LinkRate<G> {
         match of_goodput {
-            Some(factor) => LinkRate::Wire(Rate::from_bytes_per_second(self.goodput().as_bytes_per_second() * factor)),
+            Some(factor) => LinkRate::Wire(Rate::from_bytes_per_second(
+                self.goodput().as_bytes_per_second() * factor,
+            )),
             None => self.given_wire().map_or(self, LinkRate::Wire),
         }
     }

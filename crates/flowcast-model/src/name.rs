@@ -15,7 +15,11 @@ pub fn is_hidden(character: char) -> bool {
 pub fn check_name(field: &str, name: &str) -> Result<(), NetworkError> {
     match name.chars().find(|character| is_hidden(*character)) {
         None => Ok(()),
-        Some(hidden) => Err(refused(field, format!("the character {}", hidden.escape_unicode()), "one line of text")),
+        Some(hidden) => Err(refused(
+            field,
+            format!("the character {}", hidden.escape_unicode()),
+            "one line of text",
+        )),
     }
 }
 
@@ -25,12 +29,29 @@ mod tests {
 
     #[test]
     fn names_are_text_of_any_language_on_one_line() {
-        for name in ["gige-tcp", "Gigabit Ethernet, 2×1 GB/s", "сеть", "网络", "شبكة"] {
+        for name in [
+            "gige-tcp",
+            "Gigabit Ethernet, 2×1 GB/s",
+            "сеть",
+            "网络",
+            "شبكة",
+        ] {
             assert!(check_name("name", name).is_ok(), "{name}");
         }
-        for name in ["x\nname: 1 ns", "\x1b[31m", "x\r", "x\u{9b}1m", "x\u{202e}y", "\u{2066}x", "x\0"] {
+        for name in [
+            "x\nname: 1 ns",
+            "\x1b[31m",
+            "x\r",
+            "x\u{9b}1m",
+            "x\u{202e}y",
+            "\u{2066}x",
+            "x\0",
+        ] {
             assert!(
-                check_name("name", name).unwrap_err().to_string().starts_with("name: found the character "),
+                check_name("name", name)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("name: found the character "),
                 "{name:?}"
             );
         }

@@ -13,7 +13,9 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
 /// As much of a name as tells which one is near: the time that distances take grows with the length.
 fn beginning(name: &str) -> &str {
     const LONGEST: usize = 100;
-    name.char_indices().nth(LONGEST).map_or(name, |(at, _)| &name[..at])
+    name.char_indices()
+        .nth(LONGEST)
+        .map_or(name, |(at, _)| &name[..at])
 }
 
 /// ` (did you mean NAME?)` where at most a third of the letters are wrong, else nothing.
@@ -30,7 +32,9 @@ pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Str
 /// modelled under that name; nothing for others.
 pub(crate) fn question_of_unknown(message: &str) -> String {
     let mut names = message.split('`').skip(1).step_by(2);
-    let Some(name) = names.next().filter(|_| message.starts_with("unknown ")) else { return String::new() };
+    let Some(name) = names.next().filter(|_| message.starts_with("unknown ")) else {
+        return String::new();
+    };
     let section = match message {
         _ if message.contains("`fat_tree`") => "topology",
         _ if message.contains("`gap_per_byte`") => "nic",
@@ -48,13 +52,13 @@ pub(crate) const ONE_INTERFACE: &str = "a node has one interface: several are ne
 
 /// What no network file can say, by the names under which it is looked for.
 pub(crate) fn not_modelled(section: &str, name: &str) -> Option<&'static str> {
-    const TREES: &str =
-        "Dragonfly, torus and mesh are not modelled: switches make trees, by topology.fat_tree or topology.levels";
+    const TREES: &str = "Dragonfly, torus and mesh are not modelled: switches make trees, by topology.fat_tree or topology.levels";
     match (section, name) {
-        ("topology" | "", "dragonfly" | "torus" | "mesh" | "hypercube") | ("topology", "type" | "kind" | "shape") => {
-            Some(TREES)
+        ("topology" | "", "dragonfly" | "torus" | "mesh" | "hypercube")
+        | ("topology", "type" | "kind" | "shape") => Some(TREES),
+        ("nic", "count" | "number" | "per_node") | ("nic" | "", "nics" | "rails" | "ports") => {
+            Some(ONE_INTERFACE)
         }
-        ("nic", "count" | "number" | "per_node") | ("nic" | "", "nics" | "rails" | "ports") => Some(ONE_INTERFACE),
         _ => None,
     }
 }
@@ -75,10 +79,16 @@ mod tests {
         assert_eq!(question_of_unknown(message), " (did you mean latency?)");
         assert_eq!(question_of_unknown("missing field `gap`"), "");
         let message = "unknown field `torus`, expected one of `fat_tree`, `levels`";
-        assert!(question_of_unknown(message).starts_with("; Dragonfly, torus and mesh are not modelled"));
+        assert!(
+            question_of_unknown(message)
+                .starts_with("; Dragonfly, torus and mesh are not modelled")
+        );
         let message = "unknown field `count`, expected one of `gap`, `gap_per_byte`";
         assert!(question_of_unknown(message).starts_with("; a node has one interface"));
-        assert_eq!(question_of_unknown("unknown field `count`, expected one of `name`, `title`"), "");
+        assert_eq!(
+            question_of_unknown("unknown field `count`, expected one of `name`, `title`"),
+            ""
+        );
         assert_eq!(beginning(&"ü".repeat(1000)).chars().count(), 100);
     }
 }

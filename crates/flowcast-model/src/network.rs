@@ -190,7 +190,9 @@ impl Nic {
     }
 
     fn lone_flow(&self) -> LoneFlow {
-        self.rate.given_goodput().unwrap_or_else(|| self.rate.wire().into())
+        self.rate
+            .given_goodput()
+            .unwrap_or_else(|| self.rate.wire().into())
     }
 
     /// Time per byte, whichever way it was given.
@@ -264,7 +266,11 @@ impl Network {
             name: name.into(),
             title: String::new(),
             source: String::new(),
-            point_to_point: PointToPoint { rule, rendezvous_from: None, progress: Progress::default() },
+            point_to_point: PointToPoint {
+                rule,
+                rendezvous_from: None,
+                progress: Progress::default(),
+            },
             nic,
             backbone: None,
             bus: None,
@@ -300,7 +306,10 @@ impl Network {
 
     /// The values without a source, by field, in the order of the fields' names: others stand in for them.
     pub fn stand_ins(&self) -> impl Iterator<Item = (&str, &Origin)> {
-        let unknown = self.origins.iter().filter(|(_, origin)| origin.kind == OriginKind::Unknown);
+        let unknown = self
+            .origins
+            .iter()
+            .filter(|(_, origin)| origin.kind == OriginKind::Unknown);
         unknown.map(|(field, origin)| (field.as_str(), origin))
     }
 
@@ -310,7 +319,11 @@ impl Network {
             return Cow::Borrowed(self);
         }
         let mut network = self.with_rates(None);
-        network.nic.latency = network.sharing.packet.latency.unwrap_or(network.nic.latency);
+        network.nic.latency = network
+            .sharing
+            .packet
+            .latency
+            .unwrap_or(network.nic.latency);
         Cow::Owned(network)
     }
 
@@ -318,9 +331,11 @@ impl Network {
     /// the usual size are long against a window, in trains of packets that are a small part of it.
     #[must_use]
     pub fn in_trains(&self, windows: Windows, usual: Bytes) -> Network {
-        let largest = (windows.window.0 / TRAINS_IN_A_WINDOW).clamp(windows.segment.0, LARGEST_SEGMENT);
+        let largest =
+            (windows.window.0 / TRAINS_IN_A_WINDOW).clamp(windows.segment.0, LARGEST_SEGMENT);
         let segment = Bytes((usual.0 / TRAINS_IN_A_MESSAGE).clamp(windows.segment.0, largest));
-        let mut network = self.with_rates(Some((segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64));
+        let mut network =
+            self.with_rates(Some((segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64));
         network.nic.latency = self.sharing.packet.latency.unwrap_or(self.nic.latency);
         network.sharing.packet = PacketParameters {
             segment: Some(segment),
@@ -340,9 +355,14 @@ impl Network {
         let mut network = self.clone();
         network.nic.rate = network.nic.rate.on_the_wire(of_goodput);
         network.backbone = network.backbone.map(|rate| rate.on_the_wire(of_goodput));
-        network.bus = network.bus.map(|bus| Bus { rate: bus.rate.on_the_wire(of_goodput), ..bus });
+        network.bus = network.bus.map(|bus| Bus {
+            rate: bus.rate.on_the_wire(of_goodput),
+            ..bus
+        });
         let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
-        cables.flatten().for_each(|rate| *rate = rate.on_the_wire(of_goodput));
+        cables
+            .flatten()
+            .for_each(|rate| *rate = rate.on_the_wire(of_goodput));
         network
     }
 
@@ -355,7 +375,8 @@ impl Network {
             *own = LinkRate::given(own.given_goodput(), other.given_wire()).unwrap_or(*own);
         }
         if let (Some(own), Some(other)) = (&mut self.bus, other.bus) {
-            own.rate = LinkRate::given(own.rate.given_goodput(), other.rate.given_wire()).unwrap_or(own.rate);
+            own.rate = LinkRate::given(own.rate.given_goodput(), other.rate.given_wire())
+                .unwrap_or(own.rate);
         }
         self.sharing.packet = other.sharing.packet;
         self.point_to_point.progress = other.point_to_point.progress;

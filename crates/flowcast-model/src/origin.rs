@@ -82,7 +82,9 @@ impl OriginKind {
 impl Origin {
     /// The text up to the first `: `.
     pub fn short(&self) -> &str {
-        self.text.split_once(": ").map_or(&self.text, |(short, _)| short)
+        self.text
+            .split_once(": ")
+            .map_or(&self.text, |(short, _)| short)
     }
 }
 
@@ -90,7 +92,8 @@ impl TryFrom<OriginFile> for Origin {
     type Error = String;
 
     fn try_from(file: OriginFile) -> Result<Origin, String> {
-        const EXPECTED: &str = "expected one of measured_by, source, vendor, derived_from and unknown";
+        const EXPECTED: &str =
+            "expected one of measured_by, source, vendor, derived_from and unknown";
         let year = file.year;
         let texts = [
             (OriginKind::Measured, file.measured_by),
@@ -99,7 +102,13 @@ impl TryFrom<OriginFile> for Origin {
             (OriginKind::Derived, file.derived_from),
             (OriginKind::Unknown, file.unknown),
         ];
-        let mut given = texts.into_iter().filter_map(|(kind, text)| Some(Origin { kind, text: text?, year }));
+        let mut given = texts.into_iter().filter_map(|(kind, text)| {
+            Some(Origin {
+                kind,
+                text: text?,
+                year,
+            })
+        });
         match (given.next(), given.next()) {
             (Some(origin), None) => Ok(origin),
             (None, _) => Err(format!("found no text, {EXPECTED}")),
@@ -110,7 +119,10 @@ impl TryFrom<OriginFile> for Origin {
 
 impl From<Origin> for OriginFile {
     fn from(origin: Origin) -> OriginFile {
-        let mut file = OriginFile { year: origin.year, ..OriginFile::default() };
+        let mut file = OriginFile {
+            year: origin.year,
+            ..OriginFile::default()
+        };
         let text = match origin.kind {
             OriginKind::Measured => &mut file.measured_by,
             OriginKind::Published => &mut file.source,

@@ -35,9 +35,22 @@ impl Interval {
         level: f64,
     ) -> Interval {
         let (value, low, high) = (value.into(), low.into(), high.into());
-        let low = if low.number() > value.number() { value } else { low };
-        let high = if high.number() < value.number() { value } else { high };
-        Interval { low, high, level, correlations: BTreeMap::new() }
+        let low = if low.number() > value.number() {
+            value
+        } else {
+            low
+        };
+        let high = if high.number() < value.number() {
+            value
+        } else {
+            high
+        };
+        Interval {
+            low,
+            high,
+            level,
+            correlations: BTreeMap::new(),
+        }
     }
 
     /// Whether its ends differ: those of a single measurement do not, and say nothing.
@@ -47,12 +60,17 @@ impl Interval {
 
     /// The standard error of a value that is spread evenly to both sides, as [`Quantity::number`] counts it.
     pub fn standard_error(&self) -> f64 {
-        (self.high.number() - self.low.number()) / (2.0 * normal_score(f64::midpoint(1.0, self.level)))
+        (self.high.number() - self.low.number())
+            / (2.0 * normal_score(f64::midpoint(1.0, self.level)))
     }
 
     /// The field's value at this many standard deviations from `value`.
     pub(crate) fn at(&self, value: f64, score: f64) -> f64 {
-        let end = if score < 0.0 { self.low.number() } else { self.high.number() };
+        let end = if score < 0.0 {
+            self.low.number()
+        } else {
+            self.high.number()
+        };
         let deviations = score.abs() / normal_score(f64::midpoint(1.0, self.level));
         if self.low.number() > 0.0 {
             value * (end / value).powf(deviations)

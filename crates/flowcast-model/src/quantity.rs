@@ -10,7 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
 
 fn four_digits(value: f64) -> String {
-    let rounded: f64 = format!("{value:.3e}").parse().expect("a number that was written as one");
+    let rounded: f64 = format!("{value:.3e}")
+        .parse()
+        .expect("a number that was written as one");
     rounded.to_string()
 }
 
@@ -36,7 +38,9 @@ impl Quantity {
         let with_unit = with_unit.or_else(|_| Rate::parse(text).map(Quantity::Rate));
         let with_unit = with_unit.or_else(|_| TimePerByte::parse(text).map(Quantity::TimePerByte));
         let with_unit = with_unit.or_else(|_| Bytes::parse(text).map(Quantity::Size));
-        with_unit.ok().or_else(|| text.trim().parse().ok().map(Quantity::Number))
+        with_unit
+            .ok()
+            .or_else(|| text.trim().parse().ok().map(Quantity::Number))
     }
 
     /// The bare number: nanoseconds, bytes per second, nanoseconds per byte, bytes.
@@ -79,7 +83,10 @@ impl Quantity {
             Quantity::Time(time) => Rounded(time).to_string(),
             Quantity::Rate(rate) => {
                 let rate = rate.as_bytes_per_second();
-                let (size, unit) = RATES.into_iter().find(|(size, _)| rate >= *size).unwrap_or(RATES[3]);
+                let (size, unit) = RATES
+                    .into_iter()
+                    .find(|(size, _)| rate >= *size)
+                    .unwrap_or(RATES[3]);
                 format!("{} {unit}", four_digits(rate / size))
             }
             Quantity::TimePerByte(time) => format!("{} ns/B", four_digits(time.as_nanos())),
@@ -101,7 +108,9 @@ impl Quantity {
     /// As a field of a file that holds `like` has it: whole where that is whole.
     pub(crate) fn value_like(self, like: &toml::Value) -> toml::Value {
         match (self, like) {
-            (Quantity::Number(number), toml::Value::Integer(_)) => toml::Value::Integer(number.round() as i64),
+            (Quantity::Number(number), toml::Value::Integer(_)) => {
+                toml::Value::Integer(number.round() as i64)
+            }
             (Quantity::Number(number), _) => toml::Value::Float(number),
             _ => toml::Value::String(self.to_string()),
         }
@@ -172,9 +181,18 @@ mod tests {
     fn a_text_is_a_quantity_of_the_unit_that_it_names() {
         for (text, expected) in [
             ("4.2us", Quantity::Time(Time::from_nanos(4200.0))),
-            ("112.2MB/s", Quantity::Rate(Rate::from_bytes_per_second(112.2e6))),
-            ("1Gbit/s", Quantity::Rate(Rate::from_bytes_per_second(1.25e8))),
-            ("1.03ns/B", Quantity::TimePerByte(TimePerByte::from_nanos(1.03))),
+            (
+                "112.2MB/s",
+                Quantity::Rate(Rate::from_bytes_per_second(112.2e6)),
+            ),
+            (
+                "1Gbit/s",
+                Quantity::Rate(Rate::from_bytes_per_second(1.25e8)),
+            ),
+            (
+                "1.03ns/B",
+                Quantity::TimePerByte(TimePerByte::from_nanos(1.03)),
+            ),
             ("64KiB", Quantity::Size(Bytes(65_536))),
             ("1.25", Quantity::Number(1.25)),
         ] {
@@ -186,9 +204,18 @@ mod tests {
     #[test]
     fn a_drawn_number_keeps_unit_and_form_of_its_field() {
         let size = Quantity::Size(Bytes(10)).with_number(12.6);
-        assert_eq!(size.value_like(&toml::Value::String("10B".into())), toml::Value::String("13B".into()));
-        assert_eq!(Quantity::Number(3.7).value_like(&toml::Value::Integer(4)), toml::Value::Integer(4));
-        assert_eq!(Quantity::Number(3.7).value_like(&toml::Value::Float(4.0)), toml::Value::Float(3.7));
+        assert_eq!(
+            size.value_like(&toml::Value::String("10B".into())),
+            toml::Value::String("13B".into())
+        );
+        assert_eq!(
+            Quantity::Number(3.7).value_like(&toml::Value::Integer(4)),
+            toml::Value::Integer(4)
+        );
+        assert_eq!(
+            Quantity::Number(3.7).value_like(&toml::Value::Float(4.0)),
+            toml::Value::Float(3.7)
+        );
     }
 
     #[test]

@@ -38,7 +38,11 @@ impl SingleMessage for Linear {
 
 impl SingleMessage for TwoPiece {
     fn time(&self, size: Bytes) -> Time {
-        let per_byte = if size < self.threshold { self.below } else { self.from };
+        let per_byte = if size < self.threshold {
+            self.below
+        } else {
+            self.from
+        };
         self.latency + per_byte.time_for(size)
     }
 }

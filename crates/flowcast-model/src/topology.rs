@@ -51,15 +51,24 @@ impl Topology {
     pub fn tree(&self) -> Result<(Tree, Vec<Option<Rate>>), SharingError> {
         let goodput = |rate: &Option<LinkRate>| rate.map(LinkRate::goodput);
         match &self.shape {
-            Shape::FatTree { ports, oversubscription, rate } => {
-                let field = if Tree::fat(*ports, 1).is_ok() { "oversubscription" } else { "fat_tree" };
+            Shape::FatTree {
+                ports,
+                oversubscription,
+                rate,
+            } => {
+                let field = if Tree::fat(*ports, 1).is_ok() {
+                    "oversubscription"
+                } else {
+                    "fat_tree"
+                };
                 let tree = Tree::fat(*ports, *oversubscription);
                 tree.map(|tree| (tree, vec![goodput(rate); 3]))
                     .map_err(|error| in_field(format!("topology.{field}"), error))
             }
             Shape::Levels(levels) => {
                 let tree = Tree::new(levels.iter().map(|(level, _)| *level).collect());
-                let tree = tree.map_err(|error| in_field(format!("topology.levels.{}", error.level), error))?;
+                let tree = tree
+                    .map_err(|error| in_field(format!("topology.levels.{}", error.level), error))?;
                 Ok((tree, levels.iter().map(|(_, rate)| goodput(rate)).collect()))
             }
         }
@@ -75,5 +84,9 @@ impl Topology {
 }
 
 fn in_field(field: String, error: TreeError) -> SharingError {
-    SharingError::Topology { field, found: error.found, expected: error.expected }
+    SharingError::Topology {
+        field,
+        found: error.found,
+        expected: error.expected,
+    }
 }

@@ -116,10 +116,21 @@ pub fn measure_budgeted(
     observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
 ) -> Result<Budgeted, PrttError> {
     check(plan)?;
-    let start = transport.now() - previous.points().flat_map(|(_, times)| times).copied().sum::<Time>();
+    let start = transport.now()
+        - previous
+            .points()
+            .flat_map(|(_, times)| times)
+            .copied()
+            .sum::<Time>();
     greet(transport)?;
     let client = Client::new(transport, plan.largest);
-    let mut run = Run { client, order: Resampler::from_seed(plan.seed), plan, start, done: Budgeted::after(previous) };
+    let mut run = Run {
+        client,
+        order: Resampler::from_seed(plan.seed),
+        plan,
+        start,
+        done: Budgeted::after(previous),
+    };
     let (room, mut stop) = run.first_batch(observe)?;
     while stop.is_none() {
         stop = run.batch(&room, observe)?;
@@ -146,21 +157,35 @@ impl Budgeted {
         for (point, times) in previous.points() {
             times.iter().for_each(|_| done.count(&point));
         }
-        Budgeted { samples: previous, ..done }
+        Budgeted {
+            samples: previous,
+            ..done
+        }
     }
 
     fn count(&mut self, point: &PrttPoint) {
         self.messages += point.messages + 1;
         self.bytes.0 += u64::from(point.messages + 1) * point.size.0;
-        self.most_in_flight = self.most_in_flight.max(Bytes(u64::from(point.messages) * point.size.0));
+        self.most_in_flight = self
+            .most_in_flight
+            .max(Bytes(u64::from(point.messages) * point.size.0));
     }
 }
 
 fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
-    let wrong =
-        |field, found: String, expected: &str| Err(PrttError::Plan { field, found, expected: expected.to_owned() });
+    let wrong = |field, found: String, expected: &str| {
+        Err(PrttError::Plan {
+            field,
+            found,
+            expected: expected.to_owned(),
+        })
+    };
     if !(Bytes(4096)..=MAX_SIZE).contains(&plan.largest) {
-        return wrong("max-size", plan.largest.to_string(), "a size from 4 KiB to 64 MiB");
+        return wrong(
+            "max-size",
+            plan.largest.to_string(),
+            "a size from 4 KiB to 64 MiB",
+        );
     }
     if plan.messages < FEWEST_MESSAGES {
         return wrong("most-messages", plan.messages.to_string(), "200 or more");
@@ -169,15 +194,27 @@ fn check(plan: &BudgetPlan) -> Result<(), PrttError> {
         return wrong("budget", plan.max_time.to_string(), "a time above 0");
     }
     if !(plan.precision > 0.0 && plan.precision < 1.0) {
-        return wrong("precision", plan.precision.to_string(), "a share between 0 and 1");
+        return wrong(
+            "precision",
+            plan.precision.to_string(),
+            "a share between 0 and 1",
+        );
     }
     Ok(())
 }
 
 /// Two lengths of bursts of the smallest size, of a segment and of the largest size.
 fn first_bursts(room: &Room) -> impl Iterator<Item = PrttPoint> {
-    let sizes = [room.sizes[0], Bytes(SEGMENT), *room.sizes.last().expect("there is a size")];
-    let bursts = move |size| room.bursts(size).take(2).map(move |messages| PrttPoint::new(messages, Time::ZERO, size));
+    let sizes = [
+        room.sizes[0],
+        Bytes(SEGMENT),
+        *room.sizes.last().expect("there is a size"),
+    ];
+    let bursts = move |size| {
+        room.bursts(size)
+            .take(2)
+            .map(move |messages| PrttPoint::new(messages, Time::ZERO, size))
+    };
     sizes.into_iter().flat_map(bursts)
 }
 
@@ -199,8 +236,14 @@ impl<T: Transport> Run<'_, T> {
         let plain = PrttPoint::round_trip;
         let sizes = [smallest, Bytes(SEGMENT)];
         // Caches and windows are cold at first: these are not kept.
-        let cold = self.take(&[plain(smallest), plain(sizes[1]), plain(smallest), plain(sizes[1])])?;
-        let per_byte = (cold[3].time - cold[2].time).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
+        let cold = self.take(&[
+            plain(smallest),
+            plain(sizes[1]),
+            plain(smallest),
+            plain(sizes[1]),
+        ])?;
+        let per_byte =
+            (cold[3].time - cold[2].time).as_nanos().max(0.0) / (2 * (sizes[1].0 - 1)) as f64;
         let room = self.room(per_byte);
         if !self.done.samples.is_empty() {
             return Ok((room, self.look()));
@@ -218,7 +261,11 @@ impl<T: Transport> Run<'_, T> {
     fn room(&self, per_byte: f64) -> Room {
         let plan = self.plan;
         let affordable = plan.max_time.as_nanos() * LARGEST_PART / per_byte.max(1e-3);
-        let largest = Bytes((affordable as u64).clamp(4096, plan.largest.0.max(4096)).min(plan.largest.0));
+        let largest = Bytes(
+            (affordable as u64)
+                .clamp(4096, plan.largest.0.max(4096))
+                .min(plan.largest.0),
+        );
         let mut sizes: Vec<Bytes> = [1, 64, 256, SEGMENT, 4096, 16_384].map(Bytes).to_vec();
         sizes.retain(|size| *size < largest);
         sizes.push(largest);
@@ -247,7 +294,10 @@ impl<T: Transport> Run<'_, T> {
             points = first_bursts(room).collect();
             points.push(PrttPoint::round_trip(room.sizes[0]));
         }
-        let left = self.plan.messages.saturating_sub(self.done.messages + SCRIPT_MESSAGES + 1);
+        let left = self
+            .plan
+            .messages
+            .saturating_sub(self.done.messages + SCRIPT_MESSAGES + 1);
         let mut sum = 0;
         points.retain(|point| {
             // Each is taken twice.
@@ -274,16 +324,31 @@ impl<T: Transport> Run<'_, T> {
             self.done.samples.push_timed(*point, *time, *busy);
         }
         let stop = self.look();
-        let Budgeted { elapsed, messages, .. } = self.done;
-        let batch = Batch { elapsed, messages, taken: &taken, fit: self.done.fit.as_ref() };
-        Ok(if observe(&batch).is_break() { Some(Stop::Asked) } else { stop })
+        let Budgeted {
+            elapsed, messages, ..
+        } = self.done;
+        let batch = Batch {
+            elapsed,
+            messages,
+            taken: &taken,
+            fit: self.done.fit.as_ref(),
+        };
+        Ok(if observe(&batch).is_break() {
+            Some(Stop::Asked)
+        } else {
+            stop
+        })
     }
 
     /// Fits the parameters to all round trips so far: whether that is enough.
     fn look(&mut self) -> Option<Stop> {
         self.done.fit = fit_bursts(&self.done.samples, self.plan.level);
         self.done.elapsed = self.client.transport.now() - self.start;
-        let narrow = self.done.fit.as_ref().is_some_and(|fit| fit.widest() <= self.plan.precision);
+        let narrow = self
+            .done
+            .fit
+            .as_ref()
+            .is_some_and(|fit| fit.widest() <= self.plan.precision);
         if narrow && self.done.samples.len() >= FEWEST {
             return Some(Stop::Precise);
         }

@@ -106,9 +106,12 @@ pub fn check(
     plan: &CheckPlan,
 ) -> Result<Vec<CheckedPoint>, CheckError> {
     verify(plan)?;
-    let points = [Bytes(1), plan.size]
-        .into_iter()
-        .flat_map(|size| [PrttPoint::round_trip(size), PrttPoint::new(plan.messages, Time::ZERO, size)]);
+    let points = [Bytes(1), plan.size].into_iter().flat_map(|size| {
+        [
+            PrttPoint::round_trip(size),
+            PrttPoint::new(plan.messages, Time::ZERO, size),
+        ]
+    });
     let predicted = predictions(network, &points.collect::<Vec<_>>(), plan)?;
     let start = transport.now();
     greet(transport)?;
@@ -120,31 +123,56 @@ pub fn check(
     }
     // Each point may give an alarm.
     let level = plan.level / order.len() as f64;
-    let test = |(_, low, high): &(Time, Time, Time)| StillHolds::new((low.as_nanos(), high.as_nanos()), level);
-    let mut tests: BTreeMap<PrttPoint, (StillHolds, Vec<f64>)> =
-        predicted.iter().map(|(point, ends)| (*point, (test(ends), Vec::new()))).collect();
+    let test = |(_, low, high): &(Time, Time, Time)| {
+        StillHolds::new((low.as_nanos(), high.as_nanos()), level)
+    };
+    let mut tests: BTreeMap<PrttPoint, (StillHolds, Vec<f64>)> = predicted
+        .iter()
+        .map(|(point, ends)| (*point, (test(ends), Vec::new())))
+        .collect();
     while client.transport.now() - start < plan.max_time {
         chance.shuffle(&mut order);
         for (point, time) in client.round(&order)? {
-            let (test, times) = tests.get_mut(&point).expect("only what is tested is measured");
+            let (test, times) = tests
+                .get_mut(&point)
+                .expect("only what is tested is measured");
             test.observe(time.as_nanos());
             times.push(time.as_nanos());
         }
-        if tests.values().all(|(test, _)| test.verdict() != Verdict::Open) {
+        if tests
+            .values()
+            .all(|(test, _)| test.verdict() != Verdict::Open)
+        {
             break;
         }
     }
     send_script(client.transport, &[])?;
     let checked = |(point, (test, times)): (PrttPoint, (StillHolds, Vec<f64>))| {
-        let found = if times.is_empty() { f64::NAN } else { median(&times)? };
+        let found = if times.is_empty() {
+            f64::NAN
+        } else {
+            median(&times)?
+        };
         let (count, verdict) = (test.count(), test.verdict());
-        Ok(CheckedPoint { point, predicted: predicted[&point], found: Time::from_nanos(found), count, verdict })
+        Ok(CheckedPoint {
+            point,
+            predicted: predicted[&point],
+            found: Time::from_nanos(found),
+            count,
+            verdict,
+        })
     };
     tests.into_iter().map(checked).collect()
 }
 
 fn verify(plan: &CheckPlan) -> Result<(), CheckError> {
-    let wrong = |field, found, expected| Err(CheckError::Plan { field, found, expected });
+    let wrong = |field, found, expected| {
+        Err(CheckError::Plan {
+            field,
+            found,
+            expected,
+        })
+    };
     match plan {
         CheckPlan { level, .. } if !(*level > 0.0 && *level < 1.0) => {
             wrong("level", level.to_string(), "a share between 0 and 1")
@@ -176,10 +204,19 @@ fn predictions(
     let own = costs(network);
     let predict = |point: &PrttPoint| {
         let middle = prtt(&own, *point);
-        let all: Vec<f64> = drawn.iter().map(|drawn| prtt(drawn, *point).as_nanos()).collect();
-        let (low, high) =
-            if all.is_empty() { (middle.as_nanos(), middle.as_nanos()) } else { percentile_interval(&all, 0.95)? };
-        let ends = (Time::from_nanos(low * (1.0 - plan.least)), Time::from_nanos(high * (1.0 + plan.least)));
+        let all: Vec<f64> = drawn
+            .iter()
+            .map(|drawn| prtt(drawn, *point).as_nanos())
+            .collect();
+        let (low, high) = if all.is_empty() {
+            (middle.as_nanos(), middle.as_nanos())
+        } else {
+            percentile_interval(&all, 0.95)?
+        };
+        let ends = (
+            Time::from_nanos(low * (1.0 - plan.least)),
+            Time::from_nanos(high * (1.0 + plan.least)),
+        );
         Ok((*point, (middle, ends.0, ends.1)))
     };
     points.iter().map(predict).collect()
@@ -188,7 +225,12 @@ fn predictions(
 /// What the file says of a message alone.
 fn costs(network: &Network) -> LogGp {
     let nic = &network.nic;
-    LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+    LogGp {
+        latency: nic.latency,
+        overhead: nic.overhead,
+        gap: nic.gap,
+        gap_per_byte: nic.per_byte(),
+    }
 }
 
 #[cfg(test)]
@@ -222,9 +264,13 @@ mod tests {
         let (mut client, mut server) = connect(now);
         std::thread::scope(|scope| {
             scope.spawn(move || answer(&mut server));
-            let checked = check(&mut client, &file(loggp(20.0, 1.0)), &CheckPlan::default()).unwrap();
+            let checked =
+                check(&mut client, &file(loggp(20.0, 1.0)), &CheckPlan::default()).unwrap();
             drop(client);
-            let sizes: Vec<(u32, u64)> = checked.iter().map(|one| (one.point.messages, one.point.size.0)).collect();
+            let sizes: Vec<(u32, u64)> = checked
+                .iter()
+                .map(|one| (one.point.messages, one.point.size.0))
+                .collect();
             assert_eq!(sizes, [(1, 1), (1, 65_536), (16, 1), (16, 65_536)]);
             assert!(checked.iter().all(|one| one.count < 20), "{checked:?}");
             checked.iter().map(|one| one.verdict).collect()
@@ -235,7 +281,11 @@ mod tests {
     fn a_network_as_its_file_says_holds_and_what_has_changed_is_seen_where_it_shows() {
         use Verdict::{Above, Below, Between};
         assert_eq!(verdicts(loggp(20.0, 1.0)), [Between; 4]);
-        assert_eq!(verdicts(loggp(21.0, 1.03)), [Between; 4], "5 % of the latency do not matter");
+        assert_eq!(
+            verdicts(loggp(21.0, 1.03)),
+            [Between; 4],
+            "5 % of the latency do not matter"
+        );
         assert_eq!(verdicts(loggp(40.0, 1.0)), [Above, Above, Above, Between]);
         assert_eq!(verdicts(loggp(20.0, 2.0)), [Between, Above, Between, Above]);
         assert_eq!(verdicts(loggp(20.0, 0.5)), [Between, Below, Between, Below]);
@@ -244,10 +294,32 @@ mod tests {
     #[test]
     fn a_plan_that_cannot_be_carried_out_is_told() {
         let (mut client, _server) = connect(loggp(20.0, 1.0));
-        let mut refused = |plan| check(&mut client, &file(loggp(20.0, 1.0)), &plan).unwrap_err().to_string();
-        let plan = CheckPlan { level: 1.5, ..CheckPlan::default() };
-        assert_eq!(refused(plan), "level: found 1.5, expected a share between 0 and 1");
-        assert!(refused(CheckPlan { size: Bytes(1), ..CheckPlan::default() }).starts_with("size: found 1B"));
-        assert!(refused(CheckPlan { messages: 9999, ..CheckPlan::default() }).starts_with("messages: found 9999"));
+        let mut refused = |plan| {
+            check(&mut client, &file(loggp(20.0, 1.0)), &plan)
+                .unwrap_err()
+                .to_string()
+        };
+        let plan = CheckPlan {
+            level: 1.5,
+            ..CheckPlan::default()
+        };
+        assert_eq!(
+            refused(plan),
+            "level: found 1.5, expected a share between 0 and 1"
+        );
+        assert!(
+            refused(CheckPlan {
+                size: Bytes(1),
+                ..CheckPlan::default()
+            })
+            .starts_with("size: found 1B")
+        );
+        assert!(
+            refused(CheckPlan {
+                messages: 9999,
+                ..CheckPlan::default()
+            })
+            .starts_with("messages: found 9999")
+        );
     }
 }

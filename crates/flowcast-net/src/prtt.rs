@@ -85,7 +85,10 @@ impl Default for PrttPlan {
 /// 1 byte, then `step` more each time, up to `largest`. Even steps give every range of sizes the same weight in the
 /// line.
 pub fn stepped_sizes(largest: Bytes, step: Bytes) -> Vec<Bytes> {
-    (1..=largest.0).step_by(step.0.max(1) as usize).map(Bytes).collect()
+    (1..=largest.0)
+        .step_by(step.0.max(1) as usize)
+        .map(Bytes)
+        .collect()
 }
 
 /// What is known after a round.
@@ -162,16 +165,27 @@ pub fn measure(
         let begin = client.transport.now();
         let taken = client.round(&points)?;
         longest = longest.max(client.transport.now() - begin);
-        taken.iter().for_each(|(point, time)| samples.push(*point, *time));
+        taken
+            .iter()
+            .for_each(|(point, time)| samples.push(*point, *time));
         number += 1;
         if number.is_multiple_of(ROUNDS_PER_LOOK) {
             widest = Some(widest_interval(&samples, &points, plan.level));
         }
         let elapsed = client.transport.now() - start;
-        if observe(&Round { number, elapsed, samples: &taken, widest }).is_break() {
+        if observe(&Round {
+            number,
+            elapsed,
+            samples: &taken,
+            widest,
+        })
+        .is_break()
+        {
             break Stop::Asked;
         }
-        if number >= plan.min_rounds && widest.is_some_and(|width| width <= plan.relative_half_width) {
+        if number >= plan.min_rounds
+            && widest.is_some_and(|width| width <= plan.relative_half_width)
+        {
             break Stop::Precise;
         }
         if elapsed >= plan.max_time || elapsed + longest > plan.max_time * (1.0 + TIME_TOLERANCE) {
@@ -182,7 +196,15 @@ pub fn measure(
     let elapsed = client.transport.now() - start;
     let widest = widest_interval(&samples, &points, plan.level);
     let sizes_left_out = whole.sizes.len() - plan.sizes.len();
-    Ok(Measured { samples, delay, sizes_left_out, rounds: number, elapsed, stop, widest })
+    Ok(Measured {
+        samples,
+        delay,
+        sizes_left_out,
+        rounds: number,
+        elapsed,
+        stop,
+        widest,
+    })
 }
 
 /// The answering end: takes part in one session, or tells who asks for it the time, and returns when the measuring end is done.
@@ -231,20 +253,38 @@ pub(crate) struct Client<'a, T> {
 impl<'a, T: Transport> Client<'a, T> {
     /// Of messages up to a size.
     pub(crate) fn new(transport: &'a mut T, largest: Bytes) -> Client<'a, T> {
-        Client { transport, buffer: vec![0x5a; largest.0 as usize] }
+        Client {
+            transport,
+            buffer: vec![0x5a; largest.0 as usize],
+        }
     }
 
     /// Takes each point once.
-    pub(crate) fn round(&mut self, points: &[PrttPoint]) -> Result<Vec<(PrttPoint, Time)>, PrttError> {
-        Ok(self.timed_round(points)?.into_iter().map(|timed| (timed.point, timed.time)).collect())
+    pub(crate) fn round(
+        &mut self,
+        points: &[PrttPoint],
+    ) -> Result<Vec<(PrttPoint, Time)>, PrttError> {
+        Ok(self
+            .timed_round(points)?
+            .into_iter()
+            .map(|timed| (timed.point, timed.time))
+            .collect())
     }
 
     /// Takes each point once, with the sender's own time.
     pub(crate) fn timed_round(&mut self, points: &[PrttPoint]) -> Result<Vec<Timed>, PrttError> {
-        let script: Vec<Exchange> =
-            points.iter().map(|point| Exchange { messages: point.messages, size: point.size }).collect();
+        let script: Vec<Exchange> = points
+            .iter()
+            .map(|point| Exchange {
+                messages: point.messages,
+                size: point.size,
+            })
+            .collect();
         send_script(self.transport, &script)?;
-        points.iter().map(|point| Ok(self.exchange(*point)?)).collect()
+        points
+            .iter()
+            .map(|point| Ok(self.exchange(*point)?))
+            .collect()
     }
 
     /// One `PRTT_{n,d}(s)`.
@@ -260,12 +300,21 @@ impl<'a, T: Transport> Client<'a, T> {
         }
         let busy = self.transport.now() - start;
         self.transport.receive(message)?;
-        Ok(Timed { point, time: self.transport.now() - start, busy })
+        Ok(Timed {
+            point,
+            time: self.transport.now() - start,
+            busy,
+        })
     }
 }
 
 fn points_without_delay(plan: &PrttPlan) -> Vec<PrttPoint> {
-    let both = |size: &Bytes| [PrttPoint::round_trip(*size), PrttPoint::new(plan.messages, Time::ZERO, *size)];
+    let both = |size: &Bytes| {
+        [
+            PrttPoint::round_trip(*size),
+            PrttPoint::new(plan.messages, Time::ZERO, *size),
+        ]
+    };
     plan.sizes.iter().flat_map(both).collect()
 }
 
@@ -283,7 +332,9 @@ fn warm_up<T: Transport>(
         let taken = client.round(&points)?;
         // The first round is the coldest; it counts only where it is the only one.
         if round > 0 || plan.warm_up_rounds <= 1 {
-            taken.iter().for_each(|(point, time)| samples.push(*point, *time));
+            taken
+                .iter()
+                .for_each(|(point, time)| samples.push(*point, *time));
         }
     }
     plan.delay.map_or_else(|| chosen_delay(plan, &samples), Ok)
@@ -295,18 +346,29 @@ fn chosen_delay(plan: &PrttPlan, samples: &PrttSamples) -> Result<Time, PrttErro
     let (gap, per_byte) = preliminary_gap(samples)?;
     let [one, several] = [1, plan.messages].map(|messages| {
         let point = PrttPoint::new(messages, Time::ZERO, plan.sizes[0]);
-        let times: Vec<f64> = samples.at(point).iter().map(|time| time.as_nanos()).collect();
+        let times: Vec<f64> = samples
+            .at(point)
+            .iter()
+            .map(|time| time.as_nanos())
+            .collect();
         median(&times).map_err(FitError::from)
     });
     let spacing = Time::from_nanos((several? - one?) / f64::from(plan.messages - 1));
-    let delay = delay_for_overhead(gap, per_byte, largest(plan)).max(spacing.max(gap) * CLEAR_DELAY);
+    let delay =
+        delay_for_overhead(gap, per_byte, largest(plan)).max(spacing.max(gap) * CLEAR_DELAY);
     // Whole nanoseconds, as the clock counts them and as a samples file holds them.
-    Ok(Time::from_nanos(delay.max(SHORTEST_DELAY).as_nanos().ceil()))
+    Ok(Time::from_nanos(
+        delay.max(SHORTEST_DELAY).as_nanos().ceil(),
+    ))
 }
 
 fn widest_interval(samples: &PrttSamples, points: &[PrttPoint], level: f64) -> f64 {
     let width = |point: &PrttPoint| {
-        let times: Vec<f64> = samples.at(*point).iter().map(|time| time.as_nanos()).collect();
+        let times: Vec<f64> = samples
+            .at(*point)
+            .iter()
+            .map(|time| time.as_nanos())
+            .collect();
         let interval = median_interval(&times, level).ok().flatten();
         interval.map_or(f64::INFINITY, |interval| interval.relative_half_width())
     };
@@ -319,13 +381,27 @@ pub(crate) fn largest(plan: &PrttPlan) -> Bytes {
 }
 
 fn check(plan: &PrttPlan) -> Result<(), PrttError> {
-    let wrong = |field, found, expected: &str| Err(PrttError::Plan { field, found, expected: expected.to_owned() });
+    let wrong = |field, found, expected: &str| {
+        Err(PrttError::Plan {
+            field,
+            found,
+            expected: expected.to_owned(),
+        })
+    };
     let ascending = plan.sizes.is_sorted_by(|low, high| low < high);
     if plan.sizes.len() < 2 || plan.sizes.len() > 10_000 || !ascending {
-        return wrong("sizes", format!("{} sizes", plan.sizes.len()), "2 to 10000 different sizes in ascending order");
+        return wrong(
+            "sizes",
+            format!("{} sizes", plan.sizes.len()),
+            "2 to 10000 different sizes in ascending order",
+        );
     }
     if plan.sizes[0] == Bytes(0) || largest(plan) > MAX_SIZE {
-        return wrong("sizes", format!("{} to {}", plan.sizes[0], largest(plan)), "sizes from 1 B to 64 MiB");
+        return wrong(
+            "sizes",
+            format!("{} to {}", plan.sizes[0], largest(plan)),
+            "sizes from 1 B to 64 MiB",
+        );
     }
     if !(2..=MAX_MESSAGES).contains(&plan.messages) {
         return wrong("messages", plan.messages.to_string(), "2 to 4096");

@@ -51,12 +51,17 @@ pub(crate) fn answer_greeting(transport: &mut impl Transport) -> Result<Guest, P
 }
 
 /// Sends a script and waits until the other end is ready for it.
-pub(crate) fn send_script(transport: &mut impl Transport, exchanges: &[Exchange]) -> Result<(), PrttError> {
+pub(crate) fn send_script(
+    transport: &mut impl Transport,
+    exchanges: &[Exchange],
+) -> Result<(), PrttError> {
     transport.send(&(exchanges.len() as u32).to_le_bytes())?;
     if exchanges.is_empty() {
         return Ok(());
     }
-    let pairs = exchanges.iter().flat_map(|exchange| [exchange.messages, exchange.size.0 as u32]);
+    let pairs = exchanges
+        .iter()
+        .flat_map(|exchange| [exchange.messages, exchange.size.0 as u32]);
     transport.send(&pairs.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())?;
     Ok(transport.receive(&mut [0; 1])?)
 }
@@ -79,18 +84,45 @@ pub(crate) fn receive_script(transport: &mut impl Transport) -> Result<Vec<Excha
 
 fn read_exchange(pair: &[u8; 8]) -> Result<Exchange, PrttError> {
     let [a, b, c, d, e, f, g, h] = *pair;
-    let messages = within("messages", u32::from_le_bytes([a, b, c, d]), 1..=MAX_MESSAGES)?;
-    let size = within("bytes", u32::from_le_bytes([e, f, g, h]), 1..=MAX_SIZE.0 as u32)?;
-    Ok(Exchange { messages, size: Bytes(size.into()) })
+    let messages = within(
+        "messages",
+        u32::from_le_bytes([a, b, c, d]),
+        1..=MAX_MESSAGES,
+    )?;
+    let size = within(
+        "bytes",
+        u32::from_le_bytes([e, f, g, h]),
+        1..=MAX_SIZE.0 as u32,
+    )?;
+    Ok(Exchange {
+        messages,
+        size: Bytes(size.into()),
+    })
 }
 
-fn within(what: &'static str, found: u32, allowed: std::ops::RangeInclusive<u32>) -> Result<u32, PrttError> {
-    if allowed.contains(&found) { Ok(found) } else { Err(PrttError::Script { what, found, most: *allowed.end() }) }
+fn within(
+    what: &'static str,
+    found: u32,
+    allowed: std::ops::RangeInclusive<u32>,
+) -> Result<u32, PrttError> {
+    if allowed.contains(&found) {
+        Ok(found)
+    } else {
+        Err(PrttError::Script {
+            what,
+            found,
+            most: *allowed.end(),
+        })
+    }
 }
 
 fn expect_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
     let found = greeting(transport)?;
-    if found == GREETING { Ok(()) } else { Err(stranger(&found)) }
+    if found == GREETING {
+        Ok(())
+    } else {
+        Err(stranger(&found))
+    }
 }
 
 fn greeting(transport: &mut impl Transport) -> Result<[u8; GREETING.len()], PrttError> {
@@ -112,7 +144,16 @@ mod tests {
     #[test]
     fn a_script_arrives_as_it_was_sent() {
         let (mut client, mut server) = connect(LogGp::default());
-        let script = [Exchange { messages: 16, size: Bytes(2049) }, Exchange { messages: 1, size: Bytes(1) }];
+        let script = [
+            Exchange {
+                messages: 16,
+                size: Bytes(2049),
+            },
+            Exchange {
+                messages: 1,
+                size: Bytes(1),
+            },
+        ];
         let received = std::thread::scope(|scope| {
             let received = scope.spawn(move || receive_script(&mut server));
             send_script(&mut client, &script).unwrap();
@@ -127,8 +168,14 @@ mod tests {
         client.send(&1u32.to_le_bytes()).unwrap();
         client.send(&[1, 0, 0, 0, 255, 255, 255, 255]).unwrap();
         let error = receive_script(&mut server).unwrap_err().to_string();
-        assert_eq!(error, "the other end asked for 4294967295 bytes, expected at most 67108864");
+        assert_eq!(
+            error,
+            "the other end asked for 4294967295 bytes, expected at most 67108864"
+        );
         client.send(b"GET / HTTP/1.1\r\n").unwrap();
-        assert!(matches!(answer_greeting(&mut server), Err(PrttError::Stranger(_))));
+        assert!(matches!(
+            answer_greeting(&mut server),
+            Err(PrttError::Stranger(_))
+        ));
     }
 }

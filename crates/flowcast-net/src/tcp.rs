@@ -68,7 +68,11 @@ impl TcpTransport {
     ///
     /// # Errors
     /// As [`TcpTransport::connect`].
-    pub fn introduced(address: &str, token: &[u8; TOKEN], waiting: Waiting) -> Result<TcpTransport, TransportError> {
+    pub fn introduced(
+        address: &str,
+        token: &[u8; TOKEN],
+        waiting: Waiting,
+    ) -> Result<TcpTransport, TransportError> {
         let mut transport = TcpTransport::connect(address, waiting)?;
         transport.send(&introduction(token))?;
         Ok(transport)
@@ -85,7 +89,11 @@ impl TcpTransport {
             .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
             .and_then(|()| stream.set_nonblocking(waiting == Waiting::Poll));
         options.map_err(|source| failed("set up the connection".into(), source))?;
-        Ok(TcpTransport { stream, waiting, start: Instant::now() })
+        Ok(TcpTransport {
+            stream,
+            waiting,
+            start: Instant::now(),
+        })
     }
 }
 
@@ -101,7 +109,8 @@ impl TcpDoor {
     /// # Errors
     /// An address that is not this machine's or is taken.
     pub fn open(address: &str) -> Result<TcpDoor, TransportError> {
-        let listener = TcpListener::bind(address).map_err(|source| failed(format!("listen at {address}"), source))?;
+        let listener = TcpListener::bind(address)
+            .map_err(|source| failed(format!("listen at {address}"), source))?;
         Ok(TcpDoor { listener })
     }
 
@@ -110,14 +119,20 @@ impl TcpDoor {
     /// # Errors
     /// The system cannot tell.
     pub fn address(&self) -> Result<SocketAddr, TransportError> {
-        self.listener.local_addr().map_err(|source| failed("tell the listening address".into(), source))
+        self.listener
+            .local_addr()
+            .map_err(|source| failed("tell the listening address".into(), source))
     }
 
     /// Waits for the connection that shows this token. Others are closed, and those that say nothing hold nobody up.
     ///
     /// # Errors
     /// The system refuses.
-    pub fn admit(&self, token: &[u8; TOKEN], waiting: Waiting) -> Result<TcpTransport, TransportError> {
+    pub fn admit(
+        &self,
+        token: &[u8; TOKEN],
+        waiting: Waiting,
+    ) -> Result<TcpTransport, TransportError> {
         let refused = |source| failed("accept a connection".into(), source);
         let mut entrance = Entrance::new(&self.listener, *token).map_err(refused)?;
         loop {
@@ -133,7 +148,10 @@ impl TcpDoor {
     /// # Errors
     /// The system refuses.
     pub fn accept(&self, waiting: Waiting) -> Result<TcpTransport, TransportError> {
-        let (stream, _) = self.listener.accept().map_err(|source| failed("accept a connection".into(), source))?;
+        let (stream, _) = self
+            .listener
+            .accept()
+            .map_err(|source| failed("accept a connection".into(), source))?;
         TcpTransport::over(stream, waiting)
     }
 }
@@ -170,7 +188,11 @@ impl<'a> Entrance<'a> {
     /// Those of the system.
     pub fn new(listener: &'a TcpListener, token: [u8; TOKEN]) -> io::Result<Entrance<'a>> {
         listener.set_nonblocking(true)?;
-        Ok(Entrance { listener, token, arriving: VecDeque::new() })
+        Ok(Entrance {
+            listener,
+            token,
+            arriving: VecDeque::new(),
+        })
     }
 
     /// Those that have shown the token since the last call; they do not block. Others are closed, and those that say nothing
@@ -192,7 +214,11 @@ impl<'a> Entrance<'a> {
                 if self.arriving.len() == MOST_ARRIVING {
                     self.arriving.pop_front();
                 }
-                self.arriving.push_back(Arriving { stream, shown: Vec::new(), since: Instant::now() });
+                self.arriving.push_back(Arriving {
+                    stream,
+                    shown: Vec::new(),
+                    since: Instant::now(),
+                });
             }
         }
         let mut entered = Vec::new();
@@ -220,12 +246,19 @@ impl Arriving {
         let mut bytes = [0; INTRODUCTION];
         match self.stream.read(&mut bytes[self.shown.len()..]) {
             Ok(0) => return Some(false),
-            Ok(read) => self.shown.extend_from_slice(&bytes[self.shown.len()..][..read]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Ok(read) => self
+                .shown
+                .extend_from_slice(&bytes[self.shown.len()..][..read]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return Some(false),
         }
         // What does not begin so is closed at once.
-        let begins_so = self.shown.iter().zip(MAGIC).all(|(shown, own)| shown == own);
+        let begins_so = self
+            .shown
+            .iter()
+            .zip(MAGIC)
+            .all(|(shown, own)| shown == own);
         if self.shown.len() < INTRODUCTION {
             return if begins_so { None } else { Some(false) };
         }
@@ -264,7 +297,9 @@ impl Transport for TcpTransport {
     fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
         let mut received = 0;
         while received < message.len() {
-            received += self.transfer("receive", |mut stream| stream.read(&mut message[received..]))?;
+            received += self.transfer("receive", |mut stream| {
+                stream.read(&mut message[received..])
+            })?;
         }
         Ok(())
     }
@@ -353,13 +388,19 @@ mod tests {
     fn strangers_and_silent_peers_neither_enter_nor_hold_the_door() {
         let door = TcpDoor::open("127.0.0.1:0").unwrap();
         let address = door.address().unwrap();
-        let silent: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let silent: Vec<TcpStream> = (0..80)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
         let mut stranger = TcpStream::connect(address).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         std::thread::scope(|scope| {
             let admitted = scope.spawn(|| door.admit(&[7; TOKEN], Waiting::Sleep).unwrap());
-            let _wrong = TcpTransport::introduced(&address.to_string(), &[8; TOKEN], Waiting::Sleep).unwrap();
-            let mut right = TcpTransport::introduced(&address.to_string(), &[7; TOKEN], Waiting::Sleep).unwrap();
+            let _wrong =
+                TcpTransport::introduced(&address.to_string(), &[8; TOKEN], Waiting::Sleep)
+                    .unwrap();
+            let mut right =
+                TcpTransport::introduced(&address.to_string(), &[7; TOKEN], Waiting::Sleep)
+                    .unwrap();
             right.send(b"hello").unwrap();
             let mut heard = [0; 5];
             admitted.join().unwrap().receive(&mut heard).unwrap();
@@ -394,12 +435,20 @@ mod tests {
     fn a_closed_connection_and_an_unused_port_are_errors() {
         let (mut client, server) = loopback_pair(Waiting::Sleep).unwrap();
         drop(server);
-        assert!(matches!(client.receive(&mut [0; 1]), Err(TransportError::Closed)));
+        assert!(matches!(
+            client.receive(&mut [0; 1]),
+            Err(TransportError::Closed)
+        ));
         let unused = {
             let door = TcpDoor::open("127.0.0.1:0").unwrap();
             door.address().unwrap().to_string()
         };
-        let error = TcpTransport::connect(&unused, Waiting::Sleep).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("cannot connect to {unused}")), "{error}");
+        let error = TcpTransport::connect(&unused, Waiting::Sleep)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(&format!("cannot connect to {unused}")),
+            "{error}"
+        );
     }
 }

@@ -59,6 +59,8 @@ pub trait Transport {
 
     /// Leaves the processor to others.
     fn rest(&mut self, duration: Time) {
-        std::thread::sleep(std::time::Duration::from_nanos(duration.as_nanos().max(0.0) as u64));
+        std::thread::sleep(std::time::Duration::from_nanos(
+            duration.as_nanos().max(0.0) as u64,
+        ));
     }
 }

@@ -39,15 +39,28 @@ impl Noise {
     /// apart.
     pub fn truth(&self, network: LogGp) -> LogGp {
         let jitter = self.jitter * if self.exponential { 1.0 } else { 0.5 };
-        LogGp { latency: network.latency + jitter, overhead: network.overhead + self.overhead, ..network }
+        LogGp {
+            latency: network.latency + jitter,
+            overhead: network.overhead + self.overhead,
+            ..network
+        }
     }
 
     fn jitter(&self, random: &mut Resampler) -> Time {
-        self.jitter * if self.exponential { exponential(random) } else { random.share() }
+        self.jitter
+            * if self.exponential {
+                exponential(random)
+            } else {
+                random.share()
+            }
     }
 
     fn overhead(&self, random: &mut Resampler) -> Time {
-        let interruption = if random.share() < self.interrupted { self.interruption } else { Time::ZERO };
+        let interruption = if random.share() < self.interrupted {
+            self.interruption
+        } else {
+            Time::ZERO
+        };
         self.overhead * exponential(random) + interruption
     }
 
@@ -103,7 +116,10 @@ pub fn connect_noisy(network: LogGp, noise: Noise, seed: u64) -> (VirtualEnd, Vi
         outgoing,
         incoming,
     };
-    (end(to_second, from_second, 2 * seed), end(to_first, from_first, 2 * seed + 1))
+    (
+        end(to_second, from_second, 2 * seed),
+        end(to_first, from_first, 2 * seed + 1),
+    )
 }
 
 impl Transport for VirtualEnd {
@@ -116,20 +132,31 @@ impl Transport for VirtualEnd {
         let start = self.clock.max(self.interface_free);
         self.clock = start + self.network.overhead + self.noise.overhead(&mut self.random);
         self.interface_free = start + self.network.spacing(size);
-        let late = self.noise.jitter(&mut self.random) + self.noise.repetition(size, &mut self.random);
+        let late =
+            self.noise.jitter(&mut self.random) + self.noise.repetition(size, &mut self.random);
         let arrival = self.clock + self.network.latency + self.network.transfer(size) + late;
         let arrival = arrival.max(self.delivered);
         self.delivered = arrival;
-        self.outgoing.send(Message { bytes: message.to_vec(), arrival }).map_err(|_| TransportError::Closed)
+        self.outgoing
+            .send(Message {
+                bytes: message.to_vec(),
+                arrival,
+            })
+            .map_err(|_| TransportError::Closed)
     }
 
     fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
-        let Message { bytes, arrival } = self.incoming.recv().map_err(|_| TransportError::Closed)?;
+        let Message { bytes, arrival } =
+            self.incoming.recv().map_err(|_| TransportError::Closed)?;
         if bytes.len() != message.len() {
-            return Err(TransportError::Size { found: bytes.len(), expected: message.len() });
+            return Err(TransportError::Size {
+                found: bytes.len(),
+                expected: message.len(),
+            });
         }
         message.copy_from_slice(&bytes);
-        self.clock = self.clock.max(arrival) + self.network.overhead + self.noise.overhead(&mut self.random);
+        self.clock =
+            self.clock.max(arrival) + self.network.overhead + self.noise.overhead(&mut self.random);
         Ok(())
     }
 
@@ -162,7 +189,10 @@ mod tests {
         first.send(&[7; 11]).unwrap();
         let mut message = [0; 11];
         second.receive(&mut message).unwrap();
-        assert_eq!((message, first.now(), second.now()), ([7; 11], Time::from_nanos(100.0), Time::from_nanos(1220.0)));
+        assert_eq!(
+            (message, first.now(), second.now()),
+            ([7; 11], Time::from_nanos(100.0), Time::from_nanos(1220.0))
+        );
     }
 
     #[test]
@@ -185,7 +215,10 @@ mod tests {
         let error = second.receive(&mut [0; 4]).unwrap_err().to_string();
         assert_eq!(error, "found a message of 3 bytes, expected 4");
         drop(first);
-        assert!(matches!(second.receive(&mut [0; 1]), Err(TransportError::Closed)));
+        assert!(matches!(
+            second.receive(&mut [0; 1]),
+            Err(TransportError::Closed)
+        ));
         assert!(matches!(second.send(&[0; 1]), Err(TransportError::Closed)));
     }
 }

@@ -97,7 +97,8 @@ pub struct BmlComponent {
 pub struct BmlModule {
     pub bml_component: *const BmlComponent,
     pub bml_add_proc: Option<unsafe extern "C" fn(*mut OmpiProc) -> c_int>,
-    pub bml_add_procs: Option<unsafe extern "C" fn(usize, *mut *mut OmpiProc, *mut c_void) -> c_int>,
+    pub bml_add_procs:
+        Option<unsafe extern "C" fn(usize, *mut *mut OmpiProc, *mut c_void) -> c_int>,
     pub bml_del_procs: Option<unsafe extern "C" fn(usize, *mut *mut OmpiProc) -> c_int>,
     pub bml_add_btl: Option<unsafe extern "C" fn(*mut BtlModule) -> c_int>,
     pub bml_del_btl: Option<unsafe extern "C" fn(*mut BtlModule) -> c_int>,
@@ -120,12 +121,20 @@ pub type Receive = unsafe extern "C" fn(*mut BtlModule, u8, *mut Descriptor, *mu
 /// `mca_btl_base_completion_fn_t`.
 pub type Completion = unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, c_int);
 /// `mca_btl_base_module_alloc_fn_t`.
-pub type Alloc = unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, u8, usize, u32) -> *mut Descriptor;
+pub type Alloc =
+    unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, u8, usize, u32) -> *mut Descriptor;
 /// `mca_btl_base_module_free_fn_t`.
 pub type Free = unsafe extern "C" fn(*mut BtlModule, *mut Descriptor) -> c_int;
 /// `mca_btl_base_module_prepare_fn_t`; the convertor is not looked into.
-pub type PrepareSource =
-    unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, *mut c_void, u8, usize, *mut usize, u32) -> *mut Descriptor;
+pub type PrepareSource = unsafe extern "C" fn(
+    *mut BtlModule,
+    *mut Endpoint,
+    *mut c_void,
+    u8,
+    usize,
+    *mut usize,
+    u32,
+) -> *mut Descriptor;
 /// `mca_btl_base_module_send_fn_t`.
 pub type Send = unsafe extern "C" fn(*mut BtlModule, *mut Endpoint, *mut Descriptor, u8) -> c_int;
 /// `mca_btl_base_module_sendi_fn_t`.

@@ -4,7 +4,9 @@ use std::ffi::{c_char, c_int};
 
 use flowcast_scheduler::MAX_RAILS;
 
-use crate::bindings::{BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS, SelectedBtl};
+use crate::bindings::{
+    BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS, SelectedBtl,
+};
 use crate::costs::{self, Origin};
 use crate::interfaces;
 use crate::library::{self, Library};
@@ -45,7 +47,10 @@ pub(crate) static mca_bml_flowcast_component: BmlComponent = BmlComponent {
         reserved: [0; 28],
     },
     // MCA_BASE_METADATA_PARAM_CHECKPOINT, as r2 has it.
-    bml_data: ComponentData { param_field: 2, reserved: [0; 32] },
+    bml_data: ComponentData {
+        param_field: 2,
+        reserved: [0; 32],
+    },
     bml_init: Some(init),
 };
 
@@ -78,7 +83,11 @@ unsafe extern "C" fn succeed() -> c_int {
 }
 
 /// Hands out our module, `r2`'s where we step aside, or none where `r2` answers for itself.
-unsafe extern "C" fn init(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> *mut BmlModule {
+unsafe extern "C" fn init(
+    priority: *mut c_int,
+    progress_threads: bool,
+    mpi_threads: bool,
+) -> *mut BmlModule {
     let r2 = match start_r2(priority, progress_threads, mpi_threads) {
         Ok(r2) => r2,
         Err(refusal) => {
@@ -96,14 +105,21 @@ unsafe extern "C" fn init(priority: *mut c_int, progress_threads: bool, mpi_thre
 
 /// One line, from the first rank, if the user asked for us: an installed component is opened in every run.
 fn step_aside(refusal: &Refusal) {
-    let wanted = std::env::var("OMPI_MCA_bml").is_ok_and(|selection| selection.contains("flowcast"));
+    let wanted =
+        std::env::var("OMPI_MCA_bml").is_ok_and(|selection| selection.contains("flowcast"));
     if !wanted || std::env::var("OMPI_COMM_WORLD_RANK").is_ok_and(|rank| rank != "0") {
         return;
     }
-    library::say(&format!("bml flowcast steps aside, r2 works alone: {refusal}"));
+    library::say(&format!(
+        "bml flowcast steps aside, r2 works alone: {refusal}"
+    ));
 }
 
-fn start_r2(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> Result<*mut BmlModule, Refusal> {
+fn start_r2(
+    priority: *mut c_int,
+    progress_threads: bool,
+    mpi_threads: bool,
+) -> Result<*mut BmlModule, Refusal> {
     if library::r2_is_open() {
         return Err(Refusal::R2Open);
     }
@@ -115,9 +131,15 @@ fn start_r2(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> 
         if let Some(register) = (*component).bml_version.mca_register_component_params {
             register();
         }
-        (*component).bml_init.map_or(std::ptr::null_mut(), |init| init(priority, progress_threads, mpi_threads))
+        (*component).bml_init.map_or(std::ptr::null_mut(), |init| {
+            init(priority, progress_threads, mpi_threads)
+        })
     };
-    if module.is_null() { Err(Refusal::NoR2) } else { Ok(module) }
+    if module.is_null() {
+        Err(Refusal::NoR2)
+    } else {
+        Ok(module)
+    }
 }
 
 fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
@@ -128,17 +150,30 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     let settings = Settings::read()?;
     let rails = rails(&library)?;
     let (costs, origin) = costs::given(&rails, &settings)?;
-    let scheduler = Scheduler::new(settings.scheduler, &costs).map_err(|error| Refusal::parameter("rails", error))?;
+    let scheduler = Scheduler::new(settings.scheduler, &costs)
+        .map_err(|error| Refusal::parameter("rails", error))?;
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
     let complete = origin == Origin::Given;
-    let state = State { library, r2, settings, rails, peers: EndpointMap::default(), scheduler, lost, source };
+    let state = State {
+        library,
+        r2,
+        settings,
+        rails,
+        peers: EndpointMap::default(),
+        scheduler,
+        lost,
+        source,
+    };
     if !state::keep(state) {
         return Err(Refusal::R2Open);
     }
     let state = state::state().expect("just kept");
     // SAFETY: initialised modules that the state knows.
-    state.rails.iter().for_each(|rail| unsafe { hooks::install(rail) });
+    state
+        .rails
+        .iter()
+        .for_each(|rail| unsafe { hooks::install(rail) });
     measure::expect(complete);
     Ok(Box::into_raw(Box::new(module::over(&r2, address()))))
 }
@@ -151,18 +186,40 @@ fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
     let modules = modules(library);
     let kind = |module: &*mut BtlModule| {
         // SAFETY: an initialised module.
-        (interfaces::component_name(*module), unsafe { (**module).btl_exclusivity })
+        (interfaces::component_name(*module), unsafe {
+            (**module).btl_exclusivity
+        })
     };
-    let has_companion =
-        |module: &&*mut BtlModule| modules.iter().filter(|other| kind(other) == kind(module)).count() > 1;
-    let together: Vec<*mut BtlModule> = modules.iter().filter(has_companion).copied().take(MAX_RAILS).collect();
+    let has_companion = |module: &&*mut BtlModule| {
+        modules
+            .iter()
+            .filter(|other| kind(other) == kind(module))
+            .count()
+            > 1
+    };
+    let together: Vec<*mut BtlModule> = modules
+        .iter()
+        .filter(has_companion)
+        .copied()
+        .take(MAX_RAILS)
+        .collect();
     let names = interfaces::names(library, &together);
     // SAFETY: initialised modules.
-    let rails: Vec<RailModule> =
-        together.into_iter().zip(names).filter_map(|(module, name)| unsafe { RailModule::new(module, name) }).collect();
+    let rails: Vec<RailModule> = together
+        .into_iter()
+        .zip(names)
+        .filter_map(|(module, name)| unsafe { RailModule::new(module, name) })
+        .collect();
     if rails.len() < 2 {
-        let all: Vec<String> = modules.iter().map(|module| interfaces::component_name(*module)).collect();
-        let found = if all.is_empty() { "no network".to_owned() } else { all.join(", ") };
+        let all: Vec<String> = modules
+            .iter()
+            .map(|module| interfaces::component_name(*module))
+            .collect();
+        let found = if all.is_empty() {
+            "no network".to_owned()
+        } else {
+            all.join(", ")
+        };
         return Err(Refusal::OneRail(found));
     }
     Ok(rails)

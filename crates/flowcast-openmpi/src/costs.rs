@@ -45,11 +45,25 @@ impl fmt::Display for Origin {
 ///
 /// # Errors
 /// A text that is no rail, a file that is no network file.
-pub(crate) fn given(rails: &[RailModule], settings: &Settings) -> Result<(Vec<LogGp>, Origin), Refusal> {
+pub(crate) fn given(
+    rails: &[RailModule],
+    settings: &Settings,
+) -> Result<(Vec<LogGp>, Origin), Refusal> {
     let by_name = by_name(settings)?;
-    let found: Vec<Option<LogGp>> = rails.iter().map(|rail| cost_of(&by_name, &rail.name)).collect();
-    let origin = if found.iter().all(Option::is_some) { Origin::Given } else { Origin::Assumed };
-    let costs = rails.iter().zip(found).map(|(rail, given)| given.unwrap_or_else(|| assumed(rail))).collect();
+    let found: Vec<Option<LogGp>> = rails
+        .iter()
+        .map(|rail| cost_of(&by_name, &rail.name))
+        .collect();
+    let origin = if found.iter().all(Option::is_some) {
+        Origin::Given
+    } else {
+        Origin::Assumed
+    };
+    let costs = rails
+        .iter()
+        .zip(found)
+        .map(|(rail, given)| given.unwrap_or_else(|| assumed(rail)))
+        .collect();
     Ok((costs, origin))
 }
 
@@ -66,19 +80,28 @@ pub(crate) fn with_measured(
     let cost = |(index, rail): (usize, &RailModule)| {
         let given = cost_of(&by_name, &rail.name);
         // Nodes may name their interfaces differently; then the order decides.
-        let measured = || cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost));
+        let measured =
+            || cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost));
         given.or_else(measured).unwrap_or_else(|| assumed(rail))
     };
     Ok(rails.iter().enumerate().map(cost).collect())
 }
 
 fn cost_of(rails: &[Rail], name: &str) -> Option<LogGp> {
-    rails.iter().find(|rail| rail.name == name).map(|rail| rail.cost)
+    rails
+        .iter()
+        .find(|rail| rail.name == name)
+        .map(|rail| rail.cost)
 }
 
 fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
     let mut rails = rails_in(&settings.rails)?;
-    for entry in settings.network.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    for entry in settings
+        .network
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+    {
         rails.push(rail_from_file(entry)?);
     }
     Ok(rails)
@@ -89,17 +112,35 @@ fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
 /// # Errors
 /// A text that is no rail.
 pub(crate) fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
-    let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
-    entries.map(|entry| Rail::parse(entry).map_err(|error| Refusal::parameter("rails", error))).collect()
+    let entries = text
+        .split([';', '\n'])
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty());
+    entries
+        .map(|entry| Rail::parse(entry).map_err(|error| Refusal::parameter("rails", error)))
+        .collect()
 }
 
 /// Rails as [`rails_in`] reads them, a line for each.
 pub(crate) fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> String {
     let mut text = String::new();
-    for (name, LogGp { latency, overhead, gap, gap_per_byte }) in rails {
+    for (
+        name,
+        LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        },
+    ) in rails
+    {
         let (gap, overhead, latency) = (gap.as_micros(), overhead.as_micros(), latency.as_micros());
-        writeln!(text, "{name}={gap:.4},{:.7},{overhead:.4},{latency:.4}us", gap_per_byte.as_micros())
-            .expect("text grows");
+        writeln!(
+            text,
+            "{name}={gap:.4},{:.7},{overhead:.4},{latency:.4}us",
+            gap_per_byte.as_micros()
+        )
+        .expect("text grows");
     }
     text
 }
@@ -107,9 +148,12 @@ pub(crate) fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> 
 fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
     let refused = |problem: String| Refusal::parameter("network", problem);
     let Some((name, file)) = entry.split_once('=') else {
-        return Err(refused(format!("found `{entry}`, expected NAME=FILE such as eth1=eth1.toml")));
+        return Err(refused(format!(
+            "found `{entry}`, expected NAME=FILE such as eth1=eth1.toml"
+        )));
     };
-    read_rail(name.trim(), Path::new(file.trim())).map_err(|problem| refused(format!("{}: {problem}", file.trim())))
+    read_rail(name.trim(), Path::new(file.trim()))
+        .map_err(|problem| refused(format!("{}: {problem}", file.trim())))
 }
 
 /// A rail as a network file has it.
@@ -118,24 +162,36 @@ fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
 /// A file that cannot be read, or that is no network file.
 pub(crate) fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
-    let nic = Network::from_toml(&text, &[]).map_err(|error| error.to_string())?.nic;
+    let nic = Network::from_toml(&text, &[])
+        .map_err(|error| error.to_string())?
+        .nic;
     Ok(rail(name, cost_in(&nic)))
 }
 
 /// The four parameters of a network file.
 pub(crate) fn cost_in(nic: &Nic) -> LogGp {
-    LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+    LogGp {
+        latency: nic.latency,
+        overhead: nic.overhead,
+        gap: nic.gap,
+        gap_per_byte: nic.per_byte(),
+    }
 }
 
 /// A rail whose overhead is the same for all sizes.
 pub(crate) fn rail(name: &str, cost: LogGp) -> Rail {
-    Rail { name: name.to_owned(), cost, overhead_per_byte: TimePerByte::from_nanos(0.0) }
+    Rail {
+        name: name.to_owned(),
+        cost,
+        overhead_per_byte: TimePerByte::from_nanos(0.0),
+    }
 }
 
 /// `btl_bandwidth` is in Mbit/s, `btl_latency` in microseconds.
 fn assumed(rail: &RailModule) -> LogGp {
     // SAFETY: an initialised module.
-    let (bandwidth, latency) = unsafe { ((*rail.module).btl_bandwidth, (*rail.module).btl_latency) };
+    let (bandwidth, latency) =
+        unsafe { ((*rail.module).btl_bandwidth, (*rail.module).btl_latency) };
     let rate = Rate::from_bytes_per_second(f64::from(bandwidth.max(1)) * 1e6 / 8.0);
     LogGp {
         latency: Time::from_micros(f64::from(latency)),
@@ -151,18 +207,39 @@ mod tests {
 
     #[test]
     fn rails_are_read_back_as_they_are_written() {
-        let text = "eth1=0.9000,0.0084900,6.1000,65.4000us\neth2:1=1.4000,0.0010300,1.4000,2.8200us\n";
+        let text =
+            "eth1=0.9000,0.0084900,6.1000,65.4000us\neth2:1=1.4000,0.0010300,1.4000,2.8200us\n";
         let rails = rails_in(text).unwrap();
         assert_eq!(rails[1].name, "eth2:1");
-        assert_eq!(text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost))), text);
-        assert_eq!(rails_in("eth1=1,0.1,1,1us; eth2=1,0.1,1,1us ;").unwrap().len(), 2);
-        assert!(rails_in("eth1=fast").unwrap_err().to_string().contains("bml_flowcast_rails"));
+        assert_eq!(
+            text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost))),
+            text
+        );
+        assert_eq!(
+            rails_in("eth1=1,0.1,1,1us; eth2=1,0.1,1,1us ;")
+                .unwrap()
+                .len(),
+            2
+        );
+        assert!(
+            rails_in("eth1=fast")
+                .unwrap_err()
+                .to_string()
+                .contains("bml_flowcast_rails")
+        );
     }
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        let message = rail_from_file("eth1=/nowhere.toml").unwrap_err().to_string();
+        let message = rail_from_file("eth1=/nowhere.toml")
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("/nowhere.toml"), "{message}");
-        assert!(rail_from_file("eth1").unwrap_err().to_string().contains("NAME=FILE"));
+        assert!(
+            rail_from_file("eth1")
+                .unwrap_err()
+                .to_string()
+                .contains("NAME=FILE")
+        );
     }
 }

@@ -16,8 +16,8 @@ use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::Bytes;
 
 use crate::bindings::{
-    BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE, ERR_RESOURCE_BUSY,
-    Endpoint, SUCCESS,
+    BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
+    ERR_RESOURCE_BUSY, Endpoint, SUCCESS,
 };
 use crate::peers::Peer;
 use crate::state::{RailModule, State, state};
@@ -44,7 +44,10 @@ const fn starts_prepared_message(flags: u32) -> bool {
 #[inline]
 unsafe fn note(descriptor: *mut Descriptor, rail: RailId) {
     // SAFETY: the caller's.
-    unsafe { (*descriptor).des_flags = (*descriptor).des_flags & FLAGS | (u32::from(rail.0) + 1) << RAIL_SHIFT }
+    unsafe {
+        (*descriptor).des_flags =
+            (*descriptor).des_flags & FLAGS | (u32::from(rail.0) + 1) << RAIL_SHIFT
+    }
 }
 
 /// The rail noted in a descriptor.
@@ -105,7 +108,11 @@ unsafe extern "C" fn alloc(
     flags: u32,
 ) -> *mut Descriptor {
     let (state, asked) = hooked(module);
-    let peer = if starts_message(flags) { state.peers.find(endpoint) } else { None };
+    let peer = if starts_message(flags) {
+        state.peers.find(endpoint)
+    } else {
+        None
+    };
     let Some(peer) = peer else {
         // SAFETY: as ob1 called it.
         return unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
@@ -147,7 +154,11 @@ unsafe extern "C" fn prepare_src(
     flags: u32,
 ) -> *mut Descriptor {
     let (state, asked) = hooked(module);
-    let peer = if starts_prepared_message(flags) { state.peers.find(endpoint) } else { None };
+    let peer = if starts_prepared_message(flags) {
+        state.peers.find(endpoint)
+    } else {
+        None
+    };
     let Some(peer) = peer else {
         let original = state.rail(asked).original.prepare_src;
         // SAFETY: as ob1 called it.
@@ -159,7 +170,8 @@ unsafe extern "C" fn prepare_src(
     // SAFETY: a rail that reaches the peer; what comes back is null or a descriptor.
     unsafe {
         let to = peer.endpoint(chosen);
-        let descriptor = (rail.original.prepare_src)(rail.module, to, convertor, order, reserve, size, flags);
+        let descriptor =
+            (rail.original.prepare_src)(rail.module, to, convertor, order, reserve, size, flags);
         if !descriptor.is_null() {
             note(descriptor, chosen);
         }
@@ -183,7 +195,10 @@ unsafe extern "C" fn send(
         }
     };
     let rail = state.rail(chosen);
-    let to = state.peers.find(endpoint).map_or(endpoint, |peer| peer.endpoint(chosen));
+    let to = state
+        .peers
+        .find(endpoint)
+        .map_or(endpoint, |peer| peer.endpoint(chosen));
     // SAFETY: the rail that allocated the descriptor, and its endpoint of the same peer.
     unsafe { (rail.original.send)(rail.module, to, descriptor, tag) }
 }
@@ -205,7 +220,10 @@ unsafe fn length(descriptor: *const Descriptor) -> u64 {
         if first.is_null() {
             return 0;
         }
-        std::slice::from_raw_parts(first, count).iter().map(|segment| segment.seg_len).sum()
+        std::slice::from_raw_parts(first, count)
+            .iter()
+            .map(|segment| segment.seg_len)
+            .sum()
     }
 }
 
@@ -234,7 +252,11 @@ unsafe extern "C" fn put(
 ) -> c_int {
     let (state, asked) = hooked(module);
     count(state, asked, size as u64);
-    let original = state.rail(asked).original.put.expect("only networks with a put get this one");
+    let original = state
+        .rail(asked)
+        .original
+        .put
+        .expect("only networks with a put get this one");
     // SAFETY: as ob1 called it.
     unsafe {
         original(
@@ -270,10 +292,25 @@ unsafe extern "C" fn sendi(
     let (state, asked) = hooked(module);
     let size = header_size + payload_size;
     let Some(peer) = state.peers.find(endpoint) else {
-        let original = state.rail(asked).original.sendi.expect("only networks with a sendi get this one");
+        let original = state
+            .rail(asked)
+            .original
+            .sendi
+            .expect("only networks with a sendi get this one");
         // SAFETY: as ob1 called it.
         return unsafe {
-            original(module, endpoint, convertor, header, header_size, payload_size, order, flags, tag, descriptor)
+            original(
+                module,
+                endpoint,
+                convertor,
+                header,
+                header_size,
+                payload_size,
+                order,
+                flags,
+                tag,
+                descriptor,
+            )
         };
     };
     if !all_send_at_once(state, peer, size) {
@@ -286,8 +323,18 @@ unsafe extern "C" fn sendi(
     let to = peer.endpoint(chosen);
     // SAFETY: the rail reaches the peer; a descriptor that comes back is of this rail.
     unsafe {
-        let done =
-            original(rail.module, to, convertor, header, header_size, payload_size, order, flags, tag, descriptor);
+        let done = original(
+            rail.module,
+            to,
+            convertor,
+            header,
+            header_size,
+            payload_size,
+            order,
+            flags,
+            tag,
+            descriptor,
+        );
         if done != SUCCESS && !descriptor.is_null() && !(*descriptor).is_null() {
             note(*descriptor, chosen);
         }
@@ -320,7 +367,11 @@ unsafe fn hand_out_descriptor(
     unsafe {
         *descriptor = ptr::null_mut();
         *descriptor = alloc_on(state, chosen, peer.endpoint(chosen), order, size, flags);
-        if (*descriptor).is_null() { ERR_OUT_OF_RESOURCE } else { ERR_RESOURCE_BUSY }
+        if (*descriptor).is_null() {
+            ERR_OUT_OF_RESOURCE
+        } else {
+            ERR_RESOURCE_BUSY
+        }
     }
 }
 
@@ -331,13 +382,24 @@ mod tests {
 
     #[test]
     fn only_what_starts_a_message_may_take_another_rail() {
-        let (matching, fin) =
-            (DES_PRIORITY | DES_BTL_OWNERSHIP, DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK);
+        let (matching, fin) = (
+            DES_PRIORITY | DES_BTL_OWNERSHIP,
+            DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK,
+        );
         assert!(starts_message(matching) && starts_prepared_message(matching));
         assert!(!starts_message(fin) && !starts_message(fin | DES_SIGNAL));
-        assert!(!starts_message(matching | DES_SIGNAL), "a buffered or RGET message");
-        assert!(starts_prepared_message(matching | DES_SIGNAL), "a rendezvous with its first data");
-        assert!(!starts_prepared_message(DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK | DES_SIGNAL), "a fragment");
+        assert!(
+            !starts_message(matching | DES_SIGNAL),
+            "a buffered or RGET message"
+        );
+        assert!(
+            starts_prepared_message(matching | DES_SIGNAL),
+            "a rendezvous with its first data"
+        );
+        assert!(
+            !starts_prepared_message(DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK | DES_SIGNAL),
+            "a fragment"
+        );
     }
 
     #[test]

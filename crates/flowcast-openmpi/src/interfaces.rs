@@ -43,31 +43,62 @@ unsafe fn name_in(component: *const Component) -> String {
         return String::new();
     }
     // SAFETY: a field of a component, ended by a zero.
-    unsafe { CStr::from_ptr((*component).mca_component_name.as_ptr()).to_string_lossy().into_owned() }
+    unsafe {
+        CStr::from_ptr((*component).mca_component_name.as_ptr())
+            .to_string_lossy()
+            .into_owned()
+    }
 }
 
-fn interface_of(library: &Library, module: *mut BtlModule, interfaces: &[String]) -> Option<String> {
+fn interface_of(
+    library: &Library,
+    module: *mut BtlModule,
+    interfaces: &[String],
+) -> Option<String> {
     let component = CString::new(component_name(module)).ok()?;
     // SAFETY: an address within a module.
     let place: *const c_void = unsafe { (&raw const (*module).btl_bandwidth).cast() };
     let names = interfaces.iter().flat_map(|name| {
-        std::iter::once(name.clone()).chain((1..MOST_LINKS).map(move |link| format!("{name}:{link}")))
+        std::iter::once(name.clone())
+            .chain((1..MOST_LINKS).map(move |link| format!("{name}:{link}")))
     });
     // Every link registers the plain name as well, and the last one has it: the numbered name of link 0 tells them apart.
-    let is_at_place = |name: &str| variable_is_at(library, &component, &format!("bandwidth_{name}"), place);
+    let is_at_place =
+        |name: &str| variable_is_at(library, &component, &format!("bandwidth_{name}"), place);
     names.into_iter().find(|name| {
-        if name.contains(':') { is_at_place(name) } else { is_at_place(&format!("{name}:0")) || is_at_place(name) }
+        if name.contains(':') {
+            is_at_place(name)
+        } else {
+            is_at_place(&format!("{name}:0")) || is_at_place(name)
+        }
     })
 }
 
-fn variable_is_at(library: &Library, component: &CStr, variable: &str, place: *const c_void) -> bool {
-    let Ok(variable) = CString::new(variable) else { return false };
+fn variable_is_at(
+    library: &Library,
+    component: &CStr,
+    variable: &str,
+    place: *const c_void,
+) -> bool {
+    let Ok(variable) = CString::new(variable) else {
+        return false;
+    };
     let mut value: *const c_void = ptr::null();
     // SAFETY: C strings; the value is a pointer to the variable's storage.
     unsafe {
-        let index = (library.variable_find)(c"opal".as_ptr(), c"btl".as_ptr(), component.as_ptr(), variable.as_ptr());
+        let index = (library.variable_find)(
+            c"opal".as_ptr(),
+            c"btl".as_ptr(),
+            component.as_ptr(),
+            variable.as_ptr(),
+        );
         index >= 0
-            && (library.variable_value)(index, &raw mut value, ptr::null_mut::<c_int>(), ptr::null_mut()) == 0
+            && (library.variable_value)(
+                index,
+                &raw mut value,
+                ptr::null_mut::<c_int>(),
+                ptr::null_mut(),
+            ) == 0
             && value == place
     }
 }
@@ -79,7 +110,11 @@ fn interfaces() -> Vec<String> {
         let mut names = Vec::new();
         let mut entry = list;
         while !entry.is_null() && (*entry).if_index != 0 {
-            names.push(CStr::from_ptr((*entry).if_name).to_string_lossy().into_owned());
+            names.push(
+                CStr::from_ptr((*entry).if_name)
+                    .to_string_lossy()
+                    .into_owned(),
+            );
             entry = entry.add(1);
         }
         if !list.is_null() {

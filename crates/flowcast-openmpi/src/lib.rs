@@ -71,6 +71,9 @@ pub enum Refusal {
 
 impl Refusal {
     fn parameter(name: &'static str, problem: impl ToString) -> Refusal {
-        Refusal::Parameter { name, problem: problem.to_string() }
+        Refusal::Parameter {
+            name,
+            problem: problem.to_string(),
+        }
     }
 }

@@ -7,7 +7,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::{fs, mem, ptr};
 
-use libc::{RTLD_DEFAULT, RTLD_GLOBAL, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW, dladdr, dlopen, dlsym};
+use libc::{
+    RTLD_DEFAULT, RTLD_GLOBAL, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW, dladdr, dlopen, dlsym,
+};
 
 use crate::Refusal;
 use crate::bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Trigger};
@@ -46,8 +48,10 @@ pub(crate) struct Library {
     pub process_by_name: unsafe extern "C" fn(ProcessName) -> *mut OmpiProc,
     pub world_size: unsafe extern "C" fn() -> c_int,
     pub initialized: unsafe extern "C" fn(*mut c_int) -> c_int,
-    pub variable_find: unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int,
-    pub variable_value: unsafe extern "C" fn(c_int, *mut *const c_void, *mut c_int, *mut *const c_char) -> c_int,
+    pub variable_find:
+        unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int,
+    pub variable_value:
+        unsafe extern "C" fn(c_int, *mut *const c_void, *mut c_int, *mut *const c_char) -> c_int,
 }
 
 // SAFETY: addresses of functions and of variables that live as long as the process.
@@ -95,9 +99,20 @@ fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
     // SAFETY: both take C strings.
     let found = unsafe {
         let found = dlsym(RTLD_DEFAULT, name.as_ptr());
-        if found.is_null() { dlsym(dlopen(LIBMPI.as_ptr(), RTLD_NOW | RTLD_NOLOAD), name.as_ptr()) } else { found }
+        if found.is_null() {
+            dlsym(
+                dlopen(LIBMPI.as_ptr(), RTLD_NOW | RTLD_NOLOAD),
+                name.as_ptr(),
+            )
+        } else {
+            found
+        }
     };
-    if found.is_null() { Err(Refusal::Symbol(name.to_string_lossy().into_owned())) } else { Ok(found) }
+    if found.is_null() {
+        Err(Refusal::Symbol(name.to_string_lossy().into_owned()))
+    } else {
+        Ok(found)
+    }
 }
 
 /// `mca_base_component_var_register`, which is there in every series; `ompi_info` calls before there is a version.
@@ -126,7 +141,8 @@ pub(crate) fn version() -> Result<String, Refusal> {
     let mut length = 0;
     // SAFETY: the function of the MPI standard; it writes less than MPI_MAX_LIBRARY_VERSION_STRING (256) characters.
     let text = unsafe {
-        let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function(c"MPI_Get_library_version")?;
+        let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
+            function(c"MPI_Get_library_version")?;
         ask(text.as_mut_ptr(), &raw mut length);
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
     };
@@ -135,14 +151,23 @@ pub(crate) fn version() -> Result<String, Refusal> {
 
 fn version_in(text: &str) -> Option<&str> {
     let version = text.strip_prefix("Open MPI v")?;
-    Some(version.split(|c: char| c == ',' || c.is_whitespace()).next().unwrap_or(version))
+    Some(
+        version
+            .split(|c: char| c == ',' || c.is_whitespace())
+            .next()
+            .unwrap_or(version),
+    )
 }
 
 fn check_version(version: &str) -> Result<(), Refusal> {
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
     let found = (numbers.next().flatten(), numbers.next().flatten());
     let known = (Some(MAJOR_MINOR.0), Some(MAJOR_MINOR.1));
-    if found == known { Ok(()) } else { Err(Refusal::Version(version.to_owned())) }
+    if found == known {
+        Ok(())
+    } else {
+        Err(Refusal::Version(version.to_owned()))
+    }
 }
 
 /// Whether the framework has opened `r2` as well.
@@ -155,28 +180,49 @@ pub(crate) fn r2_is_open() -> bool {
 /// # Errors
 /// There is no `r2` beside the components that are loaded.
 pub(crate) fn open_r2() -> Result<*const BmlComponent, Refusal> {
-    let mut folders: Vec<PathBuf> = mapped_files().filter_map(|file| component_folder(&file)).collect();
+    let mut folders: Vec<PathBuf> = mapped_files()
+        .filter_map(|file| component_folder(&file))
+        .collect();
     folders.dedup();
-    let file = folders.into_iter().map(|folder| folder.join(R2)).find(|file| file.is_file()).ok_or(Refusal::NoR2)?;
-    let path = CString::new(file.into_os_string().into_encoded_bytes()).map_err(|_| Refusal::NoR2)?;
+    let file = folders
+        .into_iter()
+        .map(|folder| folder.join(R2))
+        .find(|file| file.is_file())
+        .ok_or(Refusal::NoR2)?;
+    let path =
+        CString::new(file.into_os_string().into_encoded_bytes()).map_err(|_| Refusal::NoR2)?;
     // SAFETY: C strings; the handle is never closed.
     let component = unsafe {
         let handle = dlopen(path.as_ptr(), RTLD_NOW | RTLD_GLOBAL);
-        if handle.is_null() { ptr::null_mut() } else { dlsym(handle, c"mca_bml_r2_component".as_ptr()) }
+        if handle.is_null() {
+            ptr::null_mut()
+        } else {
+            dlsym(handle, c"mca_bml_r2_component".as_ptr())
+        }
     };
-    if component.is_null() { Err(Refusal::NoR2) } else { Ok(component.cast_const().cast()) }
+    if component.is_null() {
+        Err(Refusal::NoR2)
+    } else {
+        Ok(component.cast_const().cast())
+    }
 }
 
 /// The folder of a loaded component of Open MPI.
 fn component_folder(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?;
-    let component = name.starts_with("mca_") && name.ends_with(".so") && !name.starts_with("mca_bml_flowcast");
-    component.then(|| file.parent().map(Path::to_owned)).flatten()
+    let component =
+        name.starts_with("mca_") && name.ends_with(".so") && !name.starts_with("mca_bml_flowcast");
+    component
+        .then(|| file.parent().map(Path::to_owned))
+        .flatten()
 }
 
 fn mapped_files() -> impl Iterator<Item = PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let files: Vec<PathBuf> = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].into())).collect();
+    let files: Vec<PathBuf> = maps
+        .lines()
+        .filter_map(|line| line.find('/').map(|at| line[at..].into()))
+        .collect();
     files.into_iter()
 }
 
@@ -187,7 +233,10 @@ pub(crate) fn stay_loaded() {
     // SAFETY: the address is one of our own functions; dladdr fills `info` when it returns non-zero.
     unsafe {
         if dladdr(stay_loaded as *const c_void, info.as_mut_ptr()) != 0 {
-            dlopen(info.assume_init().dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+            dlopen(
+                info.assume_init().dli_fname,
+                RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE,
+            );
         }
     }
 }
@@ -207,15 +256,27 @@ mod tests {
     fn only_the_series_of_the_bindings_is_accepted() {
         assert!(check_version("4.1.4").is_ok() && check_version("4.1.8").is_ok());
         for other in ["4.0.7", "5.0.9", "5.1.0a1", "", "MPICH"] {
-            assert!(check_version(other).unwrap_err().to_string().contains(other), "{other}");
+            assert!(
+                check_version(other)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(other),
+                "{other}"
+            );
         }
     }
 
     #[test]
     fn components_are_told_from_other_libraries() {
         let folder = |file: &str| component_folder(Path::new(file));
-        assert_eq!(folder("/usr/lib/openmpi3/mca_pml_ob1.so"), Some("/usr/lib/openmpi3".into()));
+        assert_eq!(
+            folder("/usr/lib/openmpi3/mca_pml_ob1.so"),
+            Some("/usr/lib/openmpi3".into())
+        );
         assert_eq!(folder("/usr/lib/libmpi.so.40.30.4"), None);
-        assert_eq!(folder("/home/me/.openmpi/components/mca_bml_flowcast.so"), None);
+        assert_eq!(
+            folder("/home/me/.openmpi/components/mca_bml_flowcast.so"),
+            None
+        );
     }
 }

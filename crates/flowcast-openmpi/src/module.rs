@@ -31,7 +31,9 @@ fn known() -> &'static State {
 /// ob1 adds a process when it first sends to it.
 pub(crate) unsafe extern "C" fn add_proc(process: *mut OmpiProc) -> c_int {
     let state = known();
-    let Some(original) = state.r2.bml_add_proc else { return SUCCESS };
+    let Some(original) = state.r2.bml_add_proc else {
+        return SUCCESS;
+    };
     // SAFETY: the framework's process.
     unsafe {
         let done = original(process);
@@ -42,9 +44,15 @@ pub(crate) unsafe extern "C" fn add_proc(process: *mut OmpiProc) -> c_int {
     }
 }
 
-unsafe extern "C" fn add_procs(count: usize, processes: *mut *mut OmpiProc, reachable: *mut c_void) -> c_int {
+unsafe extern "C" fn add_procs(
+    count: usize,
+    processes: *mut *mut OmpiProc,
+    reachable: *mut c_void,
+) -> c_int {
     let state = known();
-    let Some(original) = state.r2.bml_add_procs else { return SUCCESS };
+    let Some(original) = state.r2.bml_add_procs else {
+        return SUCCESS;
+    };
     // SAFETY: the framework's processes; those that r2 could not add have no endpoint.
     unsafe {
         let done = original(count, processes, reachable);
@@ -58,7 +66,10 @@ unsafe extern "C" fn del_procs(count: usize, processes: *mut *mut OmpiProc) -> c
     // SAFETY: the framework's processes; forgotten before r2 frees their endpoints.
     unsafe {
         (0..count).for_each(|index| state.forget(*processes.add(index)));
-        state.r2.bml_del_procs.map_or(SUCCESS, |original| original(count, processes))
+        state
+            .r2
+            .bml_del_procs
+            .map_or(SUCCESS, |original| original(count, processes))
     }
 }
 
@@ -67,11 +78,20 @@ unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule
     let state = known();
     // SAFETY: the framework's process.
     unsafe {
-        if let (Some(rail), Some(endpoint)) = (state.rail_of(module), crate::state::bml_endpoint(process).as_ref()) {
+        if let (Some(rail), Some(endpoint)) = (
+            state.rail_of(module),
+            crate::state::bml_endpoint(process).as_ref(),
+        ) {
             let entries = crate::state::entries(&endpoint.btl_send);
-            entries.iter().filter_map(|entry| state.peers.find(entry.btl_endpoint)).for_each(|peer| peer.lose(rail));
+            entries
+                .iter()
+                .filter_map(|entry| state.peers.find(entry.btl_endpoint))
+                .for_each(|peer| peer.lose(rail));
         }
-        let done = state.r2.bml_del_proc_btl.map_or(SUCCESS, |original| original(process, module));
+        let done = state
+            .r2
+            .bml_del_proc_btl
+            .map_or(SUCCESS, |original| original(process, module));
         state.weigh_all();
         done
     }
@@ -81,12 +101,19 @@ unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule
 unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
     let state = known();
     if let Some(rail) = state.rail_of(module) {
-        state.lost.fetch_or(RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
+        state
+            .lost
+            .fetch_or(RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
         // SAFETY: r2 ends the module after this.
         unsafe { hooks::remove(state.rail(rail)) };
     }
     // SAFETY: the framework's module.
-    unsafe { state.r2.bml_del_btl.map_or(SUCCESS, |original| original(module)) }
+    unsafe {
+        state
+            .r2
+            .bml_del_btl
+            .map_or(SUCCESS, |original| original(module))
+    }
 }
 
 /// The last that ob1 does when it has added processes: its own messages can be received from here on, and no process
@@ -94,7 +121,12 @@ unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
 unsafe extern "C" fn register_error(callback: Option<ErrorCallback>) -> c_int {
     let state = known();
     // SAFETY: ob1's callback.
-    let done = unsafe { state.r2.bml_register_error.map_or(SUCCESS, |original| original(callback)) };
+    let done = unsafe {
+        state
+            .r2
+            .bml_register_error
+            .map_or(SUCCESS, |original| original(callback))
+    };
     measure::at_start(state);
     done
 }

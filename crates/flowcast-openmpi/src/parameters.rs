@@ -9,7 +9,9 @@ use flowcast_scheduler::RailsError;
 use flowcast_scheduler::discipline::SchedulerName;
 
 use crate::Refusal;
-use crate::bindings::{BmlComponent, INFO_LEVEL_3, VAR_SCOPE_READONLY, VAR_TYPE_INT, VAR_TYPE_STRING};
+use crate::bindings::{
+    BmlComponent, INFO_LEVEL_3, VAR_SCOPE_READONLY, VAR_TYPE_INT, VAR_TYPE_STRING,
+};
 use crate::library;
 
 /// The longest that start-up measures, in milliseconds.
@@ -79,8 +81,9 @@ pub(crate) fn register(component: *const BmlComponent) {
     let text = |name: &CStr, help: &CStr, place: *mut *const c_char| {
         variable(component, name, help, VAR_TYPE_STRING, place.cast());
     };
-    let number =
-        |name: &CStr, help: &CStr, place: *mut c_int| variable(component, name, help, VAR_TYPE_INT, place.cast());
+    let number = |name: &CStr, help: &CStr, place: *mut c_int| {
+        variable(component, name, help, VAR_TYPE_INT, place.cast())
+    };
     // SAFETY: places in a static that only this thread uses now.
     unsafe {
         text(c"scheduler", c"How the network of a message is chosen: any scheduler of `flowcast rails simulate`, such as earliest-delivery, latency, vft, wfq, round-robin", &raw mut (*values).scheduler);
@@ -116,8 +119,16 @@ pub(crate) fn register(component: *const BmlComponent) {
     }
 }
 
-fn variable(component: *const BmlComponent, name: &CStr, help: &CStr, kind: c_int, place: *mut std::ffi::c_void) {
-    let Some(register) = library::register_variable() else { return };
+fn variable(
+    component: *const BmlComponent,
+    name: &CStr,
+    help: &CStr,
+    kind: c_int,
+    place: *mut std::ffi::c_void,
+) {
+    let Some(register) = library::register_variable() else {
+        return;
+    };
     // SAFETY: C strings; the component begins with the common part; the place has the type that `kind` names.
     unsafe {
         register(
@@ -145,7 +156,11 @@ impl Settings {
         // SAFETY: registered before; C strings or null.
         unsafe {
             let text = |place: *const c_char| {
-                if place.is_null() { String::new() } else { CStr::from_ptr(place).to_string_lossy().trim().to_owned() }
+                if place.is_null() {
+                    String::new()
+                } else {
+                    CStr::from_ptr(place).to_string_lossy().trim().to_owned()
+                }
             };
             let path = |text: String| (!text.is_empty()).then(|| PathBuf::from(text));
             Ok(Settings {
@@ -169,7 +184,8 @@ impl Settings {
 }
 
 fn scheduler(text: &str) -> Result<SchedulerName, Refusal> {
-    text.parse().map_err(|error: RailsError| Refusal::parameter("scheduler", error))
+    text.parse()
+        .map_err(|error: RailsError| Refusal::parameter("scheduler", error))
 }
 
 fn when(text: &str) -> Result<When, Refusal> {
@@ -177,7 +193,10 @@ fn when(text: &str) -> Result<When, Refusal> {
         "stored" => Ok(When::Stored),
         "always" => Ok(When::Always),
         "never" => Ok(When::Never),
-        _ => Err(Refusal::parameter("measure", format!("found `{text}`, expected stored, always or never"))),
+        _ => Err(Refusal::parameter(
+            "measure",
+            format!("found `{text}`, expected stored, always or never"),
+        )),
     }
 }
 
@@ -185,7 +204,8 @@ fn measure_for(millis: c_int) -> Result<Duration, Refusal> {
     match u64::try_from(millis) {
         Ok(millis) if millis <= LONGEST_MEASUREMENT as u64 => Ok(Duration::from_millis(millis)),
         _ => {
-            let problem = format!("found {millis}, expected 0 to {LONGEST_MEASUREMENT} milliseconds");
+            let problem =
+                format!("found {millis}, expected 0 to {LONGEST_MEASUREMENT} milliseconds");
             Err(Refusal::parameter("measure_ms", problem))
         }
     }
@@ -203,9 +223,24 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused_with_what_would_be() {
-        assert!(scheduler("fastest").unwrap_err().to_string().contains("bml_flowcast_scheduler: scheduler: found"));
-        assert!(when("often").unwrap_err().to_string().contains("`often`, expected stored"));
-        assert!(measure_for(201).unwrap_err().to_string().contains("found 201"));
+        assert!(
+            scheduler("fastest")
+                .unwrap_err()
+                .to_string()
+                .contains("bml_flowcast_scheduler: scheduler: found")
+        );
+        assert!(
+            when("often")
+                .unwrap_err()
+                .to_string()
+                .contains("`often`, expected stored")
+        );
+        assert!(
+            measure_for(201)
+                .unwrap_err()
+                .to_string()
+                .contains("found 201")
+        );
         assert!(measure_for(-1).is_err());
         assert_eq!(measure_for(0), Ok(Duration::ZERO));
     }
@@ -213,8 +248,17 @@ mod tests {
     #[test]
     fn results_are_stored_where_networks_are_kept() {
         let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"));
-        assert_eq!(usual_store(home), Some("/home/me/.local/share/flowcast/networks".into()));
-        let both = |name: &str| Some(PathBuf::from(if name == "HOME" { "/home/me" } else { "/data" }));
+        assert_eq!(
+            usual_store(home),
+            Some("/home/me/.local/share/flowcast/networks".into())
+        );
+        let both = |name: &str| {
+            Some(PathBuf::from(if name == "HOME" {
+                "/home/me"
+            } else {
+                "/data"
+            }))
+        };
         assert_eq!(usual_store(both), Some("/data/flowcast/networks".into()));
         assert_eq!(usual_store(|_| None), None);
     }

@@ -27,14 +27,21 @@ unsafe impl Send for Peer {}
 unsafe impl Sync for Peer {}
 
 impl Peer {
-    pub(crate) fn new(endpoints: &[(RailId, *mut Endpoint)], bml_endpoint: *mut BmlEndpoint) -> Peer {
+    pub(crate) fn new(
+        endpoints: &[(RailId, *mut Endpoint)],
+        bml_endpoint: *mut BmlEndpoint,
+    ) -> Peer {
         let mut all = [ptr::null_mut(); MAX_RAILS];
         let mut usable = RailSet::NONE;
         for (rail, endpoint) in endpoints {
             all[rail.index()] = *endpoint;
             usable = usable.with(*rail);
         }
-        Peer { endpoints: all, usable: AtomicU16::new(usable.bits()), bml_endpoint }
+        Peer {
+            endpoints: all,
+            usable: AtomicU16::new(usable.bits()),
+            bml_endpoint,
+        }
     }
 
     /// Its endpoint on a rail; null where the rail does not reach it.
@@ -51,11 +58,14 @@ impl Peer {
 
     /// No more messages over this rail. Its endpoint stays known for messages in flight.
     pub(crate) fn lose(&self, rail: RailId) {
-        self.usable.fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
+        self.usable
+            .fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
     }
 
     fn known_endpoints(&self) -> impl Iterator<Item = *mut Endpoint> {
-        self.endpoints.into_iter().filter(|endpoint| !endpoint.is_null())
+        self.endpoints
+            .into_iter()
+            .filter(|endpoint| !endpoint.is_null())
     }
 }
 
@@ -88,7 +98,9 @@ struct Slot {
 impl Slots {
     fn new(count: usize) -> *mut Slots {
         debug_assert!(count.is_power_of_two());
-        Box::into_raw(Box::new(Slots((0..count).map(|_| Slot::default()).collect())))
+        Box::into_raw(Box::new(Slots(
+            (0..count).map(|_| Slot::default()).collect(),
+        )))
     }
 
     /// The slot of `endpoint`, or the free one where it would stand. There always is a free one.
@@ -116,8 +128,14 @@ impl Default for EndpointMap {
 
 impl EndpointMap {
     fn with_slots(count: usize) -> EndpointMap {
-        let written = Written { used: 0, peers: Vec::new() };
-        EndpointMap { slots: AtomicPtr::new(Slots::new(count)), writing: Mutex::new(written) }
+        let written = Written {
+            used: 0,
+            peers: Vec::new(),
+        };
+        EndpointMap {
+            slots: AtomicPtr::new(Slots::new(count)),
+            writing: Mutex::new(written),
+        }
     }
 
     /// The process behind an endpoint, if it is reached over several rails.
@@ -145,10 +163,16 @@ impl EndpointMap {
     /// Forgets the process behind an endpoint.
     pub(crate) fn remove(&self, endpoint: *mut Endpoint) {
         let mut written = self.lock();
-        let Some(peer) = self.find(endpoint).map(NonNull::from) else { return };
+        let Some(peer) = self.find(endpoint).map(NonNull::from) else {
+            return;
+        };
         // SAFETY: in the table, so not freed yet.
         for endpoint in unsafe { peer.as_ref() }.known_endpoints() {
-            self.slots().slot(endpoint).0.peer.store(ptr::null_mut(), Ordering::Release);
+            self.slots()
+                .slot(endpoint)
+                .0
+                .peer
+                .store(ptr::null_mut(), Ordering::Release);
         }
         written.peers.retain(|known| *known != peer);
         // SAFETY: made by `insert`, and no longer in the table or the list.
@@ -158,7 +182,10 @@ impl EndpointMap {
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Peer)) {
         let written = self.lock();
         // SAFETY: peers are freed only under the lock that is held here.
-        written.peers.iter().for_each(|peer| visit(unsafe { peer.as_ref() }));
+        written
+            .peers
+            .iter()
+            .for_each(|peer| visit(unsafe { peer.as_ref() }));
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {
@@ -188,7 +215,10 @@ impl EndpointMap {
         let larger = Slots::new(old.0.len() * 2);
         written.used = 0;
         for slot in &old.0 {
-            let (endpoint, peer) = (slot.endpoint.load(Ordering::Relaxed), slot.peer.load(Ordering::Relaxed));
+            let (endpoint, peer) = (
+                slot.endpoint.load(Ordering::Relaxed),
+                slot.peer.load(Ordering::Relaxed),
+            );
             if !peer.is_null() {
                 // SAFETY: just made; nobody else knows it yet.
                 let (new, _) = unsafe { &*larger }.slot(endpoint);
@@ -212,7 +242,10 @@ mod tests {
     }
 
     fn peer(first: usize, second: usize) -> Peer {
-        Peer::new(&[(RailId(0), endpoint(first)), (RailId(3), endpoint(second))], ptr::null_mut())
+        Peer::new(
+            &[(RailId(0), endpoint(first)), (RailId(3), endpoint(second))],
+            ptr::null_mut(),
+        )
     }
 
     #[test]
@@ -222,7 +255,10 @@ mod tests {
         for number in [1, 2] {
             let found = map.find(endpoint(number)).unwrap();
             assert_eq!(found.endpoint(RailId(3)), endpoint(2));
-            assert_eq!(found.usable(), RailSet::NONE.with(RailId(0)).with(RailId(3)));
+            assert_eq!(
+                found.usable(),
+                RailSet::NONE.with(RailId(0)).with(RailId(3))
+            );
         }
         assert!(map.find(endpoint(3)).is_none());
     }
@@ -267,7 +303,9 @@ mod tests {
         let map = EndpointMap::with_slots(4);
         map.insert(peer(0, 1));
         std::thread::scope(|scope| {
-            scope.spawn(|| (1..2000).for_each(|number| map.insert(peer(2 * number, 2 * number + 1))));
+            scope.spawn(|| {
+                (1..2000).for_each(|number| map.insert(peer(2 * number, 2 * number + 1)))
+            });
             for _ in 0..3 {
                 scope.spawn(|| (0..20_000).for_each(|_| assert!(map.find(endpoint(1)).is_some())));
             }

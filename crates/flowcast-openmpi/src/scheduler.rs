@@ -15,7 +15,9 @@ use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::Accounting;
 use flowcast_scheduler::clock::{ClockArithmetic, Steps, Ticks};
 use flowcast_scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast_scheduler::rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock};
+use flowcast_scheduler::rules::{
+    EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock,
+};
 use flowcast_scheduler::shared::SharedVirtualTime;
 use flowcast_scheduler::turns::Shares;
 use flowcast_scheduler::{RailId, RailSet, RailsError};
@@ -59,13 +61,20 @@ struct Locked<M: ClockArithmetic> {
 impl<M: ClockArithmetic<Scale: Send + Sync>> Picker for Locked<M> {
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         let now = M::of(Time::from_nanos(now as f64), self.scale);
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner).pick(now, size, usable)
+        self.scheduler
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pick(now, size, usable)
     }
 }
 
 impl Epoch {
     fn new(name: SchedulerName, costs: &[LogGp], zero: u64) -> Result<Epoch, RailsError> {
-        Ok(Epoch { zero, costs: costs.to_vec(), picker: picker(name, costs)? })
+        Ok(Epoch {
+            zero,
+            costs: costs.to_vec(),
+            picker: picker(name, costs)?,
+        })
     }
 }
 
@@ -96,7 +105,10 @@ fn locked(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, Rails
         }
         None => {
             let scheduler = Mutex::new(name.scheduler::<Ticks>(costs, shares, ())?);
-            Box::new(Locked { scheduler, scale: () })
+            Box::new(Locked {
+                scheduler,
+                scale: (),
+            })
         }
     })
 }
@@ -108,7 +120,11 @@ impl Scheduler {
     /// No rail, or too many.
     pub(crate) fn new(name: SchedulerName, costs: &[LogGp]) -> Result<Scheduler, RailsError> {
         let epoch = Box::into_raw(Box::new(Epoch::new(name, costs, 0)?));
-        Ok(Scheduler { name, clock: Instant::now(), epoch: AtomicPtr::new(epoch) })
+        Ok(Scheduler {
+            name,
+            clock: Instant::now(),
+            epoch: AtomicPtr::new(epoch),
+        })
     }
 
     /// The rail of a message that is ready now and may take any of `usable`.
@@ -161,8 +177,13 @@ impl Scheduler {
 
     #[inline]
     fn minds_load(&self) -> bool {
-        use Discipline::{RoundRobin, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
-        !matches!(self.name.discipline, RoundRobin | WeightedRoundRobin | WeightedFairQueuing | VirtualTimeRoundRobin)
+        use Discipline::{
+            RoundRobin, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin,
+        };
+        !matches!(
+            self.name.discipline,
+            RoundRobin | WeightedRoundRobin | WeightedFairQueuing | VirtualTimeRoundRobin
+        )
     }
 }
 
@@ -189,7 +210,12 @@ mod tests {
                 for _ in 0..3 {
                     scope.spawn(|| {
                         for size in 0..300 {
-                            assert!(scheduler.pick(Bytes(size), RailSet::ALL).is_some_and(|rail| rail.0 < 2), "{name}");
+                            assert!(
+                                scheduler
+                                    .pick(Bytes(size), RailSet::ALL)
+                                    .is_some_and(|rail| rail.0 < 2),
+                                "{name}"
+                            );
                             scheduler.account(RailId(1), Bytes(size));
                         }
                     });
@@ -200,7 +226,8 @@ mod tests {
 
     #[test]
     fn traffic_that_was_not_chosen_counts() {
-        let scheduler = Scheduler::new(SchedulerName::new(Discipline::EarliestDelivery), &rails()).unwrap();
+        let scheduler =
+            Scheduler::new(SchedulerName::new(Discipline::EarliestDelivery), &rails()).unwrap();
         assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
         // A second of traffic on the fast rail: 125 MB at 8 ns.
         scheduler.account(RailId(0), Bytes(125_000_000));
@@ -211,7 +238,8 @@ mod tests {
 
     #[test]
     fn turns_are_not_disturbed_by_traffic_that_was_not_chosen() {
-        let scheduler = Scheduler::new(SchedulerName::new(Discipline::RoundRobin), &rails()).unwrap();
+        let scheduler =
+            Scheduler::new(SchedulerName::new(Discipline::RoundRobin), &rails()).unwrap();
         let picks: Vec<u8> = (0..4)
             .map(|_| {
                 scheduler.account(RailId(0), Bytes(9));

@@ -7,8 +7,8 @@ use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::Bytes;
 
 use crate::bindings::{
-    Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc, PROC_ENDPOINT_TAG_BML, PrepareSource,
-    Put, Send as SendFunction, SendImmediate,
+    Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc,
+    PROC_ENDPOINT_TAG_BML, PrepareSource, Put, Send as SendFunction, SendImmediate,
 };
 use crate::counters::Counters;
 use crate::library::Library;
@@ -63,7 +63,13 @@ impl RailModule {
             sendi: fields.btl_sendi,
             put: fields.btl_put,
         };
-        Some(RailModule { module, name, original, longest: fields.btl_eager_limit, counters: Counters::default() })
+        Some(RailModule {
+            module,
+            name,
+            original,
+            longest: fields.btl_eager_limit,
+            counters: Counters::default(),
+        })
     }
 }
 
@@ -98,7 +104,10 @@ pub(crate) fn state() -> Option<&'static State> {
 impl State {
     #[inline]
     pub(crate) fn rail_of(&self, module: *mut BtlModule) -> Option<RailId> {
-        self.rails.iter().position(|rail| rail.module == module).map(|index| RailId(index as u8))
+        self.rails
+            .iter()
+            .position(|rail| rail.module == module)
+            .map(|index| RailId(index as u8))
     }
 
     #[inline]
@@ -110,7 +119,10 @@ impl State {
     #[inline]
     pub(crate) fn choose(&self, peer: &Peer, asked: RailId, size: usize) -> RailId {
         let usable = self.usable(peer, size);
-        let rail = self.scheduler.pick(Bytes(size as u64), usable).unwrap_or(asked);
+        let rail = self
+            .scheduler
+            .pick(Bytes(size as u64), usable)
+            .unwrap_or(asked);
         self.rail(asked).counters.ask();
         self.rail(rail).counters.eager(size as u64);
         rail
@@ -121,7 +133,13 @@ impl State {
     pub(crate) fn usable(&self, peer: &Peer, size: usize) -> RailSet {
         let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
         let usable = peer.usable().and(lost);
-        usable.fold(RailSet::NONE, |set, rail| if size <= self.rail(rail).longest { set.with(rail) } else { set })
+        usable.fold(RailSet::NONE, |set, rail| {
+            if size <= self.rail(rail).longest {
+                set.with(rail)
+            } else {
+                set
+            }
+        })
     }
 
     /// Learns how a process that `r2` has added is reached.
@@ -130,7 +148,9 @@ impl State {
     /// `process` is a process of the library.
     pub(crate) unsafe fn add(&self, process: *mut OmpiProc) {
         // SAFETY: the caller's; the endpoint is null or r2's.
-        let Some(endpoint) = (unsafe { bml_endpoint(process).as_mut() }) else { return };
+        let Some(endpoint) = (unsafe { bml_endpoint(process).as_mut() }) else {
+            return;
+        };
         // SAFETY: arrays of an endpoint that r2 has filled.
         let routes = unsafe { self.routes(&endpoint.btl_send) };
         if routes.len() < 2 || self.peers.find(routes[0].1).is_some() {
@@ -145,7 +165,10 @@ impl State {
     unsafe fn routes(&self, array: &BtlArray) -> Vec<(RailId, *mut Endpoint)> {
         // SAFETY: the caller's.
         let entries = unsafe { entries(array) };
-        entries.iter().filter_map(|entry| Some((self.rail_of(entry.btl)?, entry.btl_endpoint))).collect()
+        entries
+            .iter()
+            .filter_map(|entry| Some((self.rail_of(entry.btl)?, entry.btl_endpoint)))
+            .collect()
     }
 
     /// Forgets a process, before `r2` frees its endpoints.
@@ -154,9 +177,13 @@ impl State {
     /// `process` is a process of the library.
     pub(crate) unsafe fn forget(&self, process: *mut OmpiProc) {
         // SAFETY: the caller's.
-        let Some(endpoint) = (unsafe { bml_endpoint(process).as_ref() }) else { return };
+        let Some(endpoint) = (unsafe { bml_endpoint(process).as_ref() }) else {
+            return;
+        };
         // SAFETY: arrays of an endpoint that r2 has filled.
-        unsafe { entries(&endpoint.btl_send) }.iter().for_each(|entry| self.peers.remove(entry.btl_endpoint));
+        unsafe { entries(&endpoint.btl_send) }
+            .iter()
+            .for_each(|entry| self.peers.remove(entry.btl_endpoint));
     }
 
     /// Splits long messages over the rails as their bandwidths are, for every process.
@@ -178,12 +205,22 @@ impl State {
         for array in [&endpoint.btl_eager, &endpoint.btl_send, &endpoint.btl_rdma] {
             // SAFETY: arrays of an endpoint that r2 has filled; a weight that changes under ob1 shifts a share.
             let entries = unsafe { entries_mut(array) };
-            let bandwidth =
-                |btl| Some(1.0 / self.scheduler.costs()[self.rail_of(btl)?.index()].gap_per_byte.as_nanos());
+            let bandwidth = |btl| {
+                Some(
+                    1.0 / self.scheduler.costs()[self.rail_of(btl)?.index()]
+                        .gap_per_byte
+                        .as_nanos(),
+                )
+            };
             let all: Option<Vec<f64>> = entries.iter().map(|entry| bandwidth(entry.btl)).collect();
-            let Some(all) = all.filter(|all| all.iter().all(|one| one.is_finite())) else { continue };
+            let Some(all) = all.filter(|all| all.iter().all(|one| one.is_finite())) else {
+                continue;
+            };
             let sum: f64 = all.iter().sum();
-            entries.iter_mut().zip(&all).for_each(|(entry, own)| entry.btl_weight = (own / sum) as f32);
+            entries
+                .iter_mut()
+                .zip(&all)
+                .for_each(|(entry, own)| entry.btl_weight = (own / sum) as f32);
         }
     }
 }
@@ -207,7 +244,10 @@ pub(crate) unsafe fn entries(array: &BtlArray) -> &[crate::bindings::BmlBtl] {
 
 /// # Safety
 /// As [`entries`], and nobody else has them.
-#[expect(clippy::mut_from_ref, reason = "the entries are not the array's but r2's")]
+#[expect(
+    clippy::mut_from_ref,
+    reason = "the entries are not the array's but r2's"
+)]
 unsafe fn entries_mut(array: &BtlArray) -> &mut [crate::bindings::BmlBtl] {
     if array.bml_btls.is_null() {
         return &mut [];

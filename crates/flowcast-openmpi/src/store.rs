@@ -20,12 +20,17 @@ impl Store {
     /// Of `from`, whose first rank measured, and `to`.
     pub(crate) fn new(folder: &Path, from: &str, to: &str, version: &str) -> Store {
         let name = format!("{}--{}--openmpi-{}", plain(from), plain(to), plain(version));
-        Store { folder: folder.join(name) }
+        Store {
+            folder: folder.join(name),
+        }
     }
 
     /// The parameters of all these interfaces, or nothing.
     pub(crate) fn load<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Vec<Rail>> {
-        names.into_iter().map(|name| read_rail(name, &self.file(name)).ok()).collect()
+        names
+            .into_iter()
+            .map(|name| read_rail(name, &self.file(name)).ok())
+            .collect()
     }
 
     /// Keeps the parameters of an interface, whole or not at all.
@@ -34,7 +39,9 @@ impl Store {
     /// The folder cannot be written.
     pub(crate) fn save(&self, name: &str, network: &Network) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let partial = self.folder.join(format!(".{}.{}.partial", plain(name), std::process::id()));
+        let partial = self
+            .folder
+            .join(format!(".{}.{}.partial", plain(name), std::process::id()));
         fs::write(&partial, network.to_toml())?;
         fs::rename(&partial, self.file(name))
     }
@@ -46,8 +53,18 @@ impl Store {
 
 /// Without what has a meaning in a path.
 fn plain(name: &str) -> String {
-    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    name.chars().map(kept).collect::<String>().trim_start_matches('.').to_owned()
+    let kept = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+            c
+        } else {
+            '_'
+        }
+    };
+    name.chars()
+        .map(kept)
+        .collect::<String>()
+        .trim_start_matches('.')
+        .to_owned()
 }
 
 #[cfg(test)]

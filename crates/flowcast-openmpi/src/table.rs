@@ -33,14 +33,30 @@ pub(crate) fn report(state: &State) {
     let vpid = unsafe { (*(state.library.local_process)()).proc_name.vpid };
     let rank = Rank(vpid);
     let rows: Vec<Row> = (state.rails.iter().zip(state.scheduler.costs()))
-        .map(|(rail, cost)| Row { name: rail.name.clone(), cost: *cost, counts: rail.counters.read() })
+        .map(|(rail, cost)| Row {
+            name: rail.name.clone(),
+            cost: *cost,
+            counts: rail.counters.read(),
+        })
         .collect();
-    let source = state.source.lock().map(|source| source.clone()).unwrap_or_default();
+    let source = state
+        .source
+        .lock()
+        .map(|source| source.clone())
+        .unwrap_or_default();
     if state.settings.verbose > 1 || (state.settings.verbose == 1 && vpid == 0) {
-        library::say(&text(&rows, rank, &format!("{}, parameters {source}", state.settings.scheduler)));
+        library::say(&text(
+            &rows,
+            rank,
+            &format!("{}, parameters {source}", state.settings.scheduler),
+        ));
     }
     if let Some(file) = &state.settings.counters
-        && let Err(error) = write(file, rank, &json(&rows, rank, &state.settings.scheduler.to_string(), &source))
+        && let Err(error) = write(
+            file,
+            rank,
+            &json(&rows, rank, &state.settings.scheduler.to_string(), &source),
+        )
     {
         library::say(&format!("bml flowcast: {}: {error}", file.display()));
     }
@@ -59,8 +75,26 @@ fn write(file: &Path, rank: Rank, text: &str) -> io::Result<()> {
 
 pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
     let mut text = format!("bml flowcast: rank {rank}, {title}\n");
-    let head = ["network", "g, G, o, L", "first fragments", "bytes", "other", "bytes", "planned", "sent"];
-    let [network, parameters, first, first_bytes, other, other_bytes, planned, sent] = head;
+    let head = [
+        "network",
+        "g, G, o, L",
+        "first fragments",
+        "bytes",
+        "other",
+        "bytes",
+        "planned",
+        "sent",
+    ];
+    let [
+        network,
+        parameters,
+        first,
+        first_bytes,
+        other,
+        other_bytes,
+        planned,
+        sent,
+    ] = head;
     let line = format!(
         "  {network:<10} {parameters:<44} {first:>15} {first_bytes:>14} {other:>9} {other_bytes:>14} {planned:>8} {sent:>7}\n"
     );
@@ -102,7 +136,13 @@ pub(crate) fn text(rows: &[Row], rank: Rank, title: &str) -> String {
 
 pub(crate) fn json(rows: &[Row], rank: Rank, scheduler: &str, source: &str) -> String {
     let row = |(row, (planned, sent)): (&Row, (f64, f64))| {
-        let Counts { asked, eager_messages, eager_bytes, other_messages, other_bytes } = row.counts;
+        let Counts {
+            asked,
+            eager_messages,
+            eager_bytes,
+            other_messages,
+            other_bytes,
+        } = row.counts;
         format!(
             "{{\"name\":{:?},\"asked\":{asked},\"eager_messages\":{eager_messages},\"eager_bytes\":{eager_bytes},\
              \"other_messages\":{other_messages},\"other_bytes\":{other_bytes},\"planned\":{planned:.6},\"sent\":{sent:.6},\
@@ -130,24 +170,41 @@ fn millis(time: Time) -> f64 {
 /// Planned and sent, of each rail.
 fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
     let bandwidth = |row: &Row| 1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9);
-    let (all, bytes) =
-        (rows.iter().map(bandwidth).sum::<f64>(), rows.iter().map(|row| row.counts.bytes()).sum::<u64>());
-    rows.iter().map(|row| (bandwidth(row) / all, row.counts.bytes() as f64 / bytes.max(1) as f64)).collect()
+    let (all, bytes) = (
+        rows.iter().map(bandwidth).sum::<f64>(),
+        rows.iter().map(|row| row.counts.bytes()).sum::<u64>(),
+    );
+    rows.iter()
+        .map(|row| {
+            (
+                bandwidth(row) / all,
+                row.counts.bytes() as f64 / bytes.max(1) as f64,
+            )
+        })
+        .collect()
 }
 
 /// `n·g + (bytes - n)·G`.
 fn busy(cost: &LogGp, messages: u64, bytes: u64) -> Time {
-    cost.gap * messages as f64 + cost.gap_per_byte.time_for(Bytes(bytes.saturating_sub(messages)))
+    cost.gap * messages as f64
+        + cost
+            .gap_per_byte
+            .time_for(Bytes(bytes.saturating_sub(messages)))
 }
 
 fn busiest(rows: &[Row]) -> Time {
-    rows.iter().map(|row| busy(&row.cost, row.counts.messages(), row.counts.bytes())).fold(Time::ZERO, Time::max)
+    rows.iter()
+        .map(|row| busy(&row.cost, row.counts.messages(), row.counts.bytes()))
+        .fold(Time::ZERO, Time::max)
 }
 
 fn lost(rows: &[Row]) -> Time {
     let messages = rows.iter().map(|row| row.counts.messages()).sum();
     let bytes = rows.iter().map(|row| row.counts.bytes()).sum();
-    let together: f64 = rows.iter().map(|row| 1.0 / busy(&row.cost, messages, bytes).as_nanos().max(1e-9)).sum();
+    let together: f64 = rows
+        .iter()
+        .map(|row| 1.0 / busy(&row.cost, messages, bytes).as_nanos().max(1e-9))
+        .sum();
     Time::from_nanos((busiest(rows).as_nanos() - 1.0 / together).max(0.0))
 }
 
@@ -166,39 +223,88 @@ mod tests {
 
     fn row(name: &str, per_byte: f64, counts: Counts) -> Row {
         let gap_per_byte = TimePerByte::from_nanos(per_byte);
-        Row { name: name.into(), cost: LogGp { gap_per_byte, ..LogGp::default() }, counts }
+        Row {
+            name: name.into(),
+            cost: LogGp {
+                gap_per_byte,
+                ..LogGp::default()
+            },
+            counts,
+        }
     }
 
     fn eager(asked: u64, messages: u64, bytes: u64) -> Counts {
-        Counts { asked, eager_messages: messages, eager_bytes: bytes, ..Counts::default() }
+        Counts {
+            asked,
+            eager_messages: messages,
+            eager_bytes: bytes,
+            ..Counts::default()
+        }
     }
 
     #[test]
     fn nothing_is_lost_where_all_rails_end_together() {
         // 1 ns and 3 ns for each byte beyond the first: 3 : 1.
-        let even = [row("a", 1.0, eager(0, 100, 30_100)), row("b", 3.0, eager(0, 100, 10_100))];
+        let even = [
+            row("a", 1.0, eager(0, 100, 30_100)),
+            row("b", 3.0, eager(0, 100, 10_100)),
+        ];
         assert!(lost(&even).as_nanos() < 1e-6, "{}", lost(&even));
-        assert_eq!(shares(&even).iter().map(|share| share.0).collect::<Vec<_>>(), [0.75, 0.25]);
+        assert_eq!(
+            shares(&even)
+                .iter()
+                .map(|share| share.0)
+                .collect::<Vec<_>>(),
+            [0.75, 0.25]
+        );
         // All on the slow rail: 40,000 ns there, 10,000·... all on the fast one 40,000 and on the slow one 120,000
         // together 30,000; lost 120,000 - 30,000.
-        let uneven = [row("a", 1.0, Counts::default()), row("b", 3.0, eager(0, 200, 40_200))];
-        assert!((lost(&uneven).as_nanos() - 90_000.0).abs() < 1e-6, "{}", lost(&uneven));
+        let uneven = [
+            row("a", 1.0, Counts::default()),
+            row("b", 3.0, eager(0, 200, 40_200)),
+        ];
+        assert!(
+            (lost(&uneven).as_nanos() - 90_000.0).abs() < 1e-6,
+            "{}",
+            lost(&uneven)
+        );
     }
 
     #[test]
     fn one_rail_is_named_where_stock_scheduling_would_have_used_it_alone() {
-        let stepping_twice = [row("a", 1.0, eager(0, 50, 50)), row("b", 1.0, eager(100, 50, 50))];
+        let stepping_twice = [
+            row("a", 1.0, eager(0, 50, 50)),
+            row("b", 1.0, eager(100, 50, 50)),
+        ];
         assert_eq!(one_rail_only(&stepping_twice), Some("b"));
         assert!(text(&stepping_twice, Rank(0), "x").contains("without flowcast b alone"));
-        let in_turn = [row("a", 1.0, eager(50, 50, 50)), row("b", 1.0, eager(50, 50, 50))];
+        let in_turn = [
+            row("a", 1.0, eager(50, 50, 50)),
+            row("b", 1.0, eager(50, 50, 50)),
+        ];
         assert_eq!(one_rail_only(&in_turn), None);
-        assert_eq!(one_rail_only(&[row("a", 1.0, eager(3, 3, 3))]), None, "too few to tell");
+        assert_eq!(
+            one_rail_only(&[row("a", 1.0, eager(3, 3, 3))]),
+            None,
+            "too few to tell"
+        );
     }
 
     #[test]
     fn the_counts_are_written_for_machines() {
-        let text = json(&[row("eth1", 8.0, eager(1, 2, 3))], Rank(5), "latency", "given");
-        assert!(text.starts_with("{\"schema\":\"flowcast/openmpi-counters/1\",\"rank\":5,"), "{text}");
-        assert!(text.contains("\"eager_bytes\":3") && text.contains("\"sent\":1.000000"), "{text}");
+        let text = json(
+            &[row("eth1", 8.0, eager(1, 2, 3))],
+            Rank(5),
+            "latency",
+            "given",
+        );
+        assert!(
+            text.starts_with("{\"schema\":\"flowcast/openmpi-counters/1\",\"rank\":5,"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\"eager_bytes\":3") && text.contains("\"sent\":1.000000"),
+            "{text}"
+        );
     }
 }

@@ -42,7 +42,9 @@ fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap().keep();
         // Beside this test's own folder `deps`.
-        let built = std::env::current_exe().unwrap().with_file_name("libmca_bml_flowcast.so");
+        let built = std::env::current_exe()
+            .unwrap()
+            .with_file_name("libmca_bml_flowcast.so");
         fs::copy(built, folder.join("mca_bml_flowcast.so")).unwrap();
         folder
     })
@@ -51,13 +53,28 @@ fn folder() -> &'static Path {
 fn program(name: &str) -> PathBuf {
     let program = folder().join(name);
     if !program.exists() {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/programs")
+            .join(format!("{name}.c"));
         let folders = run("mpicc.openmpi", &["--showme:incdirs"]);
-        let includes = folders.split_whitespace().map(|folder| format!("-I{folder}/openmpi")).collect::<Vec<_>>();
+        let includes = folders
+            .split_whitespace()
+            .map(|folder| format!("-I{folder}/openmpi"))
+            .collect::<Vec<_>>();
         let mut compile = Command::new("mpicc.openmpi");
-        compile.arg("-O1").args(includes).arg("-o").arg(&program).arg(source).args(["-lpthread", "-ldl"]);
+        compile
+            .arg("-O1")
+            .args(includes)
+            .arg("-o")
+            .arg(&program)
+            .arg(source)
+            .args(["-lpthread", "-ldl"]);
         let output = compile.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     program
 }
@@ -69,7 +86,9 @@ fn run(program: &str, arguments: &[&str]) -> String {
 
 /// `mpirun` with the component among the others; `settings` are MCA parameters.
 fn mpirun(ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Output {
-    mpirun_over(RAILS, ranks, settings, program).output().unwrap()
+    mpirun_over(RAILS, ranks, settings, program)
+        .output()
+        .unwrap()
 }
 
 /// As [`mpirun`], in a network that a script makes.
@@ -77,7 +96,19 @@ fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&s
     let system = run("ompi_info", &["--path", "pkglibdir", "--parsable"]);
     let system = system.trim().rsplit(':').next().unwrap().to_owned();
     let mut command = Command::new("unshare");
-    command.args(["-Urn", "sh", "-c", rails, "sh", "timeout", "-k", "5", "180", "mpirun.openmpi", "--oversubscribe"]);
+    command.args([
+        "-Urn",
+        "sh",
+        "-c",
+        rails,
+        "sh",
+        "timeout",
+        "-k",
+        "5",
+        "180",
+        "mpirun.openmpi",
+        "--oversubscribe",
+    ]);
     command.args(["-np", &ranks.to_string()]);
     let path = format!("{}:{system}", folder().display());
     let usual = [
@@ -88,7 +119,10 @@ fn mpirun_over(rails: &str, ranks: u32, settings: &[(&str, &str)], program: &[&s
         ("mpi_yield_when_idle", "1"),
         ("bml", "flowcast"),
         ("bml_flowcast_store", "none"),
-        ("bml_flowcast_rails", "rail1=3,0.001,2,10us; rail2=3,0.001,2,10us"),
+        (
+            "bml_flowcast_rails",
+            "rail1=3,0.001,2,10us; rail2=3,0.001,2,10us",
+        ),
     ];
     for (name, value) in usual.iter().chain(settings) {
         command.env(format!("OMPI_MCA_{name}"), value);
@@ -107,17 +141,28 @@ fn text(output: &Output) -> String {
 #[track_caller]
 fn assert_sound(output: &Output, what: &str) {
     let text = text(output);
-    assert!(output.status.success() && text.contains("bad=0 messages="), "{what}: {}\n{text}", output.status);
+    assert!(
+        output.status.success() && text.contains("bad=0 messages="),
+        "{what}: {}\n{text}",
+        output.status
+    );
 }
 
 fn payload(ranks: u32, settings: &[(&str, &str)], messages: &str) -> Output {
-    mpirun(ranks, settings, &[program("payload").to_str().unwrap(), messages, "7"])
+    mpirun(
+        ranks,
+        settings,
+        &[program("payload").to_str().unwrap(), messages, "7"],
+    )
 }
 
 #[test]
 #[ignore = "run by cargo xtask test openmpi"]
 fn ompi_info_lists_the_component_with_its_parameters() {
-    let listed = Command::new("ompi_info").arg("--all").env("OMPI_MCA_mca_base_component_path", folder()).output();
+    let listed = Command::new("ompi_info")
+        .arg("--all")
+        .env("OMPI_MCA_mca_base_component_path", folder())
+        .output();
     let listed = text(&listed.unwrap());
     for name in [
         "scheduler",
@@ -131,7 +176,10 @@ fn ompi_info_lists_the_component_with_its_parameters() {
         "verbose",
         "counters",
     ] {
-        assert!(listed.contains(&format!("\"bml_flowcast_{name}\"")), "{WHY}: {name}\n{listed}");
+        assert!(
+            listed.contains(&format!("\"bml_flowcast_{name}\"")),
+            "{WHY}: {name}\n{listed}"
+        );
     }
 }
 
@@ -140,7 +188,10 @@ fn ompi_info_lists_the_component_with_its_parameters() {
 fn every_scheduler_delivers_every_payload() {
     for name in SchedulerName::every() {
         let name = name.to_string();
-        assert_sound(&payload(2, &[("bml_flowcast_scheduler", &name)], "1500"), &name);
+        assert_sound(
+            &payload(2, &[("bml_flowcast_scheduler", &name)], "1500"),
+            &name,
+        );
     }
 }
 
@@ -150,13 +201,26 @@ fn more_ranks_and_shared_memory_beside_the_rails_deliver_every_payload() {
     for ranks in [4, 8] {
         assert_sound(&payload(ranks, &[], "3000"), "tcp alone");
         assert_sound(
-            &payload(ranks, &[("bml_flowcast_measure", "always"), ("bml_flowcast_rails", "")], "3000"),
+            &payload(
+                ranks,
+                &[
+                    ("bml_flowcast_measure", "always"),
+                    ("bml_flowcast_rails", ""),
+                ],
+                "3000",
+            ),
             "measured",
         );
     }
-    let mixed =
-        [("btl", "tcp,self,vader"), ("btl_tcp_exclusivity", "65536"), ("bml_flowcast_scheduler", "round-robin")];
-    assert_sound(&payload(4, &mixed, "3000"), "shared memory as a companion of tcp");
+    let mixed = [
+        ("btl", "tcp,self,vader"),
+        ("btl_tcp_exclusivity", "65536"),
+        ("bml_flowcast_scheduler", "round-robin"),
+    ];
+    assert_sound(
+        &payload(4, &mixed, "3000"),
+        "shared memory as a companion of tcp",
+    );
 }
 
 #[test]
@@ -164,7 +228,11 @@ fn more_ranks_and_shared_memory_beside_the_rails_deliver_every_payload() {
 fn threads_deliver_every_payload() {
     for scheduler in ["earliest-delivery", "wfq", "fixed-point"] {
         let threads = program("threads");
-        let output = mpirun(2, &[("bml_flowcast_scheduler", scheduler)], &[threads.to_str().unwrap(), "2000"]);
+        let output = mpirun(
+            2,
+            &[("bml_flowcast_scheduler", scheduler)],
+            &[threads.to_str().unwrap(), "2000"],
+        );
         assert_sound(&output, scheduler);
     }
 }
@@ -172,7 +240,14 @@ fn threads_deliver_every_payload() {
 #[test]
 #[ignore = "run by cargo xtask test openmpi"]
 fn processes_may_come_and_go() {
-    assert_sound(&mpirun(1, &[("rmaps_base_oversubscribe", "1")], &[program("spawn").to_str().unwrap()]), "spawn");
+    assert_sound(
+        &mpirun(
+            1,
+            &[("rmaps_base_oversubscribe", "1")],
+            &[program("spawn").to_str().unwrap()],
+        ),
+        "spawn",
+    );
 }
 
 #[test]
@@ -182,14 +257,20 @@ fn both_rails_carry_first_fragments_and_a_lost_one_carries_no_more() {
         let file = folder().join(format!("counts-{name}"));
         let program = program(name);
         let all = [&[program.to_str().unwrap()], arguments].concat();
-        let settings = [("bml_flowcast_counters", file.to_str().unwrap()), ("bml_flowcast_scheduler", "round-robin")];
+        let settings = [
+            ("bml_flowcast_counters", file.to_str().unwrap()),
+            ("bml_flowcast_scheduler", "round-robin"),
+        ];
         assert_sound(&mpirun(2, &settings, &all), name);
         let counts = fs::read_to_string(format!("{}.0.json", file.display())).unwrap();
         let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
         [0, 1].map(|rail| counts["rails"][rail]["eager_messages"].as_u64().unwrap())
     };
     let [first, second] = counts("payload", &["3000"]);
-    assert!(first.abs_diff(second) <= 1 && first > 100, "in turn: {first} {second}");
+    assert!(
+        first.abs_diff(second) <= 1 && first > 100,
+        "in turn: {first} {second}"
+    );
     let [first, second] = counts("lose", &[]);
     // 500 messages in turn before the loss, 500 on what is left after it.
     assert_eq!(first.min(second) / 10, 25, "{first} {second}");
@@ -203,14 +284,35 @@ fn it_steps_aside_with_one_line_where_it_cannot_help() {
         let output = payload(2, settings, "300");
         assert_sound(&output, words);
         let text = text(&output);
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("flowcast")).collect();
-        assert!(lines.len() == 1 && lines[0].contains("steps aside") && lines[0].contains(words), "{words}\n{text}");
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("flowcast"))
+            .collect();
+        assert!(
+            lines.len() == 1 && lines[0].contains("steps aside") && lines[0].contains(words),
+            "{words}\n{text}"
+        );
     };
-    refused(&[("bml", "r2,flowcast")], "found the component r2 open as well");
-    refused(&[("btl_tcp_if_include", "rail1")], "found tcp, expected two networks");
-    refused(&[("bml_flowcast_scheduler", "fastest")], "bml_flowcast_scheduler");
-    refused(&[("bml_flowcast_rails", "rail1=fast")], "bml_flowcast_rails");
-    refused(&[("bml_flowcast_network", "rail1=/nowhere.toml")], "/nowhere.toml");
+    refused(
+        &[("bml", "r2,flowcast")],
+        "found the component r2 open as well",
+    );
+    refused(
+        &[("btl_tcp_if_include", "rail1")],
+        "found tcp, expected two networks",
+    );
+    refused(
+        &[("bml_flowcast_scheduler", "fastest")],
+        "bml_flowcast_scheduler",
+    );
+    refused(
+        &[("bml_flowcast_rails", "rail1=fast")],
+        "bml_flowcast_rails",
+    );
+    refused(
+        &[("bml_flowcast_network", "rail1=/nowhere.toml")],
+        "/nowhere.toml",
+    );
 }
 
 #[test]
@@ -224,13 +326,25 @@ fn it_steps_aside_for_a_library_of_another_series() {
         version.len()
     );
     fs::write(&source, code).unwrap();
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status()
+        .unwrap();
     assert!(compiled.success());
     let preload = format!("LD_PRELOAD={}", library.display());
     let program = program("payload");
-    let output = mpirun(2, &[], &["env", &preload, program.to_str().unwrap(), "300", "7"]);
+    let output = mpirun(
+        2,
+        &[],
+        &["env", &preload, program.to_str().unwrap(), "300", "7"],
+    );
     assert_sound(&output, "another series");
-    assert!(text(&output).contains("steps aside, r2 works alone: found Open MPI 5.0.9"), "{}", text(&output));
+    assert!(
+        text(&output).contains("steps aside, r2 works alone: found Open MPI 5.0.9"),
+        "{}",
+        text(&output)
+    );
 }
 
 #[test]
@@ -255,11 +369,19 @@ fn results_of_start_up_are_stored_for_the_next_run() {
         let output = payload(4, &settings, "3000");
         assert_sound(&output, source);
         // A stored result may be found not to hold while other work takes the processors; this is told.
-        let source = if text(&output).contains("are measured again") { sources[0] } else { source };
-        let rank_0 = text(&output).lines().any(|line| line.contains("rank 0") && line.contains(source));
+        let source = if text(&output).contains("are measured again") {
+            sources[0]
+        } else {
+            source
+        };
+        let rank_0 = text(&output)
+            .lines()
+            .any(|line| line.contains("rank 0") && line.contains(source));
         assert!(rank_0, "{}", text(&output));
-        let others =
-            text(&output).lines().filter(|line| line.contains("parameters measured") || line.contains(source)).count();
+        let others = text(&output)
+            .lines()
+            .filter(|line| line.contains("parameters measured") || line.contains(source))
+            .count();
         assert_eq!(others, 4, "every rank has the results\n{}", text(&output));
     }
 }
@@ -271,14 +393,26 @@ fn results_of_start_up_are_stored_for_the_next_run() {
 fn a_network_that_becomes_slower_while_the_program_runs_gets_less() {
     let counts = |slower: &str| {
         let file = folder().join(format!("counts-slower{slower}"));
-        let settings = [("bml_flowcast_rails", ""), ("bml_flowcast_counters", file.to_str().unwrap())];
+        let settings = [
+            ("bml_flowcast_rails", ""),
+            ("bml_flowcast_counters", file.to_str().unwrap()),
+        ];
         let program = program("stream");
-        let mut run = mpirun_over(LIMITED_RAILS, 2, &settings, &[program.to_str().unwrap(), "8", "60000"]);
+        let mut run = mpirun_over(
+            LIMITED_RAILS,
+            2,
+            &settings,
+            &[program.to_str().unwrap(), "8", "60000"],
+        );
         assert_sound(&run.env("SLOWER", slower).output().unwrap(), "stream");
         let counts = fs::read_to_string(format!("{}.0.json", file.display())).unwrap();
         let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
         let second = |field: &str| counts["rails"][1][field].as_f64().unwrap();
-        (counts["parameters"].as_str().unwrap().to_owned(), second("G_us_per_B"), second("sent"))
+        (
+            counts["parameters"].as_str().unwrap().to_owned(),
+            second("G_us_per_B"),
+            second("sent"),
+        )
     };
     // 200 Mbit/s are 0.04 us/B, and 40 are 0.2.
     let (source, gap, sent) = counts("");
@@ -297,11 +431,21 @@ fn hpcc_verifies() {
     let place = tempfile::tempdir().unwrap();
     let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/hpccinf.txt");
     fs::copy(input, place.path().join("hpccinf.txt")).unwrap();
-    let output = mpirun(4, &[], &["env", "--chdir", place.path().to_str().unwrap(), "hpcc"]);
+    let output = mpirun(
+        4,
+        &[],
+        &["env", "--chdir", place.path().to_str().unwrap(), "hpcc"],
+    );
     assert!(output.status.success(), "{}", text(&output));
     let results = fs::read_to_string(place.path().join("hpccoutf.txt")).unwrap();
-    assert!(results.contains("Success=1") && results.contains("End of HPC Challenge tests"), "{results}");
-    assert!(!results.contains("FAILED ......") || results.contains("0 tests completed and failed residual checks"));
+    assert!(
+        results.contains("Success=1") && results.contains("End of HPC Challenge tests"),
+        "{results}"
+    );
+    assert!(
+        !results.contains("FAILED ......")
+            || results.contains("0 tests completed and failed residual checks")
+    );
 }
 
 #[test]
@@ -309,7 +453,14 @@ fn hpcc_verifies() {
 fn netpipe_finds_its_messages_as_they_were_sent() {
     let place = tempfile::tempdir().unwrap();
     let results = place.path().join("np.out");
-    let arguments = ["NPopenmpi", "-i", "-u", "300000", "-o", results.to_str().unwrap()];
+    let arguments = [
+        "NPopenmpi",
+        "-i",
+        "-u",
+        "300000",
+        "-o",
+        results.to_str().unwrap(),
+    ];
     let output = mpirun(2, &[], &arguments);
     let text = text(&output);
     assert!(output.status.success(), "{text}");

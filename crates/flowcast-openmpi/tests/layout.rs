@@ -46,8 +46,14 @@ fn ours() -> BTreeMap<String, i64> {
         ("OPAL_ERR_RESOURCE_BUSY", i64::from(ERR_RESOURCE_BUSY)),
         ("OPAL_ERR_OUT_OF_RESOURCE", i64::from(ERR_OUT_OF_RESOURCE)),
         ("MCA_BTL_DES_FLAGS_PRIORITY", i64::from(DES_PRIORITY)),
-        ("MCA_BTL_DES_FLAGS_BTL_OWNERSHIP", i64::from(DES_BTL_OWNERSHIP)),
-        ("MCA_BTL_DES_SEND_ALWAYS_CALLBACK", i64::from(DES_ALWAYS_CALLBACK)),
+        (
+            "MCA_BTL_DES_FLAGS_BTL_OWNERSHIP",
+            i64::from(DES_BTL_OWNERSHIP),
+        ),
+        (
+            "MCA_BTL_DES_SEND_ALWAYS_CALLBACK",
+            i64::from(DES_ALWAYS_CALLBACK),
+        ),
         ("MCA_BTL_DES_FLAGS_SIGNAL", i64::from(DES_SIGNAL)),
         ("MCA_BTL_NO_ORDER", i64::from(NO_ORDER)),
         ("MCA_BTL_TAG_MAX", TAG_MAX as i64),
@@ -68,11 +74,23 @@ fn ours() -> BTreeMap<String, i64> {
 fn include_folders() -> Vec<PathBuf> {
     let compilers = ["mpicc.openmpi", "mpicc"];
     let shown = |compiler: &str| {
-        let output = Command::new(compiler).arg("--showme:incdirs").output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let output = Command::new(compiler)
+            .arg("--showme:incdirs")
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let folders = compilers.into_iter().find_map(shown).expect("mpicc of Open MPI (package libopenmpi-dev)");
-    folders.split_whitespace().flat_map(|folder| [folder.into(), Path::new(folder).join("openmpi")]).collect()
+    let folders = compilers
+        .into_iter()
+        .find_map(shown)
+        .expect("mpicc of Open MPI (package libopenmpi-dev)");
+    folders
+        .split_whitespace()
+        .flat_map(|folder| [folder.into(), Path::new(folder).join("openmpi")])
+        .collect()
 }
 
 fn headers() -> BTreeMap<String, i64> {
@@ -81,13 +99,21 @@ fn headers() -> BTreeMap<String, i64> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/layout.c");
     let includes = include_folders();
     let compiled = Command::new("cc")
-        .args(includes.iter().map(|folder| format!("-I{}", folder.display())))
+        .args(
+            includes
+                .iter()
+                .map(|folder| format!("-I{}", folder.display())),
+        )
         .arg("-o")
         .arg(&program)
         .arg(source)
         .output()
         .unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    assert!(
+        compiled.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compiled.stderr)
+    );
     let printed = String::from_utf8(Command::new(program).output().unwrap().stdout).unwrap();
     let line = |line: &str| {
         let (name, number) = line.split_once(' ').unwrap();

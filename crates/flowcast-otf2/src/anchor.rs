@@ -13,10 +13,14 @@ const TEXTS: usize = 3;
 pub(crate) fn has_its_properties(anchor: &[u8]) -> bool {
     let mut rest = anchor.get(NUMBERS..).unwrap_or(&[]);
     for _ in 0..TEXTS {
-        let Some(end) = rest.iter().position(|byte| *byte == 0) else { return false };
+        let Some(end) = rest.iter().position(|byte| *byte == 0) else {
+            return false;
+        };
         rest = &rest[end + 1..];
     }
-    let Some((count, rest)) = rest.split_first_chunk::<4>() else { return false };
+    let Some((count, rest)) = rest.split_first_chunk::<4>() else {
+        return false;
+    };
     let ends = rest.iter().filter(|byte| **byte == 0).count();
     u64::from(u32::from_le_bytes(*count)) * 2 <= ends as u64
 }
@@ -26,7 +30,13 @@ mod tests {
     use super::*;
 
     fn anchor(count: u32, texts: &[u8]) -> Vec<u8> {
-        [&[1; NUMBERS][..], b"machine\0\0Score-P 7.1\0", &count.to_le_bytes(), texts].concat()
+        [
+            &[1; NUMBERS][..],
+            b"machine\0\0Score-P 7.1\0",
+            &count.to_le_bytes(),
+            texts,
+        ]
+        .concat()
     }
 
     #[test]
@@ -34,7 +44,10 @@ mod tests {
         assert!(has_its_properties(&anchor(0, b"")));
         assert!(has_its_properties(&anchor(2, b"a\0true\0b\0\0trailer")));
         assert!(!has_its_properties(&anchor(3, b"a\0true\0b\0\0trailer")));
-        assert!(!has_its_properties(&anchor(0x0065_7500, b"a\0true\0b\0\0trailer")));
+        assert!(!has_its_properties(&anchor(
+            0x0065_7500,
+            b"a\0true\0b\0\0trailer"
+        )));
         assert!(!has_its_properties(&[1; NUMBERS]));
         assert!(!has_its_properties(b"\x03BOTF2"));
     }

@@ -26,13 +26,17 @@ impl Drop for Archive<'_> {
 
 impl<'a> Archive<'a> {
     /// Opens the archive of an anchor file.
-    pub(crate) fn open(library: &'static Library, path: &'a Path) -> Result<Archive<'a>, Otf2Error> {
+    pub(crate) fn open(
+        library: &'static Library,
+        path: &'a Path,
+    ) -> Result<Archive<'a>, Otf2Error> {
         let fault = |problem: &str| Otf2Error::Archive {
             path: path.to_owned(),
             step: "opening the anchor file",
             problem: problem.to_owned(),
         };
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| fault("a name with a zero"))?;
+        let name =
+            CString::new(path.as_os_str().as_bytes()).map_err(|_| fault("a name with a zero"))?;
         let anchor = std::fs::read(path).map_err(|error| fault(&error.to_string()))?;
         if !anchor::has_its_properties(&anchor) {
             return Err(fault("it has not all the properties that it counts"));
@@ -42,18 +46,30 @@ impl<'a> Archive<'a> {
         if reader.is_null() {
             return Err(fault("the library gives no reason"));
         }
-        let archive = Archive { library, reader, path };
+        let archive = Archive {
+            library,
+            reader,
+            path,
+        };
         // SAFETY: the reader is open.
         archive.check("preparing", unsafe { (library.set_serial)(reader) })?;
         Ok(archive)
     }
 
     fn fault(&self, step: &'static str, problem: String) -> Otf2Error {
-        Otf2Error::Archive { path: self.path.to_owned(), step, problem }
+        Otf2Error::Archive {
+            path: self.path.to_owned(),
+            step,
+            problem,
+        }
     }
 
     fn check(&self, step: &'static str, code: Code) -> Result<(), Otf2Error> {
-        if code == 0 { Ok(()) } else { Err(self.fault(step, self.library.problem(code))) }
+        if code == 0 {
+            Ok(())
+        } else {
+            Err(self.fault(step, self.library.problem(code)))
+        }
     }
 
     fn creator(&self) -> String {
@@ -64,7 +80,9 @@ impl<'a> Archive<'a> {
             return String::new();
         }
         // SAFETY: it ends in a zero.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// All definitions.
@@ -76,7 +94,10 @@ impl<'a> Archive<'a> {
         let code = unsafe {
             let reader = (library.global_definitions)(self.reader);
             if reader.is_null() {
-                return Err(self.fault("opening the definitions", "the library gives no reason".to_owned()));
+                return Err(self.fault(
+                    "opening the definitions",
+                    "the library gives no reason".to_owned(),
+                ));
             }
             let callbacks = (library.definition_callbacks)();
             for (name, callback) in DEFINITIONS {
@@ -85,9 +106,18 @@ impl<'a> Archive<'a> {
                 }
             }
             let data: *mut Definitions = &mut definitions;
-            let code = (library.register_definitions)(self.reader, reader, callbacks, data.cast::<c_void>());
+            let code = (library.register_definitions)(
+                self.reader,
+                reader,
+                callbacks,
+                data.cast::<c_void>(),
+            );
             (library.free_definition_callbacks)(callbacks);
-            let code = if code == 0 { (library.read_definitions)(self.reader, reader, &mut count) } else { code };
+            let code = if code == 0 {
+                (library.read_definitions)(self.reader, reader, &mut count)
+            } else {
+                code
+            };
             (library.close_definitions)(self.reader, reader);
             code
         };
@@ -96,7 +126,11 @@ impl<'a> Archive<'a> {
     }
 
     /// All events of the ranks' locations and the other threads', one location after the other.
-    pub(crate) fn events(&self, definitions: &Definitions, events: &mut Events<'_>) -> Result<(), Otf2Error> {
+    pub(crate) fn events(
+        &self,
+        definitions: &Definitions,
+        events: &mut Events<'_>,
+    ) -> Result<(), Otf2Error> {
         let mut locations = definitions.ranks();
         locations.extend(definitions.threads());
         locations.sort_unstable();
@@ -117,10 +151,16 @@ impl<'a> Archive<'a> {
         // SAFETY: handles come from the library and are used while the reader is open.
         unsafe {
             for location in locations {
-                self.check("selecting a location", (library.select)(self.reader, *location))?;
+                self.check(
+                    "selecting a location",
+                    (library.select)(self.reader, *location),
+                )?;
             }
             let has_definitions = (library.open_definition_files)(self.reader) == 0;
-            self.check("opening the events", (library.open_event_files)(self.reader))?;
+            self.check(
+                "opening the events",
+                (library.open_event_files)(self.reader),
+            )?;
             for location in locations {
                 let definitions = match has_definitions {
                     true => (library.local_definitions)(self.reader, *location),
@@ -128,13 +168,17 @@ impl<'a> Archive<'a> {
                 };
                 if !definitions.is_null() {
                     let mut count = 0;
-                    let code = (library.read_local_definitions)(self.reader, definitions, &mut count);
+                    let code =
+                        (library.read_local_definitions)(self.reader, definitions, &mut count);
                     (library.close_local_definitions)(self.reader, definitions);
                     self.check("reading the definitions of a location", code)?;
                 }
                 let events = (library.local_events)(self.reader, *location);
                 if events.is_null() {
-                    return Err(self.fault("opening the events of a location", format!("location {location}")));
+                    return Err(self.fault(
+                        "opening the events of a location",
+                        format!("location {location}"),
+                    ));
                 }
                 readers.push(events);
             }
@@ -157,9 +201,14 @@ impl<'a> Archive<'a> {
                 }
             }
             let data: *mut Events<'_> = events;
-            let code = (library.register_events)(self.reader, reader, callbacks, data.cast::<c_void>());
+            let code =
+                (library.register_events)(self.reader, reader, callbacks, data.cast::<c_void>());
             (library.free_event_callbacks)(callbacks);
-            let code = if code == 0 { (library.read_local_events)(self.reader, reader, &mut count) } else { code };
+            let code = if code == 0 {
+                (library.read_local_events)(self.reader, reader, &mut count)
+            } else {
+                code
+            };
             (library.close_local_events)(self.reader, reader);
             code
         };

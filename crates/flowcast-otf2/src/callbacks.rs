@@ -61,7 +61,13 @@ fn tell(data: *mut c_void, (location, time): (u64, u64), event: Event) -> c_int 
     GO_ON
 }
 
-extern "C" fn clock(data: *mut c_void, ticks: u64, _offset: u64, _length: u64, _real: u64) -> c_int {
+extern "C" fn clock(
+    data: *mut c_void,
+    ticks: u64,
+    _offset: u64,
+    _length: u64,
+    _real: u64,
+) -> c_int {
     define(data, |definitions| definitions.clock(ticks))
 }
 
@@ -85,7 +91,9 @@ extern "C" fn region(
     _begin: u32,
     _end: u32,
 ) -> c_int {
-    define(data, |definitions| definitions.region(number, name, paradigm))
+    define(data, |definitions| {
+        definitions.region(number, name, paradigm)
+    })
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -104,19 +112,38 @@ extern "C" fn group(
         // SAFETY: the library's list has `count` members.
         false => unsafe { std::slice::from_raw_parts(members, count as usize) },
     };
-    define(data, |definitions| definitions.group(number, kind, paradigm, members))
+    define(data, |definitions| {
+        definitions.group(number, kind, paradigm, members)
+    })
 }
 
-extern "C" fn communicator(data: *mut c_void, number: u32, _name: u32, group: u32, _parent: u32) -> c_int {
-    define(data, |definitions| definitions.communicator(number, Some(group)))
+extern "C" fn communicator(
+    data: *mut c_void,
+    number: u32,
+    _name: u32,
+    group: u32,
+    _parent: u32,
+) -> c_int {
+    define(data, |definitions| {
+        definitions.communicator(number, Some(group))
+    })
 }
 
 extern "C" fn between(data: *mut c_void, number: u32, _name: u32, _own: u32, _other: u32) -> c_int {
     define(data, |definitions| definitions.communicator(number, None))
 }
 
-extern "C" fn location(data: *mut c_void, number: u64, _name: u32, kind: u8, _events: u64, group: u32) -> c_int {
-    define(data, |definitions| definitions.location(number, kind, group))
+extern "C" fn location(
+    data: *mut c_void,
+    number: u64,
+    _name: u32,
+    kind: u8,
+    _events: u64,
+    group: u32,
+) -> c_int {
+    define(data, |definitions| {
+        definitions.location(number, kind, group)
+    })
 }
 
 macro_rules! events {

@@ -6,8 +6,13 @@ use std::sync::OnceLock;
 use super::Otf2Error;
 
 /// Debian's name first, then that of the project, with and without the number of the interface.
-const NAMES: [&str; 5] =
-    ["libopen-trace-format2.so.10", "libopen-trace-format2.so", "libotf2.so.10", "libotf2.so.12", "libotf2.so"];
+const NAMES: [&str; 5] = [
+    "libopen-trace-format2.so.10",
+    "libopen-trace-format2.so",
+    "libotf2.so.10",
+    "libotf2.so.12",
+    "libotf2.so",
+];
 
 /// An opaque object of the library.
 pub(crate) type Handle = *mut c_void;
@@ -80,14 +85,21 @@ impl Library {
             return format!("code {code}");
         }
         // SAFETY: it ends in a zero.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
     }
 }
 
-fn function<T: Copy>(symbols: &libloading::Library, name: &'static CStr) -> Result<T, &'static str> {
+fn function<T: Copy>(
+    symbols: &libloading::Library,
+    name: &'static CStr,
+) -> Result<T, &'static str> {
     // SAFETY: the type is that of the function of this name in OTF2's headers.
     let found = unsafe { symbols.get::<T>(name.to_bytes_with_nul()) };
-    found.map(|function| *function).map_err(|_| name.to_str().unwrap_or("a function"))
+    found
+        .map(|function| *function)
+        .map_err(|_| name.to_str().unwrap_or("a function"))
 }
 
 /// The library, loaded once.
@@ -95,7 +107,9 @@ pub(crate) fn library() -> Result<&'static Library, Otf2Error> {
     static LIBRARY: OnceLock<Option<Result<Library, &'static str>>> = OnceLock::new();
     let found = LIBRARY.get_or_init(|| {
         // SAFETY: nothing is known of what the library does when it is loaded but what its documentation says.
-        let symbols = NAMES.into_iter().find_map(|name| unsafe { libloading::Library::new(name) }.ok())?;
+        let symbols = NAMES
+            .into_iter()
+            .find_map(|name| unsafe { libloading::Library::new(name) }.ok())?;
         let library = Library::load(symbols);
         if let Ok(library) = &library {
             // SAFETY: the function is there for as long as the program.

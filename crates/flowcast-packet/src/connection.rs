@@ -76,7 +76,13 @@ impl Connection {
         wire: Rate,
         opening: Picos,
     ) -> Connection {
-        Connection::carrying(number, Stream::new(messages, protocol.segment), protocol, wire, opening)
+        Connection::carrying(
+            number,
+            Stream::new(messages, protocol.segment),
+            protocol,
+            wire,
+            opening,
+        )
     }
 
     /// A connection to whose stream messages are added.
@@ -90,7 +96,13 @@ impl Connection {
         )
     }
 
-    fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
+    fn carrying(
+        number: u32,
+        stream: Stream,
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> Connection {
         let is_fixed = protocol.congestion == Congestion::Fixed;
         let segment = protocol.segment.0;
         let packets = |bytes: u64| (bytes / segment) as u32;
@@ -102,15 +114,33 @@ impl Connection {
             is_lossless: is_fixed && protocol.queue.is_none(),
             idle_restart: protocol.idle_restart,
         };
-        let beginning = if is_fixed { Beginning::Delayed } else { Beginning::Quick };
+        let beginning = if is_fixed {
+            Beginning::Delayed
+        } else {
+            Beginning::Quick
+        };
         Connection {
             number,
             wire,
             stream,
             ends: Ends {
-                sender: Sender::new(limits, Control::new(protocol.congestion, segment as u32, number)),
-                receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
-                host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
+                sender: Sender::new(
+                    limits,
+                    Control::new(protocol.congestion, segment as u32, number),
+                ),
+                receiver: Receiver::new(
+                    beginning,
+                    if limits.is_lossless {
+                        Memory::Count
+                    } else {
+                        Memory::Whole
+                    },
+                ),
+                host: HostQueue {
+                    waiting: 0,
+                    most: limits.first_window.max(4),
+                    is_bounded: protocol.small_queues,
+                },
             },
             riding: VecDeque::new(),
         }
@@ -118,7 +148,8 @@ impl Connection {
 
     /// A message is written now, whose packets have numbers left if true.
     pub(super) fn write(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
-        self.stream.append(now, self.ends.sender.acknowledged(), message, size)
+        self.stream
+            .append(now, self.ends.sender.acknowledged(), message, size)
     }
 
     /// The next message of which the sender's system holds the rest.
@@ -166,7 +197,11 @@ impl Connection {
     #[inline]
     pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
         let packet = self.ends.sender.packet_of(frame.number());
-        let place = if frame.is_last() { Place::Last } else { Place::Inside };
+        let place = if frame.is_last() {
+            Place::Last
+        } else {
+            Place::Inside
+        };
         let is_due = self.ends.receiver.take(now, frame.number(), packet, place);
         self.stream.came(now, self.ends.receiver.next(), self.wire);
         is_due
@@ -194,7 +229,12 @@ impl Connection {
     #[inline]
     pub(super) fn carried(&mut self, frame: Frame, other: u32) -> Option<Frame> {
         // Frames come in the order of their sending: those before it are lost.
-        while let Some((transmission, ack)) = self.riding.front().copied().filter(|(of, _)| *of <= frame.number()) {
+        while let Some((transmission, ack)) = self
+            .riding
+            .front()
+            .copied()
+            .filter(|(of, _)| *of <= frame.number())
+        {
             self.riding.pop_front();
             if transmission == frame.number() {
                 return Some(Frame::ack(other, ack));
@@ -230,12 +270,15 @@ impl Connection {
 
     /// Packets that may go before the last of the message that comes.
     pub(super) fn room(&self) -> u32 {
-        self.stream.room(self.ends.receiver.next(), self.ends.sender.sent())
+        self.stream
+            .room(self.ends.receiver.next(), self.ends.sender.sent())
     }
 
     /// Whether something is in flight or will be without another message.
     pub(super) fn is_live(&self) -> bool {
-        !self.stream.is_at_rest() || self.ends.is_live() || self.deadline() < self.stream.next_write()
+        !self.stream.is_at_rest()
+            || self.ends.is_live()
+            || self.deadline() < self.stream.next_write()
     }
 
     /// When the next message begins.
@@ -245,14 +288,19 @@ impl Connection {
 
     /// So many periods, in each of which packets come as at `times` in the one before.
     pub(super) fn skip(&mut self, times: &[Picos], period: Shift, periods: u32) {
-        self.stream.skip(self.ends.receiver.next(), times, period, periods, self.wire);
+        self.stream
+            .skip(self.ends.receiver.next(), times, period, periods, self.wire);
         self.ends.shift(period.times(periods));
     }
 
     /// When [`Connection::expire`] has something to do.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
-        self.ends.sender.deadline().min(self.ends.receiver.ack_by()).min(self.stream.next_write())
+        self.ends
+            .sender
+            .deadline()
+            .min(self.ends.receiver.ack_by())
+            .min(self.stream.next_write())
     }
 
     /// Deals with what is due: a message that is written, an ACK held back, a timer of the sender. A packet and an
@@ -262,6 +310,9 @@ impl Connection {
         let sent = self.ends.sender.expire(now, self.stream.available());
         let is_due = self.ends.receiver.ack_by() <= now;
         let ack = is_due.then(|| Frame::ack(self.number, self.ends.receiver.ack_late()));
-        (sent.map(|(transmission, packet)| self.frame(transmission, packet)), ack)
+        (
+            sent.map(|(transmission, packet)| self.frame(transmission, packet)),
+            ack,
+        )
     }
 }

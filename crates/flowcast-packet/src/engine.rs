@@ -118,7 +118,8 @@ impl Engine {
     /// The first event of a link, or of the timers, is now at this time.
     #[inline]
     fn set(&mut self, lane: usize, at: Picos) {
-        self.events.set(lane as u32, u128::from(at.0) << 64 | lane as u128);
+        self.events
+            .set(lane as u32, u128::from(at.0) << 64 | lane as u128);
     }
 
     /// When the next event is.
@@ -141,7 +142,13 @@ impl Engine {
     }
 
     /// A message is written to a connection, whose packets have numbers left.
-    pub(super) fn write(&mut self, now: Picos, connection: usize, message: usize, size: Bytes) -> bool {
+    pub(super) fn write(
+        &mut self,
+        now: Picos,
+        connection: usize,
+        message: usize,
+        size: Bytes,
+    ) -> bool {
         let has_numbers = self.connections[connection].write(now, message, size);
         self.send(now, connection);
         self.hold(now, connection);
@@ -160,7 +167,11 @@ impl Engine {
         }
         self.join(now, link, frame.on_next_hop());
         let connection = frame.connection() as usize;
-        if self.has_small_queues && hop == 1 && !frame.is_ack() && self.connections[connection].leave_host() {
+        if self.has_small_queues
+            && hop == 1
+            && !frame.is_ack()
+            && self.connections[connection].leave_host()
+        {
             self.send(now, connection);
             self.schedule(connection);
         }
@@ -179,14 +190,22 @@ impl Engine {
         };
         at.carried += 1;
         let is_first = frame.hop() == 0;
-        let admitted = if is_first { Some(at.admit_own(now, service)) } else { at.admit(now, service) };
+        let admitted = if is_first {
+            Some(at.admit_own(now, service))
+        } else {
+            at.admit(now, service)
+        };
         let Some(mut departure) = admitted else {
             at.dropped += 1;
             return;
         };
         if let Some(jitter) = self.jitter.as_mut() {
             // What comes over a shared port stays behind what its host has put off.
-            let later = if is_first { jitter.of_frame(at.full_frame()) } else { Picos::ZERO };
+            let later = if is_first {
+                jitter.of_frame(at.full_frame())
+            } else {
+                Picos::ZERO
+            };
             departure = at.put_off(departure, later);
         }
         if at.push(departure, frame) {
@@ -239,7 +258,9 @@ impl Engine {
         if other as usize == connection {
             return false;
         }
-        let Some(ack) = self.connections[connection].carried(frame, other) else { return false };
+        let Some(ack) = self.connections[connection].carried(frame, other) else {
+            return false;
+        };
         let has_sent = self.hear(now, other as usize, ack);
         self.schedule(other as usize);
         has_sent
@@ -294,7 +315,9 @@ impl Engine {
     }
 
     fn expire(&mut self, now: Picos) {
-        let Some(Reverse((at, number))) = self.timers.pop() else { return };
+        let Some(Reverse((at, number))) = self.timers.pop() else {
+            return;
+        };
         // What is scheduled meanwhile is not earlier, and is shown at the end.
         self.first_timer = at;
         let connection = number as usize;
@@ -306,13 +329,18 @@ impl Engine {
                 if self.connections[connection].next_write() != next_write {
                     self.change(connection);
                 }
-                packet.into_iter().for_each(|frame| self.start_data(now, frame));
+                packet
+                    .into_iter()
+                    .for_each(|frame| self.start_data(now, frame));
                 ack.into_iter().for_each(|frame| self.start(now, frame));
                 self.send(now, connection);
             }
             self.schedule(connection);
         }
-        self.first_timer = self.timers.peek().map_or(Picos::NEVER, |Reverse((at, _))| *at);
+        self.first_timer = self
+            .timers
+            .peek()
+            .map_or(Picos::NEVER, |Reverse((at, _))| *at);
         self.set(self.links.len(), self.first_timer);
     }
 }

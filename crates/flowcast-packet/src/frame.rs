@@ -96,7 +96,10 @@ mod tests {
         for _ in 1..MOST_HOPS {
             frame = frame.on_next_hop();
         }
-        assert_eq!((frame.connection(), frame.number(), frame.hop()), (largest, u32::MAX, MOST_HOPS - 1));
+        assert_eq!(
+            (frame.connection(), frame.number(), frame.hop()),
+            (largest, u32::MAX, MOST_HOPS - 1)
+        );
         assert!(frame.is_last() && !frame.is_ack());
         let ack = Frame::ack(5, 7);
         assert_eq!((ack.route(), ack.number(), ack.hop()), (11, 7, 0));

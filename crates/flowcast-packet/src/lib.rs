@@ -116,7 +116,11 @@ pub struct Carried {
 ///
 /// # Errors
 /// More than can be counted: 2^28 connections, 2^31 packets of one of them, or 26 days.
-pub fn simulate(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
+pub fn simulate(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+) -> Result<Carried, SharingError> {
     let mut all = simulate_repetitions(messages, fabric, wire, 1)?;
     Ok(all.pop().expect("one was asked for"))
 }
@@ -153,7 +157,11 @@ fn simulate_rounds(
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_each_packet(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
+pub fn simulate_each_packet(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+) -> Result<Carried, SharingError> {
     carry_rounds(messages, fabric, wire, Rounds::once(), Engine::run)
 }
 
@@ -165,22 +173,44 @@ fn carry_rounds(
     run: impl Fn(&mut Engine),
 ) -> Result<Carried, SharingError> {
     let plan = Plan::new(messages, fabric, wire, rounds)?;
-    let mut engine = Engine::new(plan.links(), plan.routes(), plan.connections(), plan.jitter());
+    let mut engine = Engine::new(
+        plan.links(),
+        plan.routes(),
+        plan.connections(),
+        plan.jitter(),
+    );
     run(&mut engine);
-    if !engine.connections.iter().all(|connection| connection.stream.is_whole()) {
-        return Err(SharingError::TooLong { seconds: Picos::NEVER.as_seconds(), most: LONGEST });
+    if !engine
+        .connections
+        .iter()
+        .all(|connection| connection.stream.is_whole())
+    {
+        return Err(SharingError::TooLong {
+            seconds: Picos::NEVER.as_seconds(),
+            most: LONGEST,
+        });
     }
     let mut carried = Carried {
         completions: rounds
             .of(messages)
-            .map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() })
+            .map(|message| FlowCompletion {
+                end: message.start,
+                ..FlowCompletion::default()
+            })
             .collect(),
         intervals: vec![Vec::new(); rounds.count() * messages.len()],
         packet_hops: engine.packet_hops(),
         dropped: engine.dropped(),
     };
-    engine.arrived.into_iter().for_each(|(message, completion)| carried.completions[message] = completion);
-    for (message, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_intervals()) {
+    engine
+        .arrived
+        .into_iter()
+        .for_each(|(message, completion)| carried.completions[message] = completion);
+    for (message, intervals) in engine
+        .connections
+        .into_iter()
+        .flat_map(|c| c.stream.into_intervals())
+    {
         carried.intervals[message] = intervals;
     }
     Ok(carried)
@@ -199,25 +229,49 @@ struct Plan<'a> {
 type Load = (Path, Vec<(usize, Message)>);
 
 impl<'a> Plan<'a> {
-    fn new(messages: &[Message], fabric: &'a Fabric, wire: &'a Wire, rounds: Rounds) -> Result<Plan<'a>, SharingError> {
+    fn new(
+        messages: &[Message],
+        fabric: &'a Fabric,
+        wire: &'a Wire,
+        rounds: Rounds,
+    ) -> Result<Plan<'a>, SharingError> {
         let mut jitter = wire.seed.map(Jitter::from_seed);
         let most = Picos::from_time(wire.protocol.jitter);
         let mut loads: BTreeMap<(u32, u32, usize), Load> = BTreeMap::new();
         for (place, message) in rounds.of(messages).enumerate() {
-            let (flow, path) = (place % messages.len(), &fabric.paths[place % messages.len()]);
-            let later = jitter.as_mut().map_or(Picos::ZERO, |jitter| jitter.of_start(most));
-            let message = Message { start: message.start + later.to_time(), ..message };
+            let (flow, path) = (
+                place % messages.len(),
+                &fabric.paths[place % messages.len()],
+            );
+            let later = jitter
+                .as_mut()
+                .map_or(Picos::ZERO, |jitter| jitter.of_start(most));
+            let message = Message {
+                start: message.start + later.to_time(),
+                ..message
+            };
             let key = match wire.protocol.connections {
                 Connections::Each => (0, 0, flow),
                 Connections::Pair => (path.src, path.dst, 0),
             };
             if message.size.0 > 0 {
-                loads.entry(key).or_insert_with(|| (*path, Vec::new())).1.push((place, message));
+                loads
+                    .entry(key)
+                    .or_insert_with(|| (*path, Vec::new()))
+                    .1
+                    .push((place, message));
             }
         }
         let mut loads: Vec<_> = loads.into_values().collect();
-        loads.iter_mut().for_each(|(_, messages)| messages.sort_by_key(|(_, message)| message.start));
-        let plan = Plan { fabric, wire, loads, jitter };
+        loads
+            .iter_mut()
+            .for_each(|(_, messages)| messages.sort_by_key(|(_, message)| message.start));
+        let plan = Plan {
+            fabric,
+            wire,
+            loads,
+            jitter,
+        };
         plan.check(&rounds.of(messages).collect::<Vec<_>>())?;
         Ok(plan)
     }
@@ -228,26 +282,41 @@ impl<'a> Plan<'a> {
         let slowest = (0..self.fabric.link_count() as u32)
             .map(|link| rate_of(LinkId(link), self.fabric, self.wire).as_bytes_per_second())
             .fold(f64::INFINITY, f64::min);
-        let last = messages.iter().map(|message| message.start.as_seconds()).fold(0.0, f64::max);
+        let last = messages
+            .iter()
+            .map(|message| message.start.as_seconds())
+            .fold(0.0, f64::max);
         let frames = bytes / self.wire.protocol.segment.0 as f64 + messages.len() as f64;
         let seconds = (bytes + 2.0 * frames * FRAME_OVERHEAD as f64) / slowest + last;
         let each = self.wire.latency.as_seconds() * frames.max(1.0);
         if (seconds + each).is_nan() || seconds + each >= LONGEST {
-            return Err(SharingError::TooLong { seconds: seconds + each, most: LONGEST });
+            return Err(SharingError::TooLong {
+                seconds: seconds + each,
+                most: LONGEST,
+            });
         }
         let packets = |load: &Load| {
-            load.1.iter().map(|(_, message)| message.size.0.div_ceil(self.wire.protocol.segment.0)).sum::<u64>()
+            load.1
+                .iter()
+                .map(|(_, message)| message.size.0.div_ceil(self.wire.protocol.segment.0))
+                .sum::<u64>()
         };
-        let (found, most) =
-            (self.loads.iter().map(packets).fold(0, u64::saturating_add), self.wire.protocol.most_packets);
+        let (found, most) = (
+            self.loads.iter().map(packets).fold(0, u64::saturating_add),
+            self.wire.protocol.most_packets,
+        );
         if found > most {
             return Err(SharingError::TooMuchWork { found, most });
         }
         match self.loads.iter().map(packets).max() {
-            Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets { found: most, most: (1 << 31) - 1 }),
-            _ if self.loads.len() > MOST_CONNECTIONS => {
-                Err(SharingError::TooManyPackets { found: self.loads.len() as u64, most: MOST_CONNECTIONS as u64 })
-            }
+            Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets {
+                found: most,
+                most: (1 << 31) - 1,
+            }),
+            _ if self.loads.len() > MOST_CONNECTIONS => Err(SharingError::TooManyPackets {
+                found: self.loads.len() as u64,
+                most: MOST_CONNECTIONS as u64,
+            }),
             _ => Ok(()),
         }
     }
@@ -257,14 +326,23 @@ impl<'a> Plan<'a> {
     }
 
     fn routes(&self) -> Vec<Route> {
-        self.loads.iter().flat_map(|(path, _)| there_and_back(path)).collect()
+        self.loads
+            .iter()
+            .flat_map(|(path, _)| there_and_back(path))
+            .collect()
     }
 
     fn connections(&self) -> Vec<Connection> {
         let links = self.links();
         let connection = |(number, (path, messages)): (u32, &Load)| {
             let opening = opening(path, &links, self.wire);
-            Connection::new(number, messages, &self.wire.protocol, self.wire.rate, opening)
+            Connection::new(
+                number,
+                messages,
+                &self.wire.protocol,
+                self.wire.rate,
+                opening,
+            )
         };
         (0..).zip(&self.loads).map(connection).collect()
     }
@@ -286,12 +364,23 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
         let id = LinkId(number);
         let (is_of_node, is_shared) = (fabric.is_of_node(id), fabric.is_shared(id));
         let is_out = number.is_multiple_of(2) && !is_shared;
-        let behind_ports = if is_shared { wire.latency * 0.5 } else { wire.latency };
+        let behind_ports = if is_shared {
+            wire.latency * 0.5
+        } else {
+            wire.latency
+        };
         Link::new(LinkKind {
             rate: rate_of(id, fabric, wire),
             segment: wire.protocol.segment,
-            latency: if is_of_node && !is_out { behind_ports } else { Time::ZERO },
-            queue: wire.protocol.queue.filter(|_| !(is_of_node && is_out || fabric.is_bus(id))),
+            latency: if is_of_node && !is_out {
+                behind_ports
+            } else {
+                Time::ZERO
+            },
+            queue: wire
+                .protocol
+                .queue
+                .filter(|_| !(is_of_node && is_out || fabric.is_bus(id))),
             burst: wire.protocol.burst,
         })
     };
@@ -301,11 +390,16 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
 /// What empty frames take there and back, before anything else is in flight.
 fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
-    ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| sum + links[link.0 as usize].ack())
+    ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| {
+        sum + links[link.0 as usize].ack()
+    })
 }
 
 fn there_and_back(path: &Path) -> [Route; 2] {
-    [travel(path.data_in_order()), travel(path.acknowledgements_in_order())]
+    [
+        travel(path.data_in_order()),
+        travel(path.acknowledgements_in_order()),
+    ]
 }
 
 /// The links in the order of travel, and nothing behind the last.

@@ -71,9 +71,9 @@ impl Link {
         link.full_frame = link.service(kind.segment);
         link.ack = link.service(Bytes(0));
         // A frame fits into an empty queue, however its time is rounded.
-        link.longest_wait = kind
-            .queue
-            .map_or(Picos::NEVER, |queue| Picos((queue.0 as f64 * picos_per_byte) as u64).max(link.full_frame));
+        link.longest_wait = kind.queue.map_or(Picos::NEVER, |queue| {
+            Picos((queue.0 as f64 * picos_per_byte) as u64).max(link.full_frame)
+        });
         link
     }
 
@@ -108,7 +108,9 @@ impl Link {
         if self.burst == Picos::ZERO {
             return self.free + self.latency;
         }
-        self.passed = (self.free - self.burst).max(now + Picos(1)).max(self.passed + Picos(1));
+        self.passed = (self.free - self.burst)
+            .max(now + Picos(1))
+            .max(self.passed + Picos(1));
         self.passed + self.latency
     }
 
@@ -138,19 +140,30 @@ impl Link {
         let frame = self.leaving[self.head & mask].1;
         self.head = (self.head + 1) & mask;
         self.waiting -= 1;
-        (frame, if self.waiting == 0 { Picos::NEVER } else { self.leaving[self.head & mask].0 })
+        (
+            frame,
+            if self.waiting == 0 {
+                Picos::NEVER
+            } else {
+                self.leaving[self.head & mask].0
+            },
+        )
     }
 
     /// Whether as much waits as in `then`, which was the link at `earlier`.
     pub(super) fn is_alike(&self, now: Picos, then: &Link, earlier: Picos) -> bool {
         let waits = |time: fn(&Link) -> Picos| time(self).since(now) == time(then).since(earlier);
-        self.waiting == then.waiting && waits(|link| link.free) && waits(|link| link.passed) && waits(|link| link.last)
+        self.waiting == then.waiting
+            && waits(|link| link.free)
+            && waits(|link| link.passed)
+            && waits(|link| link.last)
     }
 
     /// Whether the same frames wait as in `then`, so much later, but for their numbers.
     pub(super) fn repeats(&self, then: &Link, later: Picos, packets: &[u32]) -> bool {
         let is_same = |((at, frame), (earlier, before)): (&(Picos, Frame), &(Picos, Frame))| {
-            *at == *earlier + later && *frame == before.advanced(packets[frame.connection() as usize])
+            *at == *earlier + later
+                && *frame == before.advanced(packets[frame.connection() as usize])
         };
         self.departures().zip(then.departures()).all(is_same)
     }
@@ -160,7 +173,8 @@ impl Link {
         self.carried += u64::from(periods) * (self.carried - then.carried);
         self.dropped += u64::from(periods) * (self.dropped - then.dropped);
         let time = period * u64::from(periods);
-        (self.free, self.passed, self.last) = (self.free + time, self.passed + time, self.last + time);
+        (self.free, self.passed, self.last) =
+            (self.free + time, self.passed + time, self.last + time);
         let mask = self.leaving.len() - 1;
         for place in self.head..self.head + self.waiting {
             let (at, frame) = &mut self.leaving[place & mask];

@@ -29,7 +29,12 @@ impl Live {
         let jitter = wire.seed.map(Jitter::from_seed);
         // Of draws of its own: frames have many more.
         let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
-        Live { engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter), wire, hosts, packets: 0 }
+        Live {
+            engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter),
+            wire,
+            hosts,
+            packets: 0,
+        }
     }
 
     /// Opens a connection along a path of the fabric.
@@ -49,7 +54,9 @@ impl Live {
     /// How long a host takes until it writes what it has to; nothing without a seed.
     pub fn host_delay(&mut self) -> Time {
         let most = Picos::from_time(self.wire.protocol.jitter);
-        self.hosts.as_mut().map_or(Time::ZERO, |hosts| hosts.of_start(most).to_time())
+        self.hosts
+            .as_mut()
+            .map_or(Time::ZERO, |hosts| hosts.of_start(most).to_time())
     }
 
     /// Writes a message to a connection, not before anything that has happened. One of no bytes is a frame without data.
@@ -65,16 +72,30 @@ impl Live {
     ) -> Result<(), SharingError> {
         let seconds = now.as_seconds() + self.wire.rate.time_for(size).as_seconds();
         if seconds >= LONGEST {
-            return Err(SharingError::TooLong { seconds, most: LONGEST });
+            return Err(SharingError::TooLong {
+                seconds,
+                most: LONGEST,
+            });
         }
-        self.packets = self.packets.saturating_add(size.0.div_ceil(self.wire.protocol.segment.0));
+        self.packets = self
+            .packets
+            .saturating_add(size.0.div_ceil(self.wire.protocol.segment.0));
         if self.packets > self.wire.protocol.most_packets {
-            return Err(SharingError::TooMuchWork { found: self.packets, most: self.wire.protocol.most_packets });
+            return Err(SharingError::TooMuchWork {
+                found: self.packets,
+                most: self.wire.protocol.most_packets,
+            });
         }
-        if self.engine.write(Picos::from_time(now), connection.0 as usize, message, size) {
+        if self
+            .engine
+            .write(Picos::from_time(now), connection.0 as usize, message, size)
+        {
             return Ok(());
         }
-        Err(SharingError::TooManyPackets { found: 1 << 32, most: u64::from(u32::MAX) })
+        Err(SharingError::TooManyPackets {
+            found: 1 << 32,
+            most: u64::from(u32::MAX),
+        })
     }
 
     /// When something happens next by itself.
@@ -90,7 +111,10 @@ impl Live {
 
     /// The next message of which the sender's system holds the rest (`sharing.send_buffer`), and since when.
     pub fn held(&mut self) -> Option<(usize, Time)> {
-        self.engine.held.pop_front().map(|(message, now)| (message, now.to_time()))
+        self.engine
+            .held
+            .pop_front()
+            .map(|(message, now)| (message, now.to_time()))
     }
 
     /// The next message that has arrived.
@@ -119,9 +143,13 @@ mod tests {
         for path in &fabric.paths {
             open.entry((path.src, path.dst)).or_insert_with(|| path);
         }
-        let open: std::collections::BTreeMap<_, _> =
-            open.into_iter().map(|(ends, path)| (ends, live.connect(path))).collect();
-        let mut order: Vec<usize> = (0..messages.len()).filter(|place| messages[*place].size.0 > 0).collect();
+        let open: std::collections::BTreeMap<_, _> = open
+            .into_iter()
+            .map(|(ends, path)| (ends, live.connect(path)))
+            .collect();
+        let mut order: Vec<usize> = (0..messages.len())
+            .filter(|place| messages[*place].size.0 > 0)
+            .collect();
         order.sort_by_key(|place| messages[*place].start);
         for place in order {
             let Message { start, size } = messages[place];
@@ -129,13 +157,19 @@ mod tests {
                 live.step();
             }
             let path = &fabric.paths[place];
-            live.write(start, open[&(path.src, path.dst)], place, size).unwrap();
+            live.write(start, open[&(path.src, path.dst)], place, size)
+                .unwrap();
         }
         while live.next_event().is_some() {
             live.step();
         }
-        let mut completions: Vec<FlowCompletion> =
-            messages.iter().map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() }).collect();
+        let mut completions: Vec<FlowCompletion> = messages
+            .iter()
+            .map(|message| FlowCompletion {
+                end: message.start,
+                ..FlowCompletion::default()
+            })
+            .collect();
         while let Some((place, completion)) = live.arrived() {
             completions[place] = completion;
         }
@@ -148,10 +182,24 @@ mod tests {
     }
 
     fn two_nodes_over(is_pair: bool, small_queues: bool) -> (Live, [ConnectionId; 2]) {
-        let flow = |id, src, dst| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let flow = |id, src, dst| Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(1),
+            start: Time::ZERO,
+        };
         let fabric = Fabric::new(&[flow(0, 0, 1), flow(1, 1, 0)], &Racks::default(), None);
-        let protocol = Protocol { small_queues, ..Protocol::of(&PacketParameters::default()).unwrap() };
-        let wire = Wire { rate: Rate::from_bytes_per_second(1e9), latency: Time::ZERO, protocol, seed: None };
+        let protocol = Protocol {
+            small_queues,
+            ..Protocol::of(&PacketParameters::default()).unwrap()
+        };
+        let wire = Wire {
+            rate: Rate::from_bytes_per_second(1e9),
+            latency: Time::ZERO,
+            protocol,
+            seed: None,
+        };
         let mut live = Live::new(&fabric, wire);
         let [there, back] = [0, 1].map(|flow| live.connect(&fabric.paths[flow]));
         if is_pair {
@@ -171,14 +219,22 @@ mod tests {
 
     /// Frames times links so far, once nothing is in flight but what waits for a timer.
     fn hops_at_rest(live: &mut Live, now: Time) -> u64 {
-        while live.next_event().is_some_and(|next| next < now + Time::from_micros(1.0)) {
+        while live
+            .next_event()
+            .is_some_and(|next| next < now + Time::from_micros(1.0))
+        {
             live.step();
         }
         live.engine.packet_hops()
     }
 
     /// Messages of 10 bytes, each written when the one before has come; when the last has.
-    fn send(live: &mut Live, mut now: Time, count: usize, end: impl Fn(usize) -> ConnectionId) -> Time {
+    fn send(
+        live: &mut Live,
+        mut now: Time,
+        count: usize,
+        end: impl Fn(usize) -> ConnectionId,
+    ) -> Time {
         for message in 0..count {
             live.write(now, end(message), message, Bytes(10)).unwrap();
             now = until_arrival(live);
@@ -192,9 +248,15 @@ mod tests {
         // before its own message; the last message is acknowledged after 40 ms.
         let (mut live, ends) = two_nodes(true);
         let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
-        assert!((now.as_nanos() - (100.0 * 200.0 + 2.0 * 90.0)).abs() < 1e-3, "{now:?}");
+        assert!(
+            (now.as_nanos() - (100.0 * 200.0 + 2.0 * 90.0)).abs() < 1e-3,
+            "{now:?}"
+        );
         assert_eq!(hops_at_rest(&mut live, now), 2 * (100 + 2));
-        assert_eq!(hops_at_rest(&mut live, now + Time::from_seconds(1.0)), 2 * (100 + 3));
+        assert_eq!(
+            hops_at_rest(&mut live, now + Time::from_seconds(1.0)),
+            2 * (100 + 3)
+        );
         let (mut live, ends) = two_nodes(false);
         let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
         assert_eq!(hops_at_rest(&mut live, now), 2 * (100 + 100));

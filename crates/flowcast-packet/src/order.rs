@@ -41,7 +41,12 @@ impl Order {
     }
 
     pub(super) fn has(&self, number: u32) -> bool {
-        number < self.next || self.ahead.get((number - self.next) as usize).copied().unwrap_or(false)
+        number < self.next
+            || self
+                .ahead
+                .get((number - self.next) as usize)
+                .copied()
+                .unwrap_or(false)
     }
 
     #[inline]

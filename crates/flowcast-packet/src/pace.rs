@@ -33,7 +33,9 @@ impl Pace {
     pub(super) fn set(&mut self, control: &Control) {
         if self.rate != control.pace() {
             self.rate = control.pace();
-            self.each = self.rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate));
+            self.each = self
+                .rate
+                .map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate));
         }
     }
 
@@ -72,7 +74,11 @@ impl Pace {
     /// When what is held may go.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
-        if self.is_held { self.next } else { Picos::NEVER }
+        if self.is_held {
+            self.next
+        } else {
+            Picos::NEVER
+        }
     }
 
     /// It may.

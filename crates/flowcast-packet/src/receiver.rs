@@ -70,7 +70,11 @@ impl Receiver {
             heard: 0,
             came: 0,
             unacknowledged: 0,
-            quick: if beginning == Beginning::Quick { QUICK_PACKETS } else { 0 },
+            quick: if beginning == Beginning::Quick {
+                QUICK_PACKETS
+            } else {
+                0
+            },
             ack_by: Picos::NEVER,
             last_came: Picos::ZERO,
             is_ping_pong: false,
@@ -92,7 +96,13 @@ impl Receiver {
 
     /// A packet comes in the given transmission; whether it is to be acknowledged now.
     #[inline]
-    pub(super) fn take(&mut self, now: Picos, transmission: u32, packet: u32, place: Place) -> bool {
+    pub(super) fn take(
+        &mut self,
+        now: Picos,
+        transmission: u32,
+        packet: u32,
+        place: Place,
+    ) -> bool {
         let gap = self.order.ahead() > 0;
         let arrival = self.order.insert(packet);
         if self.memory == Memory::Whole {
@@ -104,7 +114,8 @@ impl Receiver {
         let is_quick = self.quick > 0;
         self.quick -= u32::from(is_quick);
         let is_eager = !self.is_ping_pong && (is_quick || place == Place::Last);
-        if gap || arrival != Arrival::InOrder || is_eager || self.unacknowledged >= PACKETS_PER_ACK {
+        if gap || arrival != Arrival::InOrder || is_eager || self.unacknowledged >= PACKETS_PER_ACK
+        {
             return true;
         }
         self.ack_by = now + LONGEST_DELAY;
@@ -145,7 +156,9 @@ impl Receiver {
     /// The same, so much later.
     pub(super) fn shift(&mut self, by: Shift) {
         self.order.shift(by.packets);
-        self.unheard.iter_mut().for_each(|transmission| *transmission += by.packets);
+        self.unheard
+            .iter_mut()
+            .for_each(|transmission| *transmission += by.packets);
         self.heard += by.packets;
         self.came += by.packets;
         self.ack_by += by.time;

@@ -21,14 +21,22 @@ pub(super) struct RoundTrip {
 
 impl Default for RoundTrip {
     fn default() -> RoundTrip {
-        RoundTrip { smooth: None, variation: Picos::ZERO, least: Picos::NEVER, doublings: 0 }
+        RoundTrip {
+            smooth: None,
+            variation: Picos::ZERO,
+            least: Picos::NEVER,
+            doublings: 0,
+        }
     }
 }
 
 impl RoundTrip {
     /// Of a connection that measures none: the least time-out there is.
     pub(super) fn unmeasured() -> RoundTrip {
-        RoundTrip { smooth: Some(Picos::ZERO), ..RoundTrip::default() }
+        RoundTrip {
+            smooth: Some(Picos::ZERO),
+            ..RoundTrip::default()
+        }
     }
 
     /// Of a connection whose opening took so long: the system takes that for its first sample.
@@ -52,19 +60,32 @@ impl RoundTrip {
 
     /// The least so far; nothing before the first sample.
     pub(super) fn least(&self) -> Picos {
-        if self.least == Picos::NEVER { Picos::ZERO } else { self.least }
+        if self.least == Picos::NEVER {
+            Picos::ZERO
+        } else {
+            self.least
+        }
     }
 
     /// How long without an ACK until everything counts as lost.
     pub(super) fn timeout(&self) -> Picos {
-        let once = self.smooth.map_or(FIRST_TIMEOUT, |smooth| smooth + (self.variation * 4).max(LEAST_VARIATION));
+        let once = self.smooth.map_or(FIRST_TIMEOUT, |smooth| {
+            smooth + (self.variation * 4).max(LEAST_VARIATION)
+        });
         (once * (1 << self.doublings.min(16))).min(LONGEST_TIMEOUT)
     }
 
     /// How long without an ACK until the last packet is sent once more.
     pub(super) fn probe_after(&self, in_flight: u32) -> Picos {
-        let Some(smooth) = self.smooth else { return FIRST_TIMEOUT };
-        smooth * 2 + if in_flight <= 1 { HELD_BACK } else { LEAST_WAIT }
+        let Some(smooth) = self.smooth else {
+            return FIRST_TIMEOUT;
+        };
+        smooth * 2
+            + if in_flight <= 1 {
+                HELD_BACK
+            } else {
+                LEAST_WAIT
+            }
     }
 
     /// The time-out doubles.

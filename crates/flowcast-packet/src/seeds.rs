@@ -34,7 +34,10 @@ pub struct Runs {
 impl Runs {
     /// One repetition of each.
     pub const fn once(seeds: u32) -> Runs {
-        Runs { seeds, repetitions: 1 }
+        Runs {
+            seeds,
+            repetitions: 1,
+        }
     }
 }
 
@@ -42,21 +45,54 @@ impl Runs {
 ///
 /// # Errors
 /// As [`simulate_repetitions`].
-pub fn spreads(messages: &[Message], fabric: &Fabric, wire: &Wire, runs: Runs) -> Result<Vec<Spread>, SharingError> {
+pub fn spreads(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+    runs: Runs,
+) -> Result<Vec<Spread>, SharingError> {
     let mut all: Vec<Vec<FlowCompletion>> = Vec::new();
     for seed in (1..=runs.seeds.max(1)).map(u64::from) {
-        let carried = simulate_repetitions(messages, fabric, &Wire { seed: Some(seed), ..*wire }, runs.repetitions)?;
+        let carried = simulate_repetitions(
+            messages,
+            fabric,
+            &Wire {
+                seed: Some(seed),
+                ..*wire
+            },
+            runs.repetitions,
+        )?;
         // Apart from that of the run, whose draws say nothing about these.
         let mut noise = Jitter::from_seed(seed ^ NOISE);
-        let noisy = |completion: &FlowCompletion| longer(*completion, noise.of_duration(wire.protocol.noise));
-        let completions: Vec<FlowCompletion> = carried.iter().flat_map(|one| &one.completions).map(noisy).collect();
-        all.extend(completions.chunks(messages.len().max(1)).map(<[FlowCompletion]>::to_vec));
+        let noisy = |completion: &FlowCompletion| {
+            longer(*completion, noise.of_duration(wire.protocol.noise))
+        };
+        let completions: Vec<FlowCompletion> = carried
+            .iter()
+            .flat_map(|one| &one.completions)
+            .map(noisy)
+            .collect();
+        all.extend(
+            completions
+                .chunks(messages.len().max(1))
+                .map(<[FlowCompletion]>::to_vec),
+        );
     }
     let spread = |message: usize| {
         let ends: Vec<f64> = all.iter().map(|run| run[message].end.as_nanos()).collect();
-        let durations: Vec<f64> = all.iter().map(|run| run[message].duration.as_nanos()).collect();
-        let at = |share: f64| FlowCompletion { end: below(&ends, share), duration: below(&durations, share) };
-        Spread { median: at(0.5), low: at((1.0 - LEVEL) / 2.0), high: at((1.0 + LEVEL) / 2.0) }
+        let durations: Vec<f64> = all
+            .iter()
+            .map(|run| run[message].duration.as_nanos())
+            .collect();
+        let at = |share: f64| FlowCompletion {
+            end: below(&ends, share),
+            duration: below(&durations, share),
+        };
+        Spread {
+            median: at(0.5),
+            low: at((1.0 - LEVEL) / 2.0),
+            high: at((1.0 + LEVEL) / 2.0),
+        }
     };
     Ok((0..messages.len()).map(spread).collect())
 }
@@ -64,10 +100,17 @@ pub fn spreads(messages: &[Message], fabric: &Fabric, wire: &Wire, runs: Runs) -
 /// So many times as long, from the same start.
 fn longer(completion: FlowCompletion, times: f64) -> FlowCompletion {
     let duration = completion.duration * times;
-    FlowCompletion { end: completion.end - completion.duration + duration, duration }
+    FlowCompletion {
+        end: completion.end - completion.duration + duration,
+        duration,
+    }
 }
 
 fn below(values: &[f64], share: f64) -> Time {
-    let value = if share == 0.5 { median(values) } else { quantile(values, share) };
+    let value = if share == 0.5 {
+        median(values)
+    } else {
+        quantile(values, share)
+    };
     Time::from_nanos(value.expect("there is a run, and its times are finite"))
 }

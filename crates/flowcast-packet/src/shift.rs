@@ -11,6 +11,9 @@ pub(super) struct Shift {
 
 impl Shift {
     pub(super) fn times(self, periods: u32) -> Shift {
-        Shift { time: self.time * u64::from(periods), packets: self.packets * periods }
+        Shift {
+            time: self.time * u64::from(periods),
+            packets: self.packets * periods,
+        }
     }
 }

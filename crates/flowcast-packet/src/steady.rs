@@ -112,20 +112,25 @@ impl Search {
 
     /// A message of the part has begun or ended.
     fn dissolve(&mut self, engine: &mut Engine, number: u32) {
-        let Some(part) = self.parts.remove(&number) else { return };
+        let Some(part) = self.parts.remove(&number) else {
+            return;
+        };
         for connection in part.connections {
             self.of_connection[connection as usize] = NONE;
             engine.note_nothing(connection as usize);
         }
-        part.links.iter().for_each(|link| self.of_link[*link as usize] = NONE);
+        part.links
+            .iter()
+            .for_each(|link| self.of_link[*link as usize] = NONE);
     }
 
     /// Makes parts of all connections in flight that are in none.
     fn divide(&mut self, engine: &mut Engine) {
         self.divide_at = u64::MAX;
         let mut groups = Groups::new(engine.links.len());
-        let lone =
-            |connection: &usize| self.of_connection[*connection] == NONE && engine.connections[*connection].is_live();
+        let lone = |connection: &usize| {
+            self.of_connection[*connection] == NONE && engine.connections[*connection].is_live()
+        };
         let live: Vec<usize> = (0..engine.connections.len()).filter(lone).collect();
         for connection in &live {
             let mut links = engine.links_of(*connection);
@@ -137,15 +142,22 @@ impl Search {
             let first = engine.links_of(connection).next().expect("a way has links");
             let part = parts.entry(groups.root(first)).or_default();
             part.connections.push(connection as u32);
-            part.links.extend(engine.links_of(connection).map(|link| link as u32));
+            part.links
+                .extend(engine.links_of(connection).map(|link| link as u32));
         }
-        parts.into_values().for_each(|part| self.watch(engine, part));
+        parts
+            .into_values()
+            .for_each(|part| self.watch(engine, part));
     }
 
     /// Begins to compare the states of a part, if one of its messages is long enough.
     fn watch(&mut self, engine: &mut Engine, mut part: Part) {
         let room = |connection: &u32| engine.connections[*connection as usize].room();
-        let longest = *part.connections.iter().max_by_key(|connection| room(connection)).expect("a part is not empty");
+        let longest = *part
+            .connections
+            .iter()
+            .max_by_key(|connection| room(connection))
+            .expect("a part is not empty");
         if room(&longest) < LEAST_PACKETS {
             return;
         }
@@ -153,8 +165,12 @@ impl Search {
         part.links.sort_unstable();
         part.links.dedup();
         (part.begun, part.save_at) = (self.steps, self.steps + self.pause());
-        part.connections.iter().for_each(|connection| self.of_connection[*connection as usize] = self.next);
-        part.links.iter().for_each(|link| self.of_link[*link as usize] = self.next);
+        part.connections
+            .iter()
+            .for_each(|connection| self.of_connection[*connection as usize] = self.next);
+        part.links
+            .iter()
+            .for_each(|link| self.of_link[*link as usize] = self.next);
         self.parts.insert(self.next, part);
         self.next += 1;
     }
@@ -162,8 +178,13 @@ impl Search {
     /// A packet has come to the chosen connection of a part.
     fn look(&mut self, engine: &mut Engine, now: Picos, number: u32) {
         let pause = self.pause();
-        let Some(part) = self.parts.get_mut(&number) else { return };
-        let found = part.saved.as_ref().and_then(|saved| part.repeats(saved, engine, now, &mut self.packets));
+        let Some(part) = self.parts.get_mut(&number) else {
+            return;
+        };
+        let found = part
+            .saved
+            .as_ref()
+            .and_then(|saved| part.repeats(saved, engine, now, &mut self.packets));
         match (found, part.period) {
             (Some(period), Some(_)) => {
                 let periods = self.periods(engine, now, number, period);
@@ -172,10 +193,16 @@ impl Search {
             (Some(period), None) => {
                 part.period = Some(period);
                 part.saved = Some(part.state(engine, now));
-                part.connections.iter().for_each(|connection| engine.note_arrivals(*connection as usize));
+                part.connections
+                    .iter()
+                    .for_each(|connection| engine.note_arrivals(*connection as usize));
             }
             (None, _) if self.steps >= part.save_at => {
-                if part.connections.iter().any(|connection| !engine.connections[*connection as usize].is_live()) {
+                if part
+                    .connections
+                    .iter()
+                    .any(|connection| !engine.connections[*connection as usize].is_live())
+                {
                     self.dissolve(engine, number);
                     self.divide_at = self.steps + 1;
                     return;
@@ -183,7 +210,9 @@ impl Search {
                 part.save_at = self.steps + pause.max((self.steps - part.begun) / 2);
                 part.saved = Some(part.state(engine, now));
                 part.period = None;
-                part.connections.iter().for_each(|connection| engine.note_no_arrivals(*connection as usize));
+                part.connections
+                    .iter()
+                    .for_each(|connection| engine.note_no_arrivals(*connection as usize));
             }
             (None, _) => {}
         }
@@ -191,35 +220,64 @@ impl Search {
 
     /// How many periods pass before something happens from outside the state.
     fn periods(&self, engine: &Engine, now: Picos, number: u32, period: Picos) -> u32 {
-        let until = |time: Picos| (time.since(now).0.saturating_sub(1) / period.0).min(u64::from(u32::MAX)) as u32;
+        let until = |time: Picos| {
+            (time.since(now).0.saturating_sub(1) / period.0).min(u64::from(u32::MAX)) as u32
+        };
         let of_one = |(connection, (part, packets)): (usize, (&u32, &u32))| {
             let ends = &engine.connections[connection];
             if *part == number {
-                let timer = if *packets == 0 { ends.deadline() } else { ends.next_write() };
+                let timer = if *packets == 0 {
+                    ends.deadline()
+                } else {
+                    ends.next_write()
+                };
                 let room = ends.room().checked_div(*packets).unwrap_or(u32::MAX);
                 return room.min(until(timer));
             }
             let is_near = ends.next_write() < Picos::NEVER
-                && engine.links_of(connection).any(|link| self.of_link[link] == number);
-            if is_near { until(ends.next_write()) } else { u32::MAX }
+                && engine
+                    .links_of(connection)
+                    .any(|link| self.of_link[link] == number);
+            if is_near {
+                until(ends.next_write())
+            } else {
+                u32::MAX
+            }
         };
-        self.of_connection.iter().zip(&self.packets).enumerate().map(of_one).min().unwrap_or(0)
+        self.of_connection
+            .iter()
+            .zip(&self.packets)
+            .enumerate()
+            .map(of_one)
+            .min()
+            .unwrap_or(0)
     }
 
     /// Passes over so many periods of a part.
     fn skip(&mut self, engine: &mut Engine, number: u32, period: Picos, periods: u32) {
         let pause = self.pause();
-        let Some(part) = self.parts.get_mut(&number) else { return };
+        let Some(part) = self.parts.get_mut(&number) else {
+            return;
+        };
         let saved = part.saved.take().expect("its period is known");
         for connection in &part.connections {
             let packets = self.packets[*connection as usize];
-            engine.skip(*connection as usize, Shift { time: period, packets }, periods);
+            engine.skip(
+                *connection as usize,
+                Shift {
+                    time: period,
+                    packets,
+                },
+                periods,
+            );
         }
         for (link, then) in part.links.iter().zip(&saved.links) {
             engine.skip_link(*link as usize, then, periods, period, &self.packets);
         }
         part.period = None;
-        part.connections.iter().for_each(|connection| engine.note_no_arrivals(*connection as usize));
+        part.connections
+            .iter()
+            .for_each(|connection| engine.note_no_arrivals(*connection as usize));
         (part.begun, part.save_at) = (self.steps, self.steps + pause);
     }
 }
@@ -228,7 +286,11 @@ impl Part {
     fn state(&self, engine: &Engine, now: Picos) -> State {
         State {
             now,
-            links: self.links.iter().map(|link| engine.links[*link as usize].clone()).collect(),
+            links: self
+                .links
+                .iter()
+                .map(|link| engine.links[*link as usize].clone())
+                .collect(),
             ends: self
                 .connections
                 .iter()
@@ -239,19 +301,40 @@ impl Part {
 
     /// The time since a state, if the state is the same again but for times and numbers; and how many packets have come on
     /// each connection.
-    fn repeats(&self, then: &State, engine: &Engine, now: Picos, packets: &mut [u32]) -> Option<Picos> {
+    fn repeats(
+        &self,
+        then: &State,
+        engine: &Engine,
+        now: Picos,
+        packets: &mut [u32],
+    ) -> Option<Picos> {
         let time = now.since(then.now);
-        let links = || self.links.iter().map(|link| &engine.links[*link as usize]).zip(&then.links);
-        if time == Picos::ZERO || !links().all(|(link, before)| link.is_alike(now, before, then.now)) {
+        let links = || {
+            self.links
+                .iter()
+                .map(|link| &engine.links[*link as usize])
+                .zip(&then.links)
+        };
+        if time == Picos::ZERO
+            || !links().all(|(link, before)| link.is_alike(now, before, then.now))
+        {
             return None;
         }
-        let ends = || self.connections.iter().map(|connection| *connection as usize).zip(&then.ends);
+        let ends = || {
+            self.connections
+                .iter()
+                .map(|connection| *connection as usize)
+                .zip(&then.ends)
+        };
         for (connection, before) in ends() {
             packets[connection] = engine.connections[connection].ends.moved(before);
         }
         let is_same = links().all(|(link, before)| link.repeats(before, time, packets))
             && ends().all(|(connection, before)| {
-                let by = Shift { time, packets: packets[connection] };
+                let by = Shift {
+                    time,
+                    packets: packets[connection],
+                };
                 engine.connections[connection].ends.repeats(before, by)
             });
         is_same.then_some(time)
@@ -307,13 +390,35 @@ mod tests {
         racks.place(Node(0), Node(7), "A").unwrap();
         racks.place(Node(8), Node(40), "B").unwrap();
         let backbone = Some(AllocatedFraction(4.0));
-        let fabric = Fabric::cabled(&flows, &racks, Cabling { backbone, duplex: Duplex::Full, bus: None });
-        (flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect(), fabric)
+        let fabric = Fabric::cabled(
+            &flows,
+            &racks,
+            Cabling {
+                backbone,
+                duplex: Duplex::Full,
+                bus: None,
+            },
+        );
+        (
+            flows
+                .iter()
+                .map(|flow| Message {
+                    start: flow.start,
+                    size: flow.size,
+                })
+                .collect(),
+            fabric,
+        )
     }
 
     fn wire(given: PacketParameters) -> Wire {
         let protocol = Protocol::of(&given).unwrap();
-        Wire { rate: Rate::from_bytes_per_second(125e6), latency: Time::from_micros(20.0), protocol, seed: None }
+        Wire {
+            rate: Rate::from_bytes_per_second(125e6),
+            latency: Time::from_micros(20.0),
+            protocol,
+            seed: None,
+        }
     }
 
     /// The part of the events that is carried out, the result being the same.
@@ -350,8 +455,11 @@ mod tests {
     #[test]
     fn congestion_controls_that_have_opened_their_windows_are_steady_too() {
         for congestion in [Congestion::Reno, Congestion::Cubic] {
-            let given =
-                PacketParameters { congestion: Some(congestion), window: Some(Bytes(100_000)), ..Default::default() };
+            let given = PacketParameters {
+                congestion: Some(congestion),
+                window: Some(Bytes(100_000)),
+                ..Default::default()
+            };
             let part = part(&[(0, 1), (2, 3)], given);
             assert!(part < 0.05, "{part} {congestion:?}");
         }

@@ -46,7 +46,9 @@ impl Buffer {
     /// What has to be acknowledged for it to hold all before `end`, `acknowledged` being so far.
     fn holds(&self, end: u32, acknowledged: u32) -> u32 {
         let third = (self.packets / 3).max(1);
-        let missing = end.saturating_sub(acknowledged).saturating_sub(self.packets);
+        let missing = end
+            .saturating_sub(acknowledged)
+            .saturating_sub(self.packets);
         acknowledged + missing.div_ceil(third) * third
     }
 }
@@ -85,7 +87,10 @@ impl Stream {
             let first = end;
             end += message.size.0.div_ceil(segment.0) as u32;
             let written = Picos::from_time(message.start);
-            let completion = FlowCompletion { end: message.start, ..FlowCompletion::default() };
+            let completion = FlowCompletion {
+                end: message.start,
+                ..FlowCompletion::default()
+            };
             Part {
                 message: *place,
                 written,
@@ -103,7 +108,10 @@ impl Stream {
             notes: NOTES,
             ..Stream::one_by_one(segment, None)
         };
-        stream.next_write = stream.parts.front().map_or(Picos::NEVER, |part| part.written);
+        stream.next_write = stream
+            .parts
+            .front()
+            .map_or(Picos::NEVER, |part| part.written);
         stream.begin_notes();
         stream
     }
@@ -118,7 +126,10 @@ impl Stream {
             next_write: Picos::NEVER,
             done: 0,
             told: 0,
-            buffer: buffer.map(|bytes| Buffer { packets: (bytes.0 / segment.0) as u32, told: 0 }),
+            buffer: buffer.map(|bytes| Buffer {
+                packets: (bytes.0 / segment.0) as u32,
+                told: 0,
+            }),
             most: REMEMBERED,
             notes: 1,
             next_note: u32::MAX,
@@ -129,16 +140,39 @@ impl Stream {
 
     /// A message that is written now, `acknowledged` being the packet before which all are; false if its packets have no
     /// numbers left.
-    pub(super) fn append(&mut self, now: Picos, acknowledged: u32, message: usize, size: Bytes) -> bool {
+    pub(super) fn append(
+        &mut self,
+        now: Picos,
+        acknowledged: u32,
+        message: usize,
+        size: Bytes,
+    ) -> bool {
         let first = self.available;
         let packets = size.0.div_ceil(self.segment).max(1);
-        let Some(end) = u32::try_from(packets).ok().and_then(|packets| first.checked_add(packets)) else {
+        let Some(end) = u32::try_from(packets)
+            .ok()
+            .and_then(|packets| first.checked_add(packets))
+        else {
             return false;
         };
-        let completion = FlowCompletion { end: now.to_time(), ..FlowCompletion::default() };
-        let held = self.buffer.map_or(end, |buffer| buffer.holds(end, acknowledged));
+        let completion = FlowCompletion {
+            end: now.to_time(),
+            ..FlowCompletion::default()
+        };
+        let held = self
+            .buffer
+            .map_or(end, |buffer| buffer.holds(end, acknowledged));
         let intervals = Vec::new();
-        self.parts.push_back(Part { message, written: now, size: size.0, first, end, held, completion, intervals });
+        self.parts.push_back(Part {
+            message,
+            written: now,
+            size: size.0,
+            first,
+            end,
+            held,
+            completion,
+            intervals,
+        });
         self.written += 1;
         self.available = end;
         if self.done + 1 == self.parts.len() {
@@ -162,7 +196,10 @@ impl Stream {
     #[inline]
     pub(super) fn hold(&mut self, acknowledged: u32) -> Option<usize> {
         let buffer = self.buffer.as_mut()?;
-        let part = self.parts.get(buffer.told).filter(|part| part.held <= acknowledged)?;
+        let part = self
+            .parts
+            .get(buffer.told)
+            .filter(|part| part.held <= acknowledged)?;
         buffer.told += 1;
         Some(part.message)
     }
@@ -175,9 +212,15 @@ impl Stream {
 
     /// Forgets messages of which nothing is in flight any more: those before the packet `oldest`.
     pub(super) fn forget(&mut self, oldest: u32) {
-        while self.told > 0 && self.parts[0].end <= oldest && self.buffer.is_none_or(|buffer| buffer.told > 0) {
+        while self.told > 0
+            && self.parts[0].end <= oldest
+            && self.buffer.is_none_or(|buffer| buffer.told > 0)
+        {
             self.parts.pop_front();
-            self.buffer = self.buffer.map(|buffer| Buffer { told: buffer.told - 1, ..buffer });
+            self.buffer = self.buffer.map(|buffer| Buffer {
+                told: buffer.told - 1,
+                ..buffer
+            });
             (self.written, self.done, self.told) = (self.written - 1, self.done - 1, self.told - 1);
         }
         self.most = REMEMBERED.max(2 * self.parts.len());
@@ -200,21 +243,28 @@ impl Stream {
         while self.next_write <= now {
             self.available = self.parts[self.written].end;
             self.written += 1;
-            self.next_write = self.parts.get(self.written).map_or(Picos::NEVER, |part| part.written);
+            self.next_write = self
+                .parts
+                .get(self.written)
+                .map_or(Picos::NEVER, |part| part.written);
         }
     }
 
     /// Where a packet stands in its message.
     #[inline]
     pub(super) fn place(&self, packet: u32) -> Place {
-        let is_last = packet + 1 == self.available || (self.parts.len() > 1 && self.part_of(packet).end == packet + 1);
+        let is_last = packet + 1 == self.available
+            || (self.parts.len() > 1 && self.part_of(packet).end == packet + 1);
         if is_last { Place::Last } else { Place::Inside }
     }
 
     /// Payload of a packet.
     pub(super) fn payload(&self, packet: u32) -> Bytes {
         let part = self.part_of(packet);
-        Bytes(self.segment.min(part.size - u64::from(packet - part.first) * self.segment))
+        Bytes(
+            self.segment
+                .min(part.size - u64::from(packet - part.first) * self.segment),
+        )
     }
 
     fn part_of(&self, packet: u32) -> &Part {
@@ -248,11 +298,16 @@ impl Stream {
                 (self.noted_at, self.noted) = (now, come);
             }
             if next < part.end {
-                self.next_note =
-                    part.first + note_after(come, part.size, self.notes).div_ceil(self.segment).max(1) as u32;
+                self.next_note = part.first
+                    + note_after(come, part.size, self.notes)
+                        .div_ceil(self.segment)
+                        .max(1) as u32;
                 continue;
             }
-            part.completion = FlowCompletion { end: now.to_time(), duration: now.since(part.written).to_time() };
+            part.completion = FlowCompletion {
+                end: now.to_time(),
+                duration: now.since(part.written).to_time(),
+            };
             self.done += 1;
             self.begin_notes();
         }
@@ -262,7 +317,10 @@ impl Stream {
     fn begin_notes(&mut self) {
         if let Some(part) = self.parts.get(self.done) {
             (self.noted, self.noted_at) = (0, part.written.max(self.noted_at));
-            self.next_note = part.first + note_after(0, part.size, self.notes).div_ceil(self.segment).max(1) as u32;
+            self.next_note = part.first
+                + note_after(0, part.size, self.notes)
+                    .div_ceil(self.segment)
+                    .max(1) as u32;
         } else {
             self.next_note = u32::MAX;
         }
@@ -275,11 +333,22 @@ impl Stream {
     }
 
     /// Packets beyond the first `came` come in so many periods, in each as in the one at `times`.
-    pub(super) fn skip(&mut self, came: u32, times: &[Picos], period: Shift, periods: u32, wire: Rate) {
+    pub(super) fn skip(
+        &mut self,
+        came: u32,
+        times: &[Picos],
+        period: Shift,
+        periods: u32,
+        wire: Rate,
+    ) {
         while self.next_note <= came + period.packets * periods {
             let place = self.next_note - came - 1;
             let later = period.time * u64::from(1 + place / period.packets);
-            self.note(times[(place % period.packets) as usize] + later, self.next_note, wire);
+            self.note(
+                times[(place % period.packets) as usize] + later,
+                self.next_note,
+                wire,
+            );
         }
     }
 
@@ -295,7 +364,9 @@ impl Stream {
 
     /// Message and intervals of each part.
     pub(super) fn into_intervals(self) -> impl Iterator<Item = (usize, Vec<Interval>)> {
-        self.parts.into_iter().map(|part| (part.message, part.intervals))
+        self.parts
+            .into_iter()
+            .map(|part| (part.message, part.intervals))
     }
 }
 

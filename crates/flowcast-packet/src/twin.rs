@@ -43,7 +43,8 @@ struct Twin {
 impl Twin {
     fn push(&mut self, at: Picos, lane: usize, connection: usize, event: Event) {
         self.sequence += 1;
-        self.queue.push(Reverse((at, lane, connection, self.sequence, event)));
+        self.queue
+            .push(Reverse((at, lane, connection, self.sequence, event)));
     }
 
     fn run(&mut self) {
@@ -55,7 +56,10 @@ impl Twin {
                 Event::Leaves(frame) => self.leave(now, self.frames[frame as usize]),
                 Event::Timer if self.connections[connection].deadline() == now => {
                     let (packet, ack) = self.connections[connection].expire(now);
-                    packet.into_iter().chain(ack).for_each(|frame| self.join(now, frame));
+                    packet
+                        .into_iter()
+                        .chain(ack)
+                        .for_each(|frame| self.join(now, frame));
                     self.send(now, connection);
                     self.set_timer(connection);
                 }
@@ -78,10 +82,15 @@ impl Twin {
     }
 
     fn join(&mut self, now: Picos, frame: Frame) {
-        let (connection, link) = (frame.connection() as usize, self.routes[frame.route()][frame.hop()] as usize);
+        let (connection, link) = (
+            frame.connection() as usize,
+            self.routes[frame.route()][frame.hop()] as usize,
+        );
         let payload = match frame.is_ack() {
             true => Bytes(0),
-            false => self.connections[connection].stream.payload(self.connections[connection].packet(frame)),
+            false => self.connections[connection]
+                .stream
+                .payload(self.connections[connection].packet(frame)),
         };
         let service = self.links[link].service(payload);
         self.hops += 1;
@@ -93,13 +102,25 @@ impl Twin {
         match admitted {
             Some(mut departure) => {
                 if let Some(jitter) = self.jitter.as_mut() {
-                    let later = if is_first { jitter.of_frame(self.links[link].full_frame()) } else { Picos::ZERO };
+                    let later = if is_first {
+                        jitter.of_frame(self.links[link].full_frame())
+                    } else {
+                        Picos::ZERO
+                    };
                     departure = (departure + later).max(self.free[link] + Picos(1));
                 }
-                assert!(departure > now && departure > self.free[link], "frames leave in order, after they came");
+                assert!(
+                    departure > now && departure > self.free[link],
+                    "frames leave in order, after they came"
+                );
                 self.free[link] = departure;
                 self.frames.push(frame);
-                self.push(departure, link, 0, Event::Leaves(self.frames.len() as u64 - 1));
+                self.push(
+                    departure,
+                    link,
+                    0,
+                    Event::Leaves(self.frames.len() as u64 - 1),
+                );
             }
             None => self.dropped += 1,
         }
@@ -107,12 +128,18 @@ impl Twin {
 
     fn leave(&mut self, now: Picos, frame: Frame) {
         let connection = frame.connection() as usize;
-        let next = self.routes[frame.route()].get(frame.hop() + 1).copied().unwrap_or(END);
+        let next = self.routes[frame.route()]
+            .get(frame.hop() + 1)
+            .copied()
+            .unwrap_or(END);
         if next != END {
             self.join(now, frame.on_next_hop());
             let is_first_of_data = frame.hop() == 0 && !frame.is_ack();
             let connections = &mut self.connections;
-            if is_first_of_data && connections[connection].has_small_queue() && connections[connection].leave_host() {
+            if is_first_of_data
+                && connections[connection].has_small_queue()
+                && connections[connection].leave_host()
+            {
                 self.send(now, connection);
                 self.set_timer(connection);
             }
@@ -148,7 +175,10 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
     let mut carried = Carried {
         completions: messages
             .iter()
-            .map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() })
+            .map(|message| FlowCompletion {
+                end: message.start,
+                ..FlowCompletion::default()
+            })
             .collect(),
         intervals: vec![Vec::new(); messages.len()],
         packet_hops: twin.hops,
@@ -158,7 +188,10 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
         while let Some((message, completion)) = connection.stream.tell() {
             carried.completions[message] = completion;
         }
-        connection.stream.into_intervals().for_each(|(message, intervals)| carried.intervals[message] = intervals);
+        connection
+            .stream
+            .into_intervals()
+            .for_each(|(message, intervals)| carried.intervals[message] = intervals);
     }
     carried
 }
@@ -167,7 +200,9 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
 fn long_patterns() -> impl Strategy<Value = (Vec<Message>, Fabric, Wire)> {
     let times = prop::sample::select(vec![1u64, 10, 40]);
     (patterns(), wires(), times).prop_map(|((mut messages, fabric), wire, times)| {
-        messages.iter_mut().for_each(|message| message.size = Bytes(message.size.0 * times));
+        messages
+            .iter_mut()
+            .for_each(|message| message.size = Bytes(message.size.0 * times));
         (messages, fabric, Wire { seed: None, ..wire })
     })
 }
@@ -175,66 +210,114 @@ fn long_patterns() -> impl Strategy<Value = (Vec<Message>, Fabric, Wire)> {
 /// Flows among eight nodes in two racks, sizes from nothing to 400 kB, over full-duplex or half-duplex ports and perhaps
 /// buses of three nodes.
 pub(super) fn patterns() -> impl Strategy<Value = (Vec<Message>, Fabric)> {
-    let flow = (0u32..8, 1u32..8, prop_oneof![0u64..4000, 4000u64..400_000], 0u32..40);
+    let flow = (
+        0u32..8,
+        1u32..8,
+        prop_oneof![0u64..4000, 4000u64..400_000],
+        0u32..40,
+    );
     let duplex = prop::sample::select(vec![Duplex::Full, Duplex::Half]);
     let rates = (prop::option::of(0.5f64..4.0), prop::option::of(0.5f64..2.0));
-    (prop::collection::vec(flow, 1..10), rates, duplex).prop_map(|(flows, (backbone, bus), duplex)| {
-        let flow = |(id, (src, other, size, start)): (u32, &(u32, u32, u64, u32))| Flow {
-            id,
-            src: Node(*src),
-            dst: Node((src + other) % 8),
-            size: Bytes(*size),
-            start: Time::from_micros(f64::from(*start) * 500.0),
-        };
-        let flows: Vec<Flow> = (1..).zip(&flows).map(flow).collect();
-        let mut racks = Racks::default();
-        racks.place(Node(0), Node(3), "A").unwrap();
-        racks.place(Node(4), Node(7), "B").unwrap();
-        let messages = flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect();
-        let bus = bus.map(|capacity| BusShare { nodes: Some(3), capacity: AllocatedFraction(capacity) });
-        (messages, Fabric::cabled(&flows, &racks, Cabling { backbone: backbone.map(AllocatedFraction), duplex, bus }))
-    })
+    (prop::collection::vec(flow, 1..10), rates, duplex).prop_map(
+        |(flows, (backbone, bus), duplex)| {
+            let flow = |(id, (src, other, size, start)): (u32, &(u32, u32, u64, u32))| Flow {
+                id,
+                src: Node(*src),
+                dst: Node((src + other) % 8),
+                size: Bytes(*size),
+                start: Time::from_micros(f64::from(*start) * 500.0),
+            };
+            let flows: Vec<Flow> = (1..).zip(&flows).map(flow).collect();
+            let mut racks = Racks::default();
+            racks.place(Node(0), Node(3), "A").unwrap();
+            racks.place(Node(4), Node(7), "B").unwrap();
+            let messages = flows
+                .iter()
+                .map(|flow| Message {
+                    start: flow.start,
+                    size: flow.size,
+                })
+                .collect();
+            let bus = bus.map(|capacity| BusShare {
+                nodes: Some(3),
+                capacity: AllocatedFraction(capacity),
+            });
+            (
+                messages,
+                Fabric::cabled(
+                    &flows,
+                    &racks,
+                    Cabling {
+                        backbone: backbone.map(AllocatedFraction),
+                        duplex,
+                        bus,
+                    },
+                ),
+            )
+        },
+    )
 }
 
 fn protocols() -> impl Strategy<Value = Protocol> {
-    let congestion =
-        prop::sample::select(vec![Congestion::Fixed, Congestion::Reno, Congestion::Cubic, Congestion::Bbr]);
-    let windows = (1448u64..300_000, 1448u64..30_000, prop::option::of(1538u64..60_000));
-    let (segments, bursts) = (prop::sample::select(vec![524, 1448, 8948]), prop::sample::select(vec![0, 3000]));
+    let congestion = prop::sample::select(vec![
+        Congestion::Fixed,
+        Congestion::Reno,
+        Congestion::Cubic,
+        Congestion::Bbr,
+    ]);
+    let windows = (
+        1448u64..300_000,
+        1448u64..30_000,
+        prop::option::of(1538u64..60_000),
+    );
+    let (segments, bursts) = (
+        prop::sample::select(vec![524, 1448, 8948]),
+        prop::sample::select(vec![0, 3000]),
+    );
     let frames = (segments, bursts);
-    (congestion, frames, windows, any::<(bool, bool, bool)>()).prop_map(|(congestion, frames, windows, flags)| {
-        let (segment, burst) = frames;
-        let (window, first, queue): (u64, u64, Option<u64>) = windows;
-        let (window, first) = (window.max(segment), first.max(segment));
-        let queue = queue.map(|queue| queue.max(segment + FRAME_OVERHEAD));
-        Protocol {
-            send_buffer: None,
-            congestion,
-            segment: Bytes(segment),
-            burst: Bytes(burst),
-            window: Bytes(window),
-            first_window: Bytes(first),
-            queue: queue.map(Bytes),
-            connections: if flags.0 { Connections::Pair } else { Connections::Each },
-            idle_restart: flags.1,
-            warm_ups: 0,
-            small_queues: flags.2,
-            jitter: Time::from_micros(200.0),
-            noise: 0.0,
-            most_packets: u64::MAX,
-        }
-    })
+    (congestion, frames, windows, any::<(bool, bool, bool)>()).prop_map(
+        |(congestion, frames, windows, flags)| {
+            let (segment, burst) = frames;
+            let (window, first, queue): (u64, u64, Option<u64>) = windows;
+            let (window, first) = (window.max(segment), first.max(segment));
+            let queue = queue.map(|queue| queue.max(segment + FRAME_OVERHEAD));
+            Protocol {
+                send_buffer: None,
+                congestion,
+                segment: Bytes(segment),
+                burst: Bytes(burst),
+                window: Bytes(window),
+                first_window: Bytes(first),
+                queue: queue.map(Bytes),
+                connections: if flags.0 {
+                    Connections::Pair
+                } else {
+                    Connections::Each
+                },
+                idle_restart: flags.1,
+                warm_ups: 0,
+                small_queues: flags.2,
+                jitter: Time::from_micros(200.0),
+                noise: 0.0,
+                most_packets: u64::MAX,
+            }
+        },
+    )
 }
 
 pub(super) fn wires() -> impl Strategy<Value = Wire> {
-    (1e6f64..1e8, 0.0f64..2e5, protocols(), prop::option::of(any::<u64>())).prop_map(
-        |(rate, latency, protocol, seed)| Wire {
+    (
+        1e6f64..1e8,
+        0.0f64..2e5,
+        protocols(),
+        prop::option::of(any::<u64>()),
+    )
+        .prop_map(|(rate, latency, protocol, seed)| Wire {
             rate: Rate::from_bytes_per_second(rate.round()),
             latency: Time::from_nanos(latency.round()),
             protocol,
             seed,
-        },
-    )
+        })
 }
 
 proptest! {

@@ -23,7 +23,10 @@ pub(super) struct Rounds {
 impl Rounds {
     /// One.
     pub(super) const fn once() -> Rounds {
-        Rounds { count: 1, period: Time::ZERO }
+        Rounds {
+            count: 1,
+            period: Time::ZERO,
+        }
     }
 
     pub(super) const fn count(self) -> usize {
@@ -37,7 +40,10 @@ impl Rounds {
     /// The messages of the first round, of the second, and so on.
     pub(super) fn of(self, messages: &[Message]) -> impl Iterator<Item = Message> + '_ {
         (0..self.count).flat_map(move |round| {
-            messages.iter().map(move |message| Message { start: message.start + self.start(round), ..*message })
+            messages.iter().map(move |message| Message {
+                start: message.start + self.start(round),
+                ..*message
+            })
         })
     }
 
@@ -45,24 +51,48 @@ impl Rounds {
     fn fits(self, carried: &Carried) -> bool {
         let flows = carried.completions.len() / self.count();
         let starts = (1..self.count).map(|round| self.start(round));
-        starts.zip(carried.completions.chunks(flows.max(1))).all(|(next, round)| end_of(round) + PAUSE <= next)
+        starts
+            .zip(carried.completions.chunks(flows.max(1)))
+            .all(|(next, round)| end_of(round) + PAUSE <= next)
     }
 
     /// The rounds from `first` on, each as if it were the only one.
     fn from(self, first: u32, carried: Carried) -> Vec<Carried> {
         let flows = (carried.completions.len() / self.count()).max(1);
-        let alone = |(round, (completions, intervals)): (u32, (&[FlowCompletion], &[Vec<Interval>]))| {
-            let shift = self.start(round);
-            let sooner = |time: Time| if time > shift { time - shift } else { Time::ZERO };
-            let earlier =
-                |interval: &Interval| Interval { from: sooner(interval.from), to: sooner(interval.to), ..*interval };
-            Carried {
-                completions: completions.iter().map(|one| FlowCompletion { end: sooner(one.end), ..*one }).collect(),
-                intervals: intervals.iter().map(|of_one| of_one.iter().map(earlier).collect()).collect(),
-                ..carried
-            }
-        };
-        let rounds = carried.completions.chunks(flows).zip(carried.intervals.chunks(flows));
+        let alone =
+            |(round, (completions, intervals)): (u32, (&[FlowCompletion], &[Vec<Interval>]))| {
+                let shift = self.start(round);
+                let sooner = |time: Time| {
+                    if time > shift {
+                        time - shift
+                    } else {
+                        Time::ZERO
+                    }
+                };
+                let earlier = |interval: &Interval| Interval {
+                    from: sooner(interval.from),
+                    to: sooner(interval.to),
+                    ..*interval
+                };
+                Carried {
+                    completions: completions
+                        .iter()
+                        .map(|one| FlowCompletion {
+                            end: sooner(one.end),
+                            ..*one
+                        })
+                        .collect(),
+                    intervals: intervals
+                        .iter()
+                        .map(|of_one| of_one.iter().map(earlier).collect())
+                        .collect(),
+                    ..carried
+                }
+            };
+        let rounds = carried
+            .completions
+            .chunks(flows)
+            .zip(carried.intervals.chunks(flows));
         (0..).zip(rounds).skip(first as usize).map(alone).collect()
     }
 }
@@ -80,7 +110,10 @@ pub(super) fn last_rounds(
     if warm_ups + counted == 1 || first.completions.is_empty() {
         return Ok(vec![first; counted as usize]);
     }
-    let mut rounds = Rounds { count: warm_ups + counted, period: end_of(&first.completions) + PAUSE };
+    let mut rounds = Rounds {
+        count: warm_ups + counted,
+        period: end_of(&first.completions) + PAUSE,
+    };
     loop {
         let carried = carry(rounds)?;
         if rounds.fits(&carried) {
@@ -91,5 +124,8 @@ pub(super) fn last_rounds(
 }
 
 fn end_of(round: &[FlowCompletion]) -> Time {
-    round.iter().map(|completion| completion.end).fold(Time::ZERO, Time::max)
+    round
+        .iter()
+        .map(|completion| completion.end)
+        .fold(Time::ZERO, Time::max)
 }

@@ -69,7 +69,11 @@ pub struct Ranking {
 ///
 /// # Errors
 /// Ranks that do not fit, too many mappings, or a mapping without prediction.
-pub fn search(cost: &dyn MappingCost, slots: Slots, progress: &mut dyn FnMut(u64, u64)) -> Result<Ranking, PlaceError> {
+pub fn search(
+    cost: &dyn MappingCost,
+    slots: Slots,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Ranking, PlaceError> {
     let count = count(cost.ranks(), slots)?;
     let mut done = 0;
     let times = times(cost, slots, 0..count, &mut || {
@@ -85,12 +89,20 @@ pub fn search(cost: &dyn MappingCost, slots: Slots, progress: &mut dyn FnMut(u64
 /// Ranks that do not fit, or more than [`MOST_MAPPINGS`].
 pub fn count(ranks: usize, slots: Slots) -> Result<u64, PlaceError> {
     if ranks as u64 > u64::from(slots.nodes) * u64::from(slots.per_node) {
-        return Err(PlaceError::TooFewSlots { ranks, nodes: slots.nodes, per_node: slots.per_node });
+        return Err(PlaceError::TooFewSlots {
+            ranks,
+            nodes: slots.nodes,
+            per_node: slots.per_node,
+        });
     }
     let mut count = 0;
     each_mapping(ranks, slots, &mut |_| {
         count += 1;
-        if count > MOST_MAPPINGS { Err(PlaceError::TooManyMappings { ranks }) } else { Ok(()) }
+        if count > MOST_MAPPINGS {
+            Err(PlaceError::TooManyMappings { ranks })
+        } else {
+            Ok(())
+        }
     })?;
     Ok(count)
 }
@@ -122,7 +134,10 @@ pub fn times(
 pub fn rank(ranks: usize, slots: Slots, times: &[Time]) -> Ranking {
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|number| times[*number]);
-    let mut ranking = Ranking { mappings: times.len() as u64, ..Ranking::default() };
+    let mut ranking = Ranking {
+        mappings: times.len() as u64,
+        ..Ranking::default()
+    };
     let mut place_among_best = vec![None; times.len()];
     for number in order {
         let time = times[number];
@@ -146,7 +161,11 @@ pub fn rank(ranks: usize, slots: Slots, times: &[Time]) -> Ranking {
 }
 
 /// Calls `visit` with every mapping in which a new node is always the lowest unused one.
-fn each_mapping<E>(ranks: usize, slots: Slots, visit: &mut dyn FnMut(&Mapping) -> Result<(), E>) -> Result<(), E> {
+fn each_mapping<E>(
+    ranks: usize,
+    slots: Slots,
+    visit: &mut dyn FnMut(&Mapping) -> Result<(), E>,
+) -> Result<(), E> {
     let mut mapping = Mapping(Vec::with_capacity(ranks));
     place_next(ranks, slots, &mut mapping, &mut Vec::new(), visit)
 }

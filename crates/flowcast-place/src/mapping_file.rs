@@ -38,7 +38,9 @@ pub enum MappingError {
         expected: String,
     },
     /// The file has no rank in it.
-    #[error("{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node")]
+    #[error(
+        "{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node"
+    )]
     Empty(String),
     /// A rankfile with a hole.
     #[error("{file}: found no line for rank {rank}, expected one for each rank below {ranks}")]
@@ -85,7 +87,12 @@ pub fn rule(text: &str) -> Option<Mapping> {
     match text {
         "fill" => Some(Mapping::Fill),
         "round-robin" => Some(Mapping::RoundRobin),
-        _ => text.strip_suffix("-per-node")?.parse().ok().filter(|ranks| *ranks > 0).map(Mapping::PerNode),
+        _ => text
+            .strip_suffix("-per-node")?
+            .parse()
+            .ok()
+            .filter(|ranks| *ranks > 0)
+            .map(Mapping::PerNode),
     }
 }
 
@@ -97,38 +104,57 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
     let lines: Vec<Line> = text
         .lines()
         .enumerate()
-        .map(|(index, line)| Line { file, number: index + 1, text: line.split('#').next().unwrap_or("").trim() })
+        .map(|(index, line)| Line {
+            file,
+            number: index + 1,
+            text: line.split('#').next().unwrap_or("").trim(),
+        })
         .filter(|line| !line.text.is_empty())
         .collect();
     let mut hosts = Hosts::new(hosts);
     if let [only] = &lines[..]
         && let Some(mapping) = rule(only.text)
     {
-        return Ok(MappingFile { mapping, hosts: hosts.names });
+        return Ok(MappingFile {
+            mapping,
+            hosts: hosts.names,
+        });
     }
     let nodes = match lines.first() {
-        Some(first) if first.text.split_whitespace().next() == Some("rank") => read_rankfile(file, &lines, &mut hosts)?,
+        Some(first) if first.text.split_whitespace().next() == Some("rank") => {
+            read_rankfile(file, &lines, &mut hosts)?
+        }
         Some(first) if first.text.bytes().all(|byte| byte.is_ascii_digit()) => read_nodes(&lines)?,
-        _ if lines.iter().any(|line| line.text.contains(':')) => read_host_counts(&lines, &mut hosts)?,
+        _ if lines.iter().any(|line| line.text.contains(':')) => {
+            read_host_counts(&lines, &mut hosts)?
+        }
         _ => read_host_list(&lines, &mut hosts)?,
     };
     if nodes.is_empty() {
         return Err(MappingError::Empty(file.to_owned()));
     }
-    Ok(MappingFile { mapping: Mapping::List(nodes), hosts: hosts.names })
+    Ok(MappingFile {
+        mapping: Mapping::List(nodes),
+        hosts: hosts.names,
+    })
 }
 
 /// Writes the node of each rank. A rankfile without `hosts` names nodes by number; slots are counted on each node.
 ///
 /// # Errors
 /// A node without a name where one is needed; a name that could be read as something else.
-pub fn write(form: MappingFormat, nodes: &[Node], hosts: &[String]) -> Result<String, MappingError> {
+pub fn write(
+    form: MappingFormat,
+    nodes: &[Node],
+    hosts: &[String],
+) -> Result<String, MappingError> {
     if let Some(name) = hosts.iter().find(|name| !is_host(name)) {
         return Err(MappingError::Name(name.clone()));
     }
     let host = |node: Node| hosts.get(node.index()).ok_or(MappingError::Nameless(node));
     let mut text = String::new();
-    let mut line = |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
+    let mut line =
+        |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
     match form {
         MappingFormat::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
         MappingFormat::Rankfile => {
@@ -174,16 +200,25 @@ impl Line<'_> {
 }
 
 fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
-    let node = |line: &Line| line.text.parse().map_err(|_| line.wrong("the number of a node, one on each line"));
+    let node = |line: &Line| {
+        line.text
+            .parse()
+            .map_err(|_| line.wrong("the number of a node, one on each line"))
+    };
     lines.iter().map(node).collect()
 }
 
 fn read_rankfile(file: &str, lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
-    const FORM: &str = "a line such as `rank 0=host slot=0`, `rank 1=host slot=1:0-3` or `rank 2=+n1 slot=0,1`";
+    const FORM: &str =
+        "a line such as `rank 0=host slot=0`, `rank 1=host slot=1:0-3` or `rank 2=+n1 slot=0,1`";
     let mut nodes = BTreeMap::new();
     for line in lines {
         let (rank, place, slot) = rank_line(line.text).ok_or_else(|| line.wrong(FORM))?;
-        if !slot.bytes().all(|byte| byte.is_ascii_digit() || b",-:*".contains(&byte)) || slot.is_empty() {
+        if !slot
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b",-:*".contains(&byte))
+            || slot.is_empty()
+        {
             return Err(line.wrong("slots such as slot=0, slot=0-3 or slot=1:0,2"));
         }
         let node = match place.strip_prefix("+n") {
@@ -194,9 +229,19 @@ fn read_rankfile(file: &str, lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u3
             return Err(line.wrong(format!("one line for rank {rank}")));
         }
     }
-    let ranks = nodes.last_key_value().map_or(0, |(rank, _)| u64::from(*rank) + 1);
-    match nodes.keys().zip(0u32..).find(|(rank, expected)| *rank != expected) {
-        Some((_, missing)) => Err(MappingError::RankMissing { file: file.to_owned(), rank: Rank(missing), ranks }),
+    let ranks = nodes
+        .last_key_value()
+        .map_or(0, |(rank, _)| u64::from(*rank) + 1);
+    match nodes
+        .keys()
+        .zip(0u32..)
+        .find(|(rank, expected)| *rank != expected)
+    {
+        Some((_, missing)) => Err(MappingError::RankMissing {
+            file: file.to_owned(),
+            rank: Rank(missing),
+            ranks,
+        }),
         None => Ok(nodes.into_values().collect()),
     }
 }
@@ -205,7 +250,12 @@ fn read_rankfile(file: &str, lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u3
 fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
     let (rank, rest) = text.strip_prefix("rank")?.split_once('=')?;
     let (place, slot) = rest.trim().split_once(char::is_whitespace)?;
-    let slot = slot.trim_start().strip_prefix("slot")?.trim_start_matches('s').trim_start().strip_prefix('=')?;
+    let slot = slot
+        .trim_start()
+        .strip_prefix("slot")?
+        .trim_start_matches('s')
+        .trim_start()
+        .strip_prefix('=')?;
     Some((rank.trim().parse().ok()?, place, slot.trim()))
 }
 
@@ -213,9 +263,15 @@ fn read_host_counts(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, Mappi
     let mut nodes = Vec::new();
     for line in lines {
         let mut words = line.text.split_whitespace();
-        let (name, count) = words.next().map_or(("", "1"), |word| word.split_once(':').unwrap_or((word, "1")));
-        let count = count.parse::<u64>().ok().filter(|_| words.all(|option| option.contains('=')));
-        let count = count.ok_or_else(|| line.wrong("a host and its number of ranks, such as host:4"))?;
+        let (name, count) = words.next().map_or(("", "1"), |word| {
+            word.split_once(':').unwrap_or((word, "1"))
+        });
+        let count = count
+            .parse::<u64>()
+            .ok()
+            .filter(|_| words.all(|option| option.contains('=')));
+        let count =
+            count.ok_or_else(|| line.wrong("a host and its number of ranks, such as host:4"))?;
         if nodes.len() as u64 + count.min(MOST_RANKS + 1) > MOST_RANKS {
             return Err(line.wrong(format!("at most {MOST_RANKS} ranks in all")));
         }
@@ -237,7 +293,8 @@ fn read_host_list(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, Mapping
 
 /// A name that no form takes for something else.
 fn is_host(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !name.bytes().all(|byte| byte.is_ascii_digit())
         && name != "rank"
         && rule(name).is_none()
@@ -254,7 +311,12 @@ struct Hosts {
 impl Hosts {
     fn new(given: &[String]) -> Hosts {
         let nodes = given.iter().cloned().zip(0..).collect();
-        Hosts { names: given.to_vec(), nodes, are_given: !given.is_empty(), any_numbered: false }
+        Hosts {
+            names: given.to_vec(),
+            nodes,
+            are_given: !given.is_empty(),
+            any_numbered: false,
+        }
     }
 
     fn named(&mut self, line: &Line, name: &str) -> Result<u32, MappingError> {
@@ -268,7 +330,9 @@ impl Hosts {
             return Err(line.wrong("a host name: letters, digits, `-`, `_` and `.`"));
         }
         if self.any_numbered {
-            return Err(line.wrong("a node by number, such as +n0, as before, or a list of all hosts"));
+            return Err(
+                line.wrong("a node by number, such as +n0, as before, or a list of all hosts")
+            );
         }
         let node = u32::try_from(self.names.len()).map_err(|_| line.wrong("fewer hosts"))?;
         self.names.push(name.to_owned());
@@ -282,10 +346,16 @@ impl Hosts {
             return Err(line.wrong("a host by name, as before, or a list of all hosts"));
         }
         self.any_numbered = true;
-        let node = number.parse::<u32>().ok().filter(|node| !self.are_given || (*node as usize) < self.names.len());
+        let node = number
+            .parse::<u32>()
+            .ok()
+            .filter(|node| !self.are_given || (*node as usize) < self.names.len());
         node.ok_or_else(|| match self.names.len() {
             0 => line.wrong("the number of a node after +n"),
-            hosts => line.wrong(format!("the number of a node after +n, from 0 to {}", hosts - 1)),
+            hosts => line.wrong(format!(
+                "the number of a node after +n, from 0 to {}",
+                hosts - 1
+            )),
         })
     }
 }
@@ -302,7 +372,9 @@ mod tests {
 
     fn list(text: &str) -> (Vec<u32>, Vec<String>) {
         let file = read("m", text, &[]).unwrap();
-        let Mapping::List(nodes) = file.mapping else { panic!("{:?}", file.mapping) };
+        let Mapping::List(nodes) = file.mapping else {
+            panic!("{:?}", file.mapping)
+        };
         (nodes, file.hosts)
     }
 
@@ -312,21 +384,40 @@ mod tests {
 
     #[test]
     fn one_node_on_a_line_is_the_node_of_each_rank() {
-        assert_eq!(list("# four ranks\n0\n\n0 # again\n2\r\n1\n"), (vec![0, 0, 2, 1], vec![]));
-        assert_eq!(message("0\na\n", &[]), "m:2: found `a`, expected the number of a node, one on each line");
-        assert_eq!(message("0\n-1\n", &[]), "m:2: found `-1`, expected the number of a node, one on each line");
+        assert_eq!(
+            list("# four ranks\n0\n\n0 # again\n2\r\n1\n"),
+            (vec![0, 0, 2, 1], vec![])
+        );
+        assert_eq!(
+            message("0\na\n", &[]),
+            "m:2: found `a`, expected the number of a node, one on each line"
+        );
+        assert_eq!(
+            message("0\n-1\n", &[]),
+            "m:2: found `-1`, expected the number of a node, one on each line"
+        );
         assert!(message("99999999999\n", &[]).starts_with("m:1: found `99999999999`"));
     }
 
     #[test]
     fn a_rule_stands_alone() {
-        for (text, rule) in
-            [("fill", Mapping::Fill), ("round-robin\n", Mapping::RoundRobin), ("4-per-node", Mapping::PerNode(4))]
-        {
-            assert_eq!(read("m", text, &[]).unwrap(), MappingFile { mapping: rule, hosts: vec![] });
+        for (text, rule) in [
+            ("fill", Mapping::Fill),
+            ("round-robin\n", Mapping::RoundRobin),
+            ("4-per-node", Mapping::PerNode(4)),
+        ] {
+            assert_eq!(
+                read("m", text, &[]).unwrap(),
+                MappingFile {
+                    mapping: rule,
+                    hosts: vec![]
+                }
+            );
         }
         assert_eq!(rule("0-per-node"), None);
-        assert!(message("fill\nfill\n", &[]).starts_with("m:1: found `fill`, expected a host name"));
+        assert!(
+            message("fill\nfill\n", &[]).starts_with("m:1: found `fill`, expected a host name")
+        );
         for nothing in ["", "\n# nothing\n", "a:0"] {
             assert!(message(nothing, &[]).starts_with("m: found no rank"));
         }
@@ -336,42 +427,95 @@ mod tests {
     fn a_rankfile_may_have_its_ranks_in_any_order() {
         let text = "rank 1=b slot=0:0-3\nrank 0 = a slot=1\nrank 2=a slots=0,1\n";
         assert_eq!(list(text), (vec![1, 0, 1], names(&["b", "a"])));
-        assert_eq!(list("rank 0=+n3 slot=0\nrank 1=+n0 slot=1:*\n"), (vec![3, 0], vec![]));
-        let known = read("m", "rank 0=b slot=0\nrank 1=+n0 slot=0", &names(&["a", "b"])).unwrap();
+        assert_eq!(
+            list("rank 0=+n3 slot=0\nrank 1=+n0 slot=1:*\n"),
+            (vec![3, 0], vec![])
+        );
+        let known = read(
+            "m",
+            "rank 0=b slot=0\nrank 1=+n0 slot=0",
+            &names(&["a", "b"]),
+        )
+        .unwrap();
         assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
     }
 
     #[test]
     fn a_wrong_line_of_a_rankfile_is_named() {
         for (text, expected) in [
-            ("rank 0=a slot=0\nrank 0=b slot=0", "m:2: found `rank 0=b slot=0`, expected one line for rank 0"),
-            ("rank 0=a slot=0\nrank 2=b slot=0", "m: found no line for rank 1, expected one for each rank below 3"),
-            ("rank 4294967295=a slot=0", "m: found no line for rank 0, expected one for each rank below 4294967296"),
-            ("rank 0=a slot=0\nrank b", "m:2: found `rank b`, expected a line such as `rank 0=host slot=0`"),
-            ("rank 0=a slot=x", "m:1: found `rank 0=a slot=x`, expected slots such as slot=0"),
-            ("rank 0=a slot=", "m:1: found `rank 0=a slot=`, expected slots"),
+            (
+                "rank 0=a slot=0\nrank 0=b slot=0",
+                "m:2: found `rank 0=b slot=0`, expected one line for rank 0",
+            ),
+            (
+                "rank 0=a slot=0\nrank 2=b slot=0",
+                "m: found no line for rank 1, expected one for each rank below 3",
+            ),
+            (
+                "rank 4294967295=a slot=0",
+                "m: found no line for rank 0, expected one for each rank below 4294967296",
+            ),
+            (
+                "rank 0=a slot=0\nrank b",
+                "m:2: found `rank b`, expected a line such as `rank 0=host slot=0`",
+            ),
+            (
+                "rank 0=a slot=x",
+                "m:1: found `rank 0=a slot=x`, expected slots such as slot=0",
+            ),
+            (
+                "rank 0=a slot=",
+                "m:1: found `rank 0=a slot=`, expected slots",
+            ),
             ("rank 0=a", "m:1: found `rank 0=a`, expected a line"),
-            ("rank 0=+n1 slot=0\nrank 1=a slot=0", "m:2: found `rank 1=a slot=0`, expected a node by number"),
-            ("rank 0=a slot=0\nrank 1=+n1 slot=0", "m:2: found `rank 1=+n1 slot=0`, expected a host by name"),
-            ("rank 0=+nx slot=0", "m:1: found `rank 0=+nx slot=0`, expected the number of a node after +n"),
+            (
+                "rank 0=+n1 slot=0\nrank 1=a slot=0",
+                "m:2: found `rank 1=a slot=0`, expected a node by number",
+            ),
+            (
+                "rank 0=a slot=0\nrank 1=+n1 slot=0",
+                "m:2: found `rank 1=+n1 slot=0`, expected a host by name",
+            ),
+            (
+                "rank 0=+nx slot=0",
+                "m:1: found `rank 0=+nx slot=0`, expected the number of a node after +n",
+            ),
         ] {
             let found = message(text, &[]);
-            assert!(found.starts_with(expected), "found    {found}\nexpected {expected}");
+            assert!(
+                found.starts_with(expected),
+                "found    {found}\nexpected {expected}"
+            );
         }
         assert!(message("rank 0=+n2 slot=0", &["a", "b"]).ends_with("after +n, from 0 to 1"));
     }
 
     #[test]
     fn hosts_with_counts_take_that_many_ranks_in_turn() {
-        assert_eq!(list("a:2\nb\na:1 binding=user:0\n"), (vec![0, 0, 1, 0], names(&["a", "b"])));
+        assert_eq!(
+            list("a:2\nb\na:1 binding=user:0\n"),
+            (vec![0, 0, 1, 0], names(&["a", "b"]))
+        );
         for (text, expected) in [
-            ("a:2\nb:x\n", "m:2: found `b:x`, expected a host and its number of ranks, such as host:4"),
-            ("a:2 3\n", "m:1: found `a:2 3`, expected a host and its number"),
-            ("a:4294967295\n", "m:1: found `a:4294967295`, expected at most 16777216 ranks"),
+            (
+                "a:2\nb:x\n",
+                "m:2: found `b:x`, expected a host and its number of ranks, such as host:4",
+            ),
+            (
+                "a:2 3\n",
+                "m:1: found `a:2 3`, expected a host and its number",
+            ),
+            (
+                "a:4294967295\n",
+                "m:1: found `a:4294967295`, expected at most 16777216 ranks",
+            ),
             (":2\n", "m:1: found `:2`, expected a host name"),
         ] {
             let found = message(text, &[]);
-            assert!(found.starts_with(expected), "found    {found}\nexpected {expected}");
+            assert!(
+                found.starts_with(expected),
+                "found    {found}\nexpected {expected}"
+            );
         }
     }
 
@@ -381,8 +525,14 @@ mod tests {
         assert_eq!(list("n1,n0, n1").0, [0, 1, 0]);
         let known = read("m", "n1\nn0\n", &names(&["n0", "n1"])).unwrap();
         assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
-        assert_eq!(message("n1\nn7\n", &["n0", "n1"]), "m:2: found `n7`, expected one of the hosts n0, n1");
-        assert!(message("n1\nn2 slots=2\n", &[]).starts_with("m:2: found `n2 slots=2`, expected a host name"));
+        assert_eq!(
+            message("n1\nn7\n", &["n0", "n1"]),
+            "m:2: found `n7`, expected one of the hosts n0, n1"
+        );
+        assert!(
+            message("n1\nn2 slots=2\n", &[])
+                .starts_with("m:2: found `n2 slots=2`, expected a host name")
+        );
     }
 
     #[test]
@@ -396,12 +546,18 @@ mod tests {
             "rank 0=b slot=0\nrank 1=a slot=0\nrank 2=a slot=1\nrank 3=b slot=1\n"
         );
         assert!(written(MappingFormat::Rankfile, &[]).starts_with("rank 0=+n1 slot=0\n"));
-        assert_eq!(written(MappingFormat::HostCounts, &hosts), "b:1\na:2\nb:1\n");
+        assert_eq!(
+            written(MappingFormat::HostCounts, &hosts),
+            "b:1\na:2\nb:1\n"
+        );
         assert_eq!(written(MappingFormat::HostList, &hosts), "b\na\na\nb\n");
         let nameless = write(MappingFormat::HostList, &nodes, &hosts[..1]).unwrap_err();
         assert_eq!(nameless, MappingError::Nameless(Node(1)));
         for name in ["", "a b", "12", "a:1", "rank", "fill"] {
-            assert_eq!(write(MappingFormat::HostList, &nodes, &names(&[name])), Err(MappingError::Name(name.into())));
+            assert_eq!(
+                write(MappingFormat::HostList, &nodes, &names(&[name])),
+                Err(MappingError::Name(name.into()))
+            );
         }
     }
 

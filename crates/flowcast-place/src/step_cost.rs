@@ -20,7 +20,12 @@ pub struct Mapping(pub Vec<Node>);
 impl Mapping {
     /// The ranks of each node that has any, in node order.
     pub fn groups(&self) -> Vec<Vec<Rank>> {
-        let nodes = self.0.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        let nodes = self
+            .0
+            .iter()
+            .map(|node| node.index() + 1)
+            .max()
+            .unwrap_or(0);
         let mut groups = vec![Vec::new(); nodes];
         for (node, rank) in self.0.iter().zip(0..) {
             groups[node.index()].push(Rank(rank));
@@ -59,11 +64,16 @@ impl MappingCost for StepCost<'_> {
     /// One more than the highest rank.
     fn ranks(&self) -> usize {
         let flows = self.steps.steps.iter().flatten();
-        flows.map(|flow| flow.src.max(flow.dst).index() + 1).max().unwrap_or(0)
+        flows
+            .map(|flow| flow.src.max(flow.dst).index() + 1)
+            .max()
+            .unwrap_or(0)
     }
 
     fn time(&self, mapping: &Mapping) -> Result<Time, Box<dyn Error + Send + Sync>> {
-        self.steps.steps.iter().try_fold(Time::ZERO, |sum, step| Ok(sum + self.step_time(step, mapping)?))
+        self.steps.steps.iter().try_fold(Time::ZERO, |sum, step| {
+            Ok(sum + self.step_time(step, mapping)?)
+        })
     }
 }
 

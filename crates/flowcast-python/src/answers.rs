@@ -28,7 +28,10 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn of(answer: why::Answer) -> Answer {
-        Answer { page: answer.to_html(&provenance()), answer }
+        Answer {
+            page: answer.to_html(&provenance()),
+            answer,
+        }
     }
 
     /// The lists of the document that have a row in each entry.
@@ -57,7 +60,10 @@ pub(crate) fn sensitivity(
         let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
             .with_context(|| format!("--parameter {parameter} --range {range}"))?;
         let answer = found.answer(&network.network.name, MOST_ROWS);
-        Ok(Answer { page: found.page(trace.trace.name(), &answer), answer })
+        Ok(Answer {
+            page: found.page(trace.trace.name(), &answer),
+            answer,
+        })
     })
 }
 
@@ -70,20 +76,32 @@ pub(crate) fn explain(
     network: Network,
     options: Options,
 ) -> PyResult<Answer> {
-    type Asked =
-        fn(&AnyTrace, &flowcast::model::network::Network, &ReplayOptions) -> Result<why::Answer, flowcast::Error>;
+    type Asked = fn(
+        &AnyTrace,
+        &flowcast::model::network::Network,
+        &ReplayOptions,
+    ) -> Result<why::Answer, flowcast::Error>;
     let ask: Asked = match question {
         "path" => why::path,
         "gradient" => why::gradient,
         "slack" => why::slack,
         other => return Err(PyKeyError::new_err(other.to_owned())),
     };
-    beside(py, move || Ok(Answer::of(ask(&trace.trace, &network.network, &options.options)?)))
+    beside(py, move || {
+        Ok(Answer::of(ask(
+            &trace.trace,
+            &network.network,
+            &options.options,
+        )?))
+    })
 }
 
 /// Predicts each scenario of a TOML text.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "Python hands them over one by one"
+)]
 pub(crate) fn predict_scenarios(
     py: Python<'_>,
     trace: Trace,
@@ -96,12 +114,23 @@ pub(crate) fn predict_scenarios(
     seed: u64,
 ) -> PyResult<Answer> {
     beside(py, move || {
-        let noise =
-            NoiseOptions { noise: Noise::Exponential(Time::ZERO), runs: noise_runs, seed, level, threads: threads() };
-        let text_of = |(key, value): &(String, Setting)| (full_name(key), value.text(key, network.as_ref()));
+        let noise = NoiseOptions {
+            noise: Noise::Exponential(Time::ZERO),
+            runs: noise_runs,
+            seed,
+            level,
+            threads: threads(),
+        };
+        let text_of =
+            |(key, value): &(String, Setting)| (full_name(key), value.text(key, network.as_ref()));
         let overrides: Vec<(String, String)> = overrides.iter().map(text_of).collect();
         let network = network.as_ref().map(|network| &*network.network);
-        let defaults = ScenarioDefaults { network, overrides: &overrides, options: &options.options, noise: &noise };
+        let defaults = ScenarioDefaults {
+            network,
+            overrides: &overrides,
+            options: &options.options,
+            noise: &noise,
+        };
         let all = parse_scenarios(&file.0, &file.1, &defaults, &mut Whole)?;
         Ok(Answer::of(why::scenarios(&trace.trace, &all)?))
     })
@@ -130,7 +159,8 @@ impl Answer {
     /// The document that the command prints with `--json`, times in seconds.
     #[getter]
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?.call_method1("loads", (self.answer.document().to_string(),))
+        py.import("json")?
+            .call_method1("loads", (self.answer.document().to_string(),))
     }
 
     /// The names of the tables.
@@ -144,7 +174,10 @@ impl Answer {
             Some((_, rows)) => Ok(Table::of(Columns::of_documents(rows))),
             None => {
                 let names: Vec<&str> = self.lists().map(|(name, _)| name.as_str()).collect();
-                Err(PyKeyError::new_err(format!("found no table `{name}`, expected one of {}", names.join(", "))))
+                Err(PyKeyError::new_err(format!(
+                    "found no table `{name}`, expected one of {}",
+                    names.join(", ")
+                )))
             }
         }
     }
@@ -156,31 +189,52 @@ impl Answer {
 
     /// Shows the page: in a notebook inside it, else in a browser.
     fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("flowcast._show")?.call_method1("show_page", (&self.page,))
+        py.import("flowcast._show")?
+            .call_method1("show_page", (&self.page,))
     }
 
     /// Draws the curve or the bars of the answer with matplotlib.
     #[pyo3(signature = (ax=None))]
-    fn plot<'py>(slf: &Bound<'py, Self>, ax: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("flowcast._plot")?.call_method1("plot_answer", (slf, ax))
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        ax: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("flowcast._plot")?
+            .call_method1("plot_answer", (slf, ax))
     }
 
     /// The answer in words and the first rows of its tables, for notebooks.
     fn _repr_html_(&self) -> String {
         const SHOWN: usize = 10;
-        let words: String = self.answer.lines.iter().map(|line| format!("<br>{}", escaped(line))).collect();
+        let words: String = self
+            .answer
+            .lines
+            .iter()
+            .map(|line| format!("<br>{}", escaped(line)))
+            .collect();
         let tables = self.answer.tables.iter().map(|table| {
             let row = |(index, cells): (usize, &Vec<String>)| {
                 let kind = if index == 0 { "th" } else { "td" };
-                let cells: String = cells.iter().map(|cell| format!("<{kind}>{}</{kind}>", escaped(cell))).collect();
+                let cells: String = cells
+                    .iter()
+                    .map(|cell| format!("<{kind}>{}</{kind}>", escaped(cell)))
+                    .collect();
                 format!("<tr>{cells}</tr>")
             };
             let rows = table.head_and_rows();
             let shown: String = rows.iter().take(SHOWN + 1).enumerate().map(row).collect();
             let heading = escaped(&table.heading);
-            format!("<table><caption>{heading}</caption>{shown}</table><p>{} rows</p>", rows.len() - 1)
+            format!(
+                "<table><caption>{heading}</caption>{shown}</table><p>{} rows</p>",
+                rows.len() - 1
+            )
         });
-        format!("<p><b>{}</b>{words}</p>{}", escaped(&self.answer.title), tables.collect::<String>())
+        format!(
+            "<p><b>{}</b>{words}</p>{}",
+            escaped(&self.answer.title),
+            tables.collect::<String>()
+        )
     }
 
     fn __str__(&self) -> String {
@@ -188,6 +242,10 @@ impl Answer {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Answer {}: {}>", self.answer.title, self.answer.lines.first().map_or("", String::as_str))
+        format!(
+            "<Answer {}: {}>",
+            self.answer.title,
+            self.answer.lines.first().map_or("", String::as_str)
+        )
     }
 }

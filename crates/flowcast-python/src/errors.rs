@@ -14,7 +14,9 @@ pub(crate) fn raised(py: Python<'_>, error: &anyhow::Error) -> PyErr {
         None if error.chain().any(is_missing_file) => "NoSuchFileError",
         None => "InputError",
     };
-    let class = py.import("flowcast._errors").and_then(|module| module.getattr(name));
+    let class = py
+        .import("flowcast._errors")
+        .and_then(|module| module.getattr(name));
     match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
         Ok(class) => PyErr::from_type(class, text_of(error)),
         Err(missing) => missing,
@@ -22,5 +24,7 @@ pub(crate) fn raised(py: Python<'_>, error: &anyhow::Error) -> PyErr {
 }
 
 fn is_missing_file(cause: &(dyn Error + 'static)) -> bool {
-    cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+    cause
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

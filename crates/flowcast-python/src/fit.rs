@@ -27,7 +27,12 @@ pub(crate) fn fit_round_trips(
     beside(py, move || {
         let samples = PrttSamples::from_csv(&text)?;
         let defaults = FitOptions::default();
-        let options = FitOptions { level, seed, replicates: replicates.unwrap_or(defaults.replicates), ..defaults };
+        let options = FitOptions {
+            level,
+            seed,
+            replicates: replicates.unwrap_or(defaults.replicates),
+            ..defaults
+        };
         let fit = flowcast::fit(&samples, &options)?;
         let provenance = BTreeMap::from([
             ("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -40,12 +45,30 @@ pub(crate) fn fit_round_trips(
 }
 
 fn parameters(fit: &LogGpFit) -> Vec<Parameter> {
-    let micros = |ends: (Time, Time)| interval(ends).map(|(low, high)| (low.as_micros(), high.as_micros()));
-    let per_byte = interval(fit.intervals.gap_per_byte).map(|(low, high)| (low.as_micros(), high.as_micros()));
+    let micros =
+        |ends: (Time, Time)| interval(ends).map(|(low, high)| (low.as_micros(), high.as_micros()));
+    let per_byte =
+        interval(fit.intervals.gap_per_byte).map(|(low, high)| (low.as_micros(), high.as_micros()));
     vec![
-        ("g_us", fit.parameters.gap.as_micros(), micros(fit.intervals.gap)),
-        ("G_us_per_B", fit.parameters.gap_per_byte.as_micros(), per_byte),
-        ("o_us", fit.parameters.overhead.as_micros(), micros(fit.intervals.overhead)),
-        ("L_us", fit.parameters.latency.as_micros(), micros(fit.intervals.latency)),
+        (
+            "g_us",
+            fit.parameters.gap.as_micros(),
+            micros(fit.intervals.gap),
+        ),
+        (
+            "G_us_per_B",
+            fit.parameters.gap_per_byte.as_micros(),
+            per_byte,
+        ),
+        (
+            "o_us",
+            fit.parameters.overhead.as_micros(),
+            micros(fit.intervals.overhead),
+        ),
+        (
+            "L_us",
+            fit.parameters.latency.as_micros(),
+            micros(fit.intervals.latency),
+        ),
     ]
 }

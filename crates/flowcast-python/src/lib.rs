@@ -40,7 +40,9 @@ mod _native {
     #[pymodule_export]
     use super::place::Placing;
     #[pymodule_export]
-    use super::predict::{PatternPrediction, Prediction, is_pattern, noise_ends, predict, predict_pattern};
+    use super::predict::{
+        PatternPrediction, Prediction, is_pattern, noise_ends, predict, predict_pattern,
+    };
     #[pymodule_export]
     use super::rails::simulate_rails;
     #[pymodule_export]

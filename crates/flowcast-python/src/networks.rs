@@ -45,7 +45,10 @@ impl Network {
     #[staticmethod]
     fn load(py: Python<'_>, name: &str) -> PyResult<Network> {
         let loaded = load_network(name, &[], &mut Whole).map_err(|error| raised(py, &error))?;
-        Ok(Network { network: Arc::new(loaded.network), warnings: loaded.warnings })
+        Ok(Network {
+            network: Arc::new(loaded.network),
+            warnings: loaded.warnings,
+        })
     }
 
     /// The network of a file's text.
@@ -75,15 +78,26 @@ impl Network {
 
     /// The network with other values of some fields.
     fn replaced(&self, py: Python<'_>, values: Vec<(String, Value)>) -> PyResult<Network> {
-        let overrides: Vec<(String, String)> =
-            values.iter().map(|(key, value)| (full_name(key), self.text_of(key, value))).collect();
-        let network = self.network.with_overrides(&overrides).map_err(|error| raised(py, &error.into()))?;
-        Ok(Network { network: Arc::new(network), warnings: self.warnings.clone() })
+        let overrides: Vec<(String, String)> = values
+            .iter()
+            .map(|(key, value)| (full_name(key), self.text_of(key, value)))
+            .collect();
+        let network = self
+            .network
+            .with_overrides(&overrides)
+            .map_err(|error| raised(py, &error.into()))?;
+        Ok(Network {
+            network: Arc::new(network),
+            warnings: self.warnings.clone(),
+        })
     }
 
     /// The values of a field as texts with their unit.
     pub(crate) fn texts_of(&self, key: &str, values: Vec<Value>) -> Vec<String> {
-        values.iter().map(|value| self.text_of(key, value)).collect()
+        values
+            .iter()
+            .map(|value| self.text_of(key, value))
+            .collect()
     }
 
     /// The network's name, as its file has it.
@@ -120,7 +134,10 @@ impl Network {
 impl Network {
     /// Of a network whose file had nothing to warn of.
     pub(crate) fn of(network: Arc<flowcast::model::network::Network>) -> Network {
-        Network { network, warnings: Vec::new() }
+        Network {
+            network,
+            warnings: Vec::new(),
+        }
     }
 
     /// A number takes the base unit of its field: the first with which the network takes it.
@@ -132,15 +149,27 @@ impl Network {
         };
         let key = full_name(key);
         let with = |unit: &&str| format!("{number}{unit}");
-        let is_taken = |text: &String| self.network.with_overrides(&[(key.clone(), text.clone())]).is_ok();
-        UNITS.iter().map(with).find(is_taken).unwrap_or_else(|| number.to_string())
+        let is_taken = |text: &String| {
+            self.network
+                .with_overrides(&[(key.clone(), text.clone())])
+                .is_ok()
+        };
+        UNITS
+            .iter()
+            .map(with)
+            .find(is_taken)
+            .unwrap_or_else(|| number.to_string())
     }
 }
 
 /// A JSON object as TOML.
 #[pyfunction]
 pub(crate) fn toml_of(py: Python<'_>, name: &str, json: &str) -> PyResult<String> {
-    let text = || Ok(toml::to_string(&serde_json::from_str::<toml::Table>(json)?)?);
+    let text = || {
+        Ok(toml::to_string(&serde_json::from_str::<toml::Table>(
+            json,
+        )?)?)
+    };
     text().map_err(|error: anyhow::Error| raised(py, &error.context(name.to_owned())))
 }
 

@@ -38,13 +38,23 @@ impl Asked {
             }
             None => prepared.with_noise(&options)?,
         };
-        Ok(Noise { distribution: self.0.clone(), noisy })
+        Ok(Noise {
+            distribution: self.0.clone(),
+            noisy,
+        })
     }
 
     /// A part of the runs, on one thread.
-    pub(crate) fn ends(&self, prepared: &Prepared<'_>, runs: Range<usize>) -> Result<Vec<Vec<f64>>> {
+    pub(crate) fn ends(
+        &self,
+        prepared: &Prepared<'_>,
+        runs: Range<usize>,
+    ) -> Result<Vec<Vec<f64>>> {
         let ends = prepared.ends_with_noise(&self.options(prepared, 0.9, 1)?, runs)?;
-        Ok(ends.into_iter().map(|run| run.into_iter().map(Time::as_nanos).collect()).collect())
+        Ok(ends
+            .into_iter()
+            .map(|run| run.into_iter().map(Time::as_nanos).collect())
+            .collect())
     }
 
     fn options(&self, prepared: &Prepared<'_>, level: f64, threads: usize) -> Result<NoiseOptions> {
@@ -54,7 +64,13 @@ impl Asked {
             _ => prepared.program(),
         };
         let noise = parse_noise(distribution, recorded)?;
-        Ok(NoiseOptions { noise, runs: *runs, seed: *seed, level, threads })
+        Ok(NoiseOptions {
+            noise,
+            runs: *runs,
+            seed: *seed,
+            level,
+            threads,
+        })
     }
 }
 
@@ -112,7 +128,11 @@ impl Noise {
     #[getter]
     fn ranks(&self) -> Table {
         let numbers = Values::Integers((0..self.noisy.later.len() as i64).collect());
-        Table::of(Columns::default().with("rank", numbers).with("later_s", seconds(&self.noisy.later)))
+        Table::of(
+            Columns::default()
+                .with("rank", numbers)
+                .with("later_s", seconds(&self.noisy.later)),
+        )
     }
 
     /// The distribution as people read it.
@@ -123,12 +143,21 @@ impl Noise {
 
     /// Draws the runs as a histogram with matplotlib.
     #[pyo3(signature = (ax=None))]
-    fn plot<'py>(slf: &Bound<'py, Self>, ax: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("flowcast._plot")?.call_method1("plot_noise", (slf, ax))
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        ax: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("flowcast._plot")?
+            .call_method1("plot_noise", (slf, ax))
     }
 
     fn _repr_html_(&self) -> String {
-        format!("<p>with noise {}: {}</p>", escaped(&self.distribution), escaped(&self.text()))
+        format!(
+            "<p>with noise {}: {}</p>",
+            escaped(&self.distribution),
+            escaped(&self.text())
+        )
     }
 
     fn __repr__(&self) -> String {

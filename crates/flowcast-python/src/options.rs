@@ -23,7 +23,14 @@ pub(crate) struct Options {
 }
 
 /// The arguments that options were made of, in their order.
-type Given = (Option<String>, Option<Where>, Option<String>, Option<String>, Option<[f64; 5]>, Option<String>);
+type Given = (
+    Option<String>,
+    Option<Where>,
+    Option<String>,
+    Option<String>,
+    Option<[f64; 5]>,
+    Option<String>,
+);
 
 /// Where ranks run: a name, or the node of each rank.
 #[derive(Debug, Clone, FromPyObject, IntoPyObject)]
@@ -58,23 +65,40 @@ impl Options {
         let read = || {
             let contention = match model {
                 None => Contention::Automatic,
-                Some(name) => Contention::named(&name).with_context(|| format!("--model {name}"))?,
+                Some(name) => {
+                    Contention::named(&name).with_context(|| format!("--model {name}"))?
+                }
             };
             let rendezvous_from = rendezvous_from
-                .map(|text| Bytes::parse(&text).with_context(|| format!("--rendezvous-from {text}")))
+                .map(|text| {
+                    Bytes::parse(&text).with_context(|| format!("--rendezvous-from {text}"))
+                })
                 .transpose()?;
-            let collectives =
-                collectives.map_or(Ok(Collectives::Automatic), |name| read_collectives(&name, &mut Whole))?;
+            let collectives = collectives.map_or(Ok(Collectives::Automatic), |name| {
+                read_collectives(&name, &mut Whole)
+            })?;
             let (mapping, name) = named(mapping)?;
             let loggops = goal_params.map(loggops).transpose()?;
-            let options =
-                flowcast::Options { contention, mapping, rendezvous_from, collectives, loggops, threads: threads() };
-            Ok(Options { options, mapping: mapping_name.or(name), given })
+            let options = flowcast::Options {
+                contention,
+                mapping,
+                rendezvous_from,
+                collectives,
+                loggops,
+                threads: threads(),
+            };
+            Ok(Options {
+                options,
+                mapping: mapping_name.or(name),
+                given,
+            })
         };
         read().map_err(|error| raised(py, &error))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let given = slf.get().given.clone().into_pyobject(slf.py())?;
         Ok((rebuilder(slf.py(), "options")?, given))
     }

@@ -32,8 +32,15 @@ pub(crate) struct Placing {
 
 /// What is placed.
 enum Communication {
-    Steps { steps: Steps, method: Method, inside: InsideNode },
-    Trace { trace: Box<Trace>, options: Options },
+    Steps {
+        steps: Steps,
+        method: Method,
+        inside: InsideNode,
+    },
+    Trace {
+        trace: Box<Trace>,
+        options: Options,
+    },
 }
 
 impl Communication {
@@ -46,19 +53,36 @@ impl Communication {
         inside: Option<&str>,
     ) -> Result<Communication> {
         if !Pattern::is_pattern(&content) {
-            ensure!(inside.is_none(), "inside: found a trace, expected steps between ranks");
+            ensure!(
+                inside.is_none(),
+                "inside: found a trace, expected steps between ranks"
+            );
             let contention = model.map_or(Ok(Contention::Automatic), Contention::named)?;
-            let options = Options { contention, ..Options::default() };
+            let options = Options {
+                contention,
+                ..Options::default()
+            };
             let trace = Box::new(flowcast::read_text(name, content)?);
             return Ok(Communication::Trace { trace, options });
         }
         let model = model.map(Model::named).transpose()?;
         let inside = match inside {
-            Some(text) => InsideNode { latency: Time::parse(text)?, rate: Rate::default() },
+            Some(text) => InsideNode {
+                latency: Time::parse(text)?,
+                rate: Rate::default(),
+            },
             None => InsideNode::of(network),
         };
-        let method = PatternOptions { model, ..PatternOptions::default() }.method(network);
-        Ok(Communication::Steps { steps: Steps::read(name, &content)?, method, inside })
+        let method = PatternOptions {
+            model,
+            ..PatternOptions::default()
+        }
+        .method(network);
+        Ok(Communication::Steps {
+            steps: Steps::read(name, &content)?,
+            method,
+            inside,
+        })
     }
 }
 
@@ -66,7 +90,10 @@ impl Communication {
 impl Placing {
     #[new]
     #[pyo3(signature = (name, content, network, nodes, slots, model=None, inside=None))]
-    #[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "Python hands them over one by one"
+    )]
     fn new(
         py: Python<'_>,
         name: String,
@@ -79,9 +106,23 @@ impl Placing {
     ) -> PyResult<Placing> {
         beside(py, move || {
             let network = network.network;
-            let placed = Communication::read(&name, content, &network, model.as_deref(), inside.as_deref())?;
-            let slots = Slots { nodes, per_node: slots };
-            let mut placing = Placing { placed, network, slots, mappings: 0 };
+            let placed = Communication::read(
+                &name,
+                content,
+                &network,
+                model.as_deref(),
+                inside.as_deref(),
+            )?;
+            let slots = Slots {
+                nodes,
+                per_node: slots,
+            };
+            let mut placing = Placing {
+                placed,
+                network,
+                slots,
+                mappings: 0,
+            };
             let ranks = placing.cost().ranks();
             placing.mappings = exhaustive::count(ranks, slots)?;
             Ok(placing)
@@ -102,8 +143,16 @@ impl Placing {
     fn ranking(&self, times: Vec<f64>) -> Placed {
         let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
         let ranking = exhaustive::rank(self.cost().ranks(), self.slots, &times);
-        let best = ranking.best.iter().map(|mapping| mapping.0.iter().map(|node| node.0).collect()).collect();
-        let histogram = ranking.histogram.iter().map(|(time, count)| (time.as_seconds(), *count)).collect();
+        let best = ranking
+            .best
+            .iter()
+            .map(|mapping| mapping.0.iter().map(|node| node.0).collect())
+            .collect();
+        let histogram = ranking
+            .histogram
+            .iter()
+            .map(|(time, count)| (time.as_seconds(), *count))
+            .collect();
         (ranking.mappings, best, histogram)
     }
 }
@@ -112,10 +161,21 @@ impl Placing {
     fn cost(&self) -> Box<dyn MappingCost + '_> {
         let network = &self.network;
         match &self.placed {
-            Communication::Steps { steps, method, inside } => {
-                Box::new(StepCost { steps, network, method: *method, inside: *inside })
-            }
-            Communication::Trace { trace, options } => Box::new(TraceCost { trace, network, options }),
+            Communication::Steps {
+                steps,
+                method,
+                inside,
+            } => Box::new(StepCost {
+                steps,
+                network,
+                method: *method,
+                inside: *inside,
+            }),
+            Communication::Trace { trace, options } => Box::new(TraceCost {
+                trace,
+                network,
+                options,
+            }),
         }
     }
 }

@@ -58,23 +58,36 @@ impl Asked {
     fn messages(&self) -> Result<Table> {
         self.replayed(|prepared| {
             let mut columns = Columns::default();
-            let outputs = Outputs { journal: Some(Keeps::default()), ..Outputs::default() };
+            let outputs = Outputs {
+                journal: Some(Keeps::default()),
+                ..Outputs::default()
+            };
             prepared.predict_and_export(outputs, &[], |replayed| {
                 columns = message_columns(replayed);
                 anyhow::Ok(())
             })?;
-            Ok(Table { columns: Arc::new(columns), head: format!("# schema: {}\n", tables::MESSAGES) })
+            Ok(Table {
+                columns: Arc::new(columns),
+                head: format!("# schema: {}\n", tables::MESSAGES),
+            })
         })
     }
 
     /// A table that is written as text in a replay of its own.
     fn table(
         &self,
-        write: impl FnOnce(Replayed<'_>, &tables::Provenance, &mut dyn std::io::Write) -> std::io::Result<()>,
+        write: impl FnOnce(
+            Replayed<'_>,
+            &tables::Provenance,
+            &mut dyn std::io::Write,
+        ) -> std::io::Result<()>,
     ) -> Result<Table> {
         self.replayed(|prepared| {
             let mut text = Vec::new();
-            let outputs = Outputs { journal: Some(Keeps::default()), ..Outputs::default() };
+            let outputs = Outputs {
+                journal: Some(Keeps::default()),
+                ..Outputs::default()
+            };
             prepared.predict_and_export(outputs, &[], |replayed| {
                 anyhow::Ok(write(replayed, &BTreeMap::new(), &mut text)?)
             })?;
@@ -84,10 +97,14 @@ impl Asked {
 
     fn page(&self) -> Result<String> {
         self.replayed(|prepared| {
-            let outputs = Outputs { view: true, ..Outputs::default() };
+            let outputs = Outputs {
+                view: true,
+                ..Outputs::default()
+            };
             let prediction = prepared.predict(outputs, &[])?;
-            let network =
-                self.network.as_ref().map_or(String::new(), |network| format!(" on {}", network.network.name));
+            let network = self.network.as_ref().map_or(String::new(), |network| {
+                format!(" on {}", network.network.name)
+            });
             let page = Page {
                 title: self.trace.trace.name().to_owned(),
                 subtitle: format!(
@@ -111,9 +128,16 @@ pub(crate) fn provenance() -> BTreeMap<String, String> {
 
 /// The columns of the command's table of messages.
 fn message_columns(replayed: Replayed<'_>) -> Columns {
-    let whole = |of: fn(MessageSpan) -> i64| Values::Integers(replayed.messages().map(of).collect());
-    let time =
-        |of: fn(MessageSpan) -> Time| Values::Floats(replayed.messages().map(|span| of(span).as_seconds()).collect());
+    let whole =
+        |of: fn(MessageSpan) -> i64| Values::Integers(replayed.messages().map(of).collect());
+    let time = |of: fn(MessageSpan) -> Time| {
+        Values::Floats(
+            replayed
+                .messages()
+                .map(|span| of(span).as_seconds())
+                .collect(),
+        )
+    };
     Columns::default()
         .with("src", whole(|span| i64::from(span.src.0)))
         .with("dst", whole(|span| i64::from(span.dst.0)))
@@ -126,7 +150,10 @@ fn message_columns(replayed: Replayed<'_>) -> Columns {
 
 /// Predicts a trace; `asked` are the fields of the network that the caller set.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "Python hands them over one by one")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "Python hands them over one by one"
+)]
 pub(crate) fn predict(
     py: Python<'_>,
     trace: Trace,
@@ -138,13 +165,29 @@ pub(crate) fn predict(
     noise: Option<noise::Asked>,
 ) -> PyResult<Prediction> {
     let noise_given = noise.clone();
-    let given = (trace.clone(), network.clone(), options.clone(), level, judged.clone(), asked.clone(), noise_given);
+    let given = (
+        trace.clone(),
+        network.clone(),
+        options.clone(),
+        level,
+        judged.clone(),
+        asked.clone(),
+        noise_given,
+    );
     let given = given.into_pyobject(py)?.unbind();
-    let of = Asked { trace, network, options: options.options };
+    let of = Asked {
+        trace,
+        network,
+        options: options.options,
+    };
     let (prediction, interval, noise, asked) = beside(py, move || {
         let (prediction, interval, noise) = of.replayed(|prepared| {
             let prediction = prepared.predict(Outputs::default(), &asked)?;
-            let options = IntervalOptions { level, judged: judged.as_deref(), ..IntervalOptions::default() };
+            let options = IntervalOptions {
+                level,
+                judged: judged.as_deref(),
+                ..IntervalOptions::default()
+            };
             let interval = prepared.interval(&prediction.outcome, &options)?;
             let noise = noise.map(|noise| noise.draw(prepared, level)).transpose()?;
             Ok((prediction, interval, noise))
@@ -152,7 +195,13 @@ pub(crate) fn predict(
         Ok((prediction, interval, noise, of))
     })?;
     let noise = noise.map(|noise| Py::new(py, noise)).transpose()?;
-    Ok(Prediction { asked, prediction, interval, noise, given })
+    Ok(Prediction {
+        asked,
+        prediction,
+        interval,
+        noise,
+        given,
+    })
 }
 
 /// When each rank ends in the runs from `start` to before `end` of an ensemble, in nanoseconds.
@@ -166,8 +215,14 @@ pub(crate) fn noise_ends(
     start: usize,
     end: usize,
 ) -> PyResult<Vec<Vec<f64>>> {
-    let of = Asked { trace, network, options: options.options };
-    beside(py, move || of.replayed(|prepared| noise.ends(prepared, start..end)))
+    let of = Asked {
+        trace,
+        network,
+        options: options.options,
+    };
+    beside(py, move || {
+        of.replayed(|prepared| noise.ends(prepared, start..end))
+    })
 }
 
 #[pymethods]
@@ -193,7 +248,10 @@ impl Prediction {
     /// The network's name; none where parameters took its place.
     #[getter]
     fn network(&self) -> Option<&str> {
-        self.asked.network.as_ref().map(|network| network.network.name.as_str())
+        self.asked
+            .network
+            .as_ref()
+            .map(|network| network.network.name.as_str())
     }
 
     /// Name of the model that predicted.
@@ -236,7 +294,12 @@ impl Prediction {
     /// What happened inside nodes: who says what it costs, messages, bytes, and seconds one after the other; none if nothing did.
     #[getter]
     fn inside_nodes(&self) -> Option<(&'static str, u64, u64, f64)> {
-        let InsideTraffic { source, messages, bytes, time } = self.prediction.inside?;
+        let InsideTraffic {
+            source,
+            messages,
+            bytes,
+            time,
+        } = self.prediction.inside?;
         Some((source.name(), messages, bytes.0, time.as_seconds()))
     }
 
@@ -249,7 +312,11 @@ impl Prediction {
     /// The fields of the network without influence, with why.
     #[getter]
     fn no_influence(&self) -> Vec<(String, String)> {
-        self.prediction.unused.iter().map(|one| (one.parameter.to_string(), one.reason.to_string())).collect()
+        self.prediction
+            .unused
+            .iter()
+            .map(|one| (one.parameter.to_string(), one.reason.to_string()))
+            .collect()
     }
 
     /// The ends of the interval, in seconds; none where none is known.
@@ -267,7 +334,9 @@ impl Prediction {
     /// What the interval takes into account.
     #[getter]
     fn interval_covers(&self) -> Option<&str> {
-        self.interval.as_ref().map(|interval| interval.covers.as_str())
+        self.interval
+            .as_ref()
+            .map(|interval| interval.covers.as_str())
     }
 
     /// The distribution of the predicted time under random delays, where they were asked for.
@@ -327,24 +396,46 @@ impl Prediction {
 
     /// Shows the report page: in a notebook inside it, else in a browser.
     fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("flowcast._show")?.call_method1("show_page", (self.to_html(py)?,))
+        py.import("flowcast._show")?
+            .call_method1("show_page", (self.to_html(py)?,))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        Ok((rebuilder(slf.py(), "prediction")?, slf.get().given.bind(slf.py()).clone()))
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        Ok((
+            rebuilder(slf.py(), "prediction")?,
+            slf.get().given.bind(slf.py()).clone(),
+        ))
     }
 
     /// The predicted time, the model, and the ranks, for notebooks.
     fn _repr_html_(&self) -> String {
-        let on = self.network().map_or(String::new(), |network| format!(" on {network}"));
-        let first = escaped(&format!("{}{on}: {}", self.asked.trace.trace.name(), self.text()));
+        let on = self
+            .network()
+            .map_or(String::new(), |network| format!(" on {network}"));
+        let first = escaped(&format!(
+            "{}{on}: {}",
+            self.asked.trace.trace.name(),
+            self.text()
+        ));
         let model = escaped(&self.prediction.model.to_string());
-        format!("<p><b>{first}</b><br>{model}</p>{}", self.ranks()._repr_html_())
+        format!(
+            "<p><b>{first}</b><br>{model}</p>{}",
+            self.ranks()._repr_html_()
+        )
     }
 
     fn __repr__(&self) -> String {
-        let on = self.network().map_or(String::new(), |network| format!(" on {network}"));
-        format!("<Prediction of {}{on}: {} ({})>", self.asked.trace.trace.name(), self.text(), self.model())
+        let on = self
+            .network()
+            .map_or(String::new(), |network| format!(" on {network}"));
+        format!(
+            "<Prediction of {}{on}: {} ({})>",
+            self.asked.trace.trace.name(),
+            self.text(),
+            self.model()
+        )
     }
 }
 
@@ -382,20 +473,38 @@ pub(crate) fn predict_pattern(
         let steps = Steps::read(&name, &content)?;
         let model = match options.options.contention {
             flowcast::Contention::Automatic => None,
-            asked => Some(asked.model().context("--model: found a pattern, expected a trace")?),
+            asked => Some(
+                asked
+                    .model()
+                    .context("--model: found a pattern, expected a trace")?,
+            ),
         };
-        let options = PatternOptions { model, ..PatternOptions::default() };
+        let options = PatternOptions {
+            model,
+            ..PatternOptions::default()
+        };
         let predicted = predict_steps(&steps, &network.network, &options)?;
         let interval = match (&steps.steps[..], &predicted[..]) {
             ([flows], [one]) => {
-                let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
-                let asked = IntervalOptions { level, ..IntervalOptions::default() };
+                let pattern = Pattern {
+                    flows: flows.clone(),
+                    racks: steps.racks.clone(),
+                };
+                let asked = IntervalOptions {
+                    level,
+                    ..IntervalOptions::default()
+                };
                 pattern_intervals(&pattern, &network.network, (&options, one), &asked)?
             }
             _ => None,
         };
         let interval = interval.map(|intervals| intervals.makespan);
-        Ok(PatternPrediction { name, network, steps: predicted, interval })
+        Ok(PatternPrediction {
+            name,
+            network,
+            steps: predicted,
+            interval,
+        })
     })
 }
 
@@ -436,13 +545,25 @@ impl PatternPrediction {
     fn flows(&self) -> Table {
         let flows: Vec<_> = (1i64..)
             .zip(&self.steps)
-            .flat_map(|(step, predicted)| predicted.prediction.flows.iter().map(move |flow| (step, flow)))
+            .flat_map(|(step, predicted)| {
+                predicted
+                    .prediction
+                    .flows
+                    .iter()
+                    .map(move |flow| (step, flow))
+            })
             .collect();
         type Flow = flowcast::flows::concurrent::FlowPrediction;
-        let whole = |of: fn(&Flow) -> i64| Values::Integers(flows.iter().map(|(_, flow)| of(flow)).collect());
-        let real = |of: fn(&Flow) -> f64| Values::Floats(flows.iter().map(|(_, flow)| of(flow)).collect());
+        let whole = |of: fn(&Flow) -> i64| {
+            Values::Integers(flows.iter().map(|(_, flow)| of(flow)).collect())
+        };
+        let real =
+            |of: fn(&Flow) -> f64| Values::Floats(flows.iter().map(|(_, flow)| of(flow)).collect());
         let columns = Columns::default()
-            .with("step", Values::Integers(flows.iter().map(|(step, _)| *step).collect()))
+            .with(
+                "step",
+                Values::Integers(flows.iter().map(|(step, _)| *step).collect()),
+            )
             .with("id", whole(|flow| flow.flow.id as i64))
             .with("src", whole(|flow| i64::from(flow.flow.src.0)))
             .with("dst", whole(|flow| i64::from(flow.flow.dst.0)))
@@ -457,7 +578,12 @@ impl PatternPrediction {
 
     fn __repr__(&self) -> String {
         let time = flowcast::units::Rounded(self.last().prediction.makespan());
-        format!("<PatternPrediction of {} on {}: {time} ({})>", self.name, self.network.network.name, self.model())
+        format!(
+            "<PatternPrediction of {} on {}: {time} ({})>",
+            self.name,
+            self.network.network.name,
+            self.model()
+        )
     }
 }
 

@@ -31,7 +31,10 @@ pub(crate) fn simulate_rails(
     shares: Option<Vec<u32>>,
 ) -> PyResult<Scheduled> {
     beside(py, move || {
-        let rails = rails.iter().map(|rail| Ok(Rail::parse(rail)?.cost)).collect::<anyhow::Result<Vec<_>>>()?;
+        let rails = rails
+            .iter()
+            .map(|rail| Ok(Rail::parse(rail)?.cost))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         let messages = match messages {
             Messages::Csv(text) => messages::read(&text)?,
             Messages::Rows(rows) => rows.into_iter().map(message).collect(),
@@ -44,11 +47,22 @@ pub(crate) fn simulate_rails(
         let found = simulate(scheduler, &rails, shares, &messages)?;
         let micros = |times: &[Time]| times.iter().map(|time| time.as_micros()).collect();
         let choices = found.schedule.choices.iter().map(|rail| rail.0).collect();
-        let (delivered, virtual_finish) = (micros(&found.schedule.delivered), micros(&found.virtual_finish));
-        Ok((choices, delivered, virtual_finish, found.schedule.makespan.as_micros()))
+        let (delivered, virtual_finish) = (
+            micros(&found.schedule.delivered),
+            micros(&found.virtual_finish),
+        );
+        Ok((
+            choices,
+            delivered,
+            virtual_finish,
+            found.schedule.makespan.as_micros(),
+        ))
     })
 }
 
 fn message((arrival_us, size): (f64, u64)) -> Message {
-    Message { arrival: Time::from_nanos(arrival_us * 1e3), size: Bytes(size) }
+    Message {
+        arrival: Time::from_nanos(arrival_us * 1e3),
+        size: Bytes(size),
+    }
 }

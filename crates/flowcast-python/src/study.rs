@@ -48,12 +48,21 @@ impl Study {
             format!("{}={values}", full_name(&key))
         };
         let texts: Vec<String> = grid.into_iter().map(text).collect();
-        let networks: Vec<_> = networks.iter().map(|network| network.network.as_ref().clone()).collect();
-        let mappings: Vec<String> = options.iter().filter_map(|one| one.mapping.clone()).collect();
+        let networks: Vec<_> = networks
+            .iter()
+            .map(|network| network.network.as_ref().clone())
+            .collect();
+        let mappings: Vec<String> = options
+            .iter()
+            .filter_map(|one| one.mapping.clone())
+            .collect();
         let grid = Grid::new(&networks, &mappings, &texts).context("grid");
         let grid = grid.map_err(|error| raised(py, &error))?;
         let study = beside(py, move || {
-            let names = Names { trace: Some(&trace.file_name), mappings: &mappings };
+            let names = Names {
+                trace: Some(&trace.file_name),
+                mappings: &mappings,
+            };
             let options = options.into_iter().map(|one| one.options).collect();
             let study = flowcast::study::Study::new(&trace.trace, networks, grid, options, names)?;
             Ok(match level {
@@ -61,7 +70,9 @@ impl Study {
                 None => study,
             })
         })?;
-        Ok(Study { study: Arc::new(study) })
+        Ok(Study {
+            study: Arc::new(study),
+        })
     }
 
     /// Number of combinations of values.
@@ -78,7 +89,14 @@ impl Study {
 
     /// The lines of the sets from one to before another, joined: on so many threads, or on one for each processor.
     #[pyo3(signature = (start, end, threads=None, json=false))]
-    fn lines(&self, py: Python<'_>, start: usize, end: usize, threads: Option<usize>, json: bool) -> PyResult<String> {
+    fn lines(
+        &self,
+        py: Python<'_>,
+        start: usize,
+        end: usize,
+        threads: Option<usize>,
+        json: bool,
+    ) -> PyResult<String> {
         let form = if json { Form::JsonLines } else { Form::Csv };
         let study = self.study.clone();
         let threads = threads.unwrap_or_else(flowcast_files::threads).max(1);
@@ -96,6 +114,7 @@ impl Study {
 
     /// The table of lines that [`Study::lines`] gave.
     fn table(&self, py: Python<'_>, lines: &str) -> PyResult<Table> {
-        Table::of_csv(&format!("{}{lines}", self.study.header(Form::Csv))).map_err(|error| raised(py, &error))
+        Table::of_csv(&format!("{}{lines}", self.study.header(Form::Csv)))
+            .map_err(|error| raised(py, &error))
     }
 }

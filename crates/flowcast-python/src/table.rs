@@ -52,7 +52,10 @@ impl Columns {
         let names = reader.headers()?.clone();
         let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>()?;
         let column = |columns: Columns, (at, name): (usize, &str)| {
-            let cells: Vec<&str> = rows.iter().map(|row| row.get(at).unwrap_or_default()).collect();
+            let cells: Vec<&str> = rows
+                .iter()
+                .map(|row| row.get(at).unwrap_or_default())
+                .collect();
             columns.with(name, Values::of(name, &cells))
         };
         Ok(names.iter().enumerate().fold(Columns::default(), column))
@@ -66,7 +69,10 @@ impl Columns {
         let rows: Vec<BTreeMap<String, &Value>> = documents.iter().map(flat).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(BTreeMap::keys).collect();
         let column = |columns: Columns, name: &String| {
-            let cells: Vec<&Value> = rows.iter().map(|row| row.get(name).copied().unwrap_or(&Value::Null)).collect();
+            let cells: Vec<&Value> = rows
+                .iter()
+                .map(|row| row.get(name).copied().unwrap_or(&Value::Null))
+                .collect();
             columns.with(name, Values::of_documents(&cells))
         };
         names.into_iter().fold(Columns::default(), column)
@@ -78,9 +84,11 @@ fn flat(document: &Value) -> BTreeMap<String, &Value> {
     let mut all = BTreeMap::new();
     for (name, value) in document.as_object().into_iter().flatten() {
         match value {
-            Value::Object(_) => {
-                all.extend(flat(value).into_iter().map(|(inner, value)| (format!("{name}.{inner}"), value)))
-            }
+            Value::Object(_) => all.extend(
+                flat(value)
+                    .into_iter()
+                    .map(|(inner, value)| (format!("{name}.{inner}"), value)),
+            ),
             Value::Array(ends) => {
                 if let [low, high] = &ends[..] {
                     all.extend([(format!("{name}.low"), low), (format!("{name}.high"), high)]);
@@ -101,13 +109,28 @@ impl Values {
             return Values::Integers(values);
         }
         let floats: Option<Vec<f64>> = cells.iter().map(float).collect();
-        floats.map_or_else(|| Values::texts(cells.iter().map(|cell| cell.as_str().unwrap_or(""))), Values::Floats)
+        floats.map_or_else(
+            || Values::texts(cells.iter().map(|cell| cell.as_str().unwrap_or(""))),
+            Values::Floats,
+        )
     }
 
     fn of(name: &str, cells: &[&str]) -> Values {
-        let is_measured = ["_s", "_share", "_per_byte"].iter().any(|ending| name.ends_with(ending));
-        let integers = || cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<i64>>>();
-        let floats = || cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>();
+        let is_measured = ["_s", "_share", "_per_byte"]
+            .iter()
+            .any(|ending| name.ends_with(ending));
+        let integers = || {
+            cells
+                .iter()
+                .map(|cell| cell.parse().ok())
+                .collect::<Option<Vec<i64>>>()
+        };
+        let floats = || {
+            cells
+                .iter()
+                .map(|cell| cell.parse().ok())
+                .collect::<Option<Vec<f64>>>()
+        };
         if let Some(values) = integers().filter(|_| !is_measured) {
             return Values::Integers(values);
         }
@@ -116,7 +139,10 @@ impl Values {
 
     /// A column of texts.
     pub(crate) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
-        let mut all = Texts { offsets: vec![0], bytes: Vec::new() };
+        let mut all = Texts {
+            offsets: vec![0],
+            bytes: Vec::new(),
+        };
         for text in texts {
             all.bytes.extend(text.as_bytes());
             all.offsets.push(all.bytes.len() as i32);
@@ -144,7 +170,9 @@ impl Values {
     /// The values of some rows, in the order of these.
     fn picked(&self, rows: &[usize]) -> Values {
         match self {
-            Values::Integers(values) => Values::Integers(rows.iter().map(|row| values[*row]).collect()),
+            Values::Integers(values) => {
+                Values::Integers(rows.iter().map(|row| values[*row]).collect())
+            }
             Values::Floats(values) => Values::Floats(rows.iter().map(|row| values[*row]).collect()),
             Values::Texts(texts) => Values::texts(rows.iter().map(|row| texts.at(*row))),
         }
@@ -178,14 +206,22 @@ pub(crate) struct Table {
 impl Table {
     /// Without lines above the names.
     pub(crate) fn of(columns: Columns) -> Table {
-        Table { columns: Arc::new(columns), head: String::new() }
+        Table {
+            columns: Arc::new(columns),
+            head: String::new(),
+        }
     }
 
     /// Of the text of a CSV file, which may begin with lines of comment.
     pub(crate) fn of_csv(text: &str) -> anyhow::Result<Table> {
-        let comment = text.split_inclusive('\n').take_while(|line| line.starts_with('#'));
+        let comment = text
+            .split_inclusive('\n')
+            .take_while(|line| line.starts_with('#'));
         let (head, rows) = text.split_at(comment.map(str::len).sum());
-        Ok(Table { columns: Arc::new(Columns::of_csv(rows)?), head: head.to_owned() })
+        Ok(Table {
+            columns: Arc::new(Columns::of_csv(rows)?),
+            head: head.to_owned(),
+        })
     }
 }
 
@@ -205,14 +241,21 @@ enum Rows<'py> {
 
 /// The row of a number among so many.
 fn row_of(row: isize, rows: usize) -> PyResult<usize> {
-    let at = if row < 0 { rows.checked_sub(row.unsigned_abs()) } else { Some(row.unsigned_abs()) };
-    at.filter(|at| *at < rows).ok_or_else(|| PyIndexError::new_err(format!("found row {row}, expected one of {rows}")))
+    let at = if row < 0 {
+        rows.checked_sub(row.unsigned_abs())
+    } else {
+        Some(row.unsigned_abs())
+    };
+    at.filter(|at| *at < rows)
+        .ok_or_else(|| PyIndexError::new_err(format!("found row {row}, expected one of {rows}")))
 }
 
 /// The rows of a slice among so many.
 fn rows_of(slice: &Bound<'_, PySlice>, rows: usize) -> PyResult<Vec<usize>> {
     let found = slice.indices(rows as isize)?;
-    Ok((0..found.slicelength as isize).map(|at| (found.start + at * found.step) as usize).collect())
+    Ok((0..found.slicelength as isize)
+        .map(|at| (found.start + at * found.step) as usize)
+        .collect())
 }
 
 /// The values of a new column.
@@ -244,11 +287,17 @@ impl Table {
             let values = Values::from(values.extract::<Given>()?);
             if !all.names.is_empty() && values.len() != all.rows {
                 let found = values.len();
-                return Err(PyValueError::new_err(format!("{name}: found {found} values, expected {}", all.rows)));
+                return Err(PyValueError::new_err(format!(
+                    "{name}: found {found} values, expected {}",
+                    all.rows
+                )));
             }
             all = all.with(&name.extract::<String>()?, values);
         }
-        Ok(Table { columns: Arc::new(all), head })
+        Ok(Table {
+            columns: Arc::new(all),
+            head,
+        })
     }
 
     /// The text of a CSV file as a table.
@@ -281,52 +330,91 @@ impl Table {
         self.columns.rows
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, selected: Selection<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        selected: Selection<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         Ok(match selected {
             Selection::Column(name) => Bound::new(py, self.column(&name)?)?.into_any(),
-            Selection::Rows(Rows::One(row)) => self.row(py, row_of(row, self.columns.rows)?)?.into_any(),
+            Selection::Rows(Rows::One(row)) => {
+                self.row(py, row_of(row, self.columns.rows)?)?.into_any()
+            }
             Selection::Rows(Rows::Slice(slice)) => {
                 let rows = rows_of(&slice, self.columns.rows)?;
-                let column = |all: Columns, (name, values): (&String, &Values)| all.with(name, values.picked(&rows));
-                let columns = self.columns.names.iter().zip(&self.columns.values).fold(Columns::default(), column);
-                Bound::new(py, Table { columns: Arc::new(columns), head: self.head.clone() })?.into_any()
+                let column = |all: Columns, (name, values): (&String, &Values)| {
+                    all.with(name, values.picked(&rows))
+                };
+                let columns = self
+                    .columns
+                    .names
+                    .iter()
+                    .zip(&self.columns.values)
+                    .fold(Columns::default(), column);
+                Bound::new(
+                    py,
+                    Table {
+                        columns: Arc::new(columns),
+                        head: self.head.clone(),
+                    },
+                )?
+                .into_any()
             }
         })
     }
 
     /// The rows one after the other, each a dictionary.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyIterator>> {
-        slf.py().import("flowcast._frames")?.call_method1("rows", (slf,))?.try_iter()
+        slf.py()
+            .import("flowcast._frames")?
+            .call_method1("rows", (slf,))?
+            .try_iter()
     }
 
     /// The table as a data frame of pandas.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("flowcast._frames")?.call_method1("to_pandas", (slf,))
+        slf.py()
+            .import("flowcast._frames")?
+            .call_method1("to_pandas", (slf,))
     }
 
     /// The table as a data frame of polars.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("flowcast._frames")?.call_method1("to_polars", (slf,))
+        slf.py()
+            .import("flowcast._frames")?
+            .call_method1("to_polars", (slf,))
     }
 
     /// The rows from one on, so many, as CSV with what stands above them.
     #[pyo3(signature = (start=0, count=None))]
     fn to_csv(&self, start: usize, count: Option<usize>) -> String {
         let mut writer = csv::Writer::from_writer(self.head.clone().into_bytes());
-        let end = count.map_or(self.columns.rows, |count| self.columns.rows.min(start.saturating_add(count)));
-        writer.write_record(&self.columns.names).expect("memory takes everything");
+        let end = count.map_or(self.columns.rows, |count| {
+            self.columns.rows.min(start.saturating_add(count))
+        });
+        writer
+            .write_record(&self.columns.names)
+            .expect("memory takes everything");
         for row in start..end {
             let cells = self.columns.values.iter().map(|values| values.text(row));
             writer.write_record(cells).expect("rows are of one length");
         }
-        String::from_utf8(writer.into_inner().expect("memory takes everything")).expect("texts were written")
+        String::from_utf8(writer.into_inner().expect("memory takes everything"))
+            .expect("texts were written")
     }
 
     /// The columns by name as lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for (index, name) in self.columns.names.iter().enumerate() {
-            all.set_item(name, Column { columns: self.columns.clone(), index }.to_list(py)?)?;
+            all.set_item(
+                name,
+                Column {
+                    columns: self.columns.clone(),
+                    index,
+                }
+                .to_list(py)?,
+            )?;
         }
         Ok(all)
     }
@@ -352,14 +440,25 @@ impl Table {
     pub(crate) fn _repr_html_(&self) -> String {
         const SHOWN: usize = 10;
         let cell = |kind: &str, text: &str| format!("<{kind}>{}</{kind}>", escaped(text));
-        let names: String = self.columns.names.iter().map(|name| cell("th", name)).collect();
+        let names: String = self
+            .columns
+            .names
+            .iter()
+            .map(|name| cell("th", name))
+            .collect();
         let row = |row: usize| {
-            let values = self.columns.values.iter().map(|values| cell("td", &values.text(row)));
+            let values = self
+                .columns
+                .values
+                .iter()
+                .map(|values| cell("td", &values.text(row)));
             format!("<tr>{}</tr>", values.collect::<String>())
         };
         let rows: String = (0..self.columns.rows.min(SHOWN)).map(row).collect();
         let count = self.columns.rows;
-        format!("<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{count} rows</p>")
+        format!(
+            "<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{count} rows</p>"
+        )
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -368,14 +467,21 @@ impl Table {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Table: {} rows, columns {}>", self.columns.rows, self.columns.names.join(", "))
+        format!(
+            "<Table: {} rows, columns {}>",
+            self.columns.rows,
+            self.columns.names.join(", ")
+        )
     }
 }
 
 impl Table {
     fn column(&self, name: &str) -> PyResult<Column> {
         match self.columns.names.iter().position(|known| known == name) {
-            Some(index) => Ok(Column { columns: self.columns.clone(), index }),
+            Some(index) => Ok(Column {
+                columns: self.columns.clone(),
+                index,
+            }),
             None => Err(PyKeyError::new_err(format!(
                 "found no column `{name}`, expected one of {}",
                 self.columns.names.join(", ")
@@ -395,7 +501,9 @@ impl Table {
 
 /// A text inside HTML.
 pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// The function that builds anew what was pickled.
@@ -429,7 +537,11 @@ impl Column {
         self.columns.rows
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, selected: Rows<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        selected: Rows<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let slice = match selected {
             Rows::One(row) => return self.values().get(py, row_of(row, self.columns.rows)?),
             Rows::Slice(slice) => slice,
@@ -444,7 +556,9 @@ impl Column {
         match self.values() {
             Values::Integers(values) => PyList::new(py, values),
             Values::Floats(values) => PyList::new(py, values),
-            Values::Texts(texts) => PyList::new(py, (0..self.columns.rows).map(|row| texts.at(row))),
+            Values::Texts(texts) => {
+                PyList::new(py, (0..self.columns.rows).map(|row| texts.at(row)))
+            }
         }
     }
 
@@ -454,9 +568,17 @@ impl Column {
         let (kind, place) = match self.values() {
             Values::Integers(values) => ("i8", values.as_ptr().addr()),
             Values::Floats(values) => ("f8", values.as_ptr().addr()),
-            Values::Texts(_) => return Err(PyAttributeError::new_err("a column of texts is no array of numbers")),
+            Values::Texts(_) => {
+                return Err(PyAttributeError::new_err(
+                    "a column of texts is no array of numbers",
+                ));
+            }
         };
-        let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+        let order = if cfg!(target_endian = "big") {
+            '>'
+        } else {
+            '<'
+        };
         let interface = PyDict::new(py);
         interface.set_item("version", 3)?;
         interface.set_item("shape", (self.columns.rows,))?;

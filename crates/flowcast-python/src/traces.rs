@@ -31,12 +31,19 @@ impl Trace {
     #[pyo3(signature = (path, incomplete=false))]
     fn open(py: Python<'_>, path: PathBuf, incomplete: bool) -> PyResult<Trace> {
         beside(py, move || {
-            let first = if path.is_dir() { first_of_folder(&path)? } else { path.clone() };
+            let first = if path.is_dir() {
+                first_of_folder(&path)?
+            } else {
+                path.clone()
+            };
             let trace = open_trace(&first, &first.display().to_string(), &mut Whole)?;
             if !incomplete {
                 whole_recording(&trace)?;
             }
-            Ok(Trace { trace: Arc::new(trace), file_name: name_of(&path) })
+            Ok(Trace {
+                trace: Arc::new(trace),
+                file_name: name_of(&path),
+            })
         })
     }
 
@@ -45,7 +52,10 @@ impl Trace {
     fn from_bytes(py: Python<'_>, name: String, content: Vec<u8>) -> PyResult<Trace> {
         beside(py, move || {
             let trace = flowcast::read_text(&name, content)?;
-            Ok(Trace { trace: Arc::new(trace), file_name: name })
+            Ok(Trace {
+                trace: Arc::new(trace),
+                file_name: name,
+            })
         })
     }
 
@@ -82,7 +92,11 @@ impl Trace {
     /// What the trace has that the replay does not model, with how often.
     #[getter]
     fn ignored(&self) -> Counts {
-        self.trace.ignored().iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect()
+        self.trace
+            .ignored()
+            .iter()
+            .map(|ignored| (ignored.kind.clone(), ignored.count))
+            .collect()
     }
 
     /// The bytes of the compiled form (`.fct`).
@@ -103,24 +117,45 @@ impl Trace {
     ) -> PyResult<(Bound<'py, PyBytes>, Counts)> {
         let trace = self.trace.clone();
         let (bytes, losses) = beside(py, move || {
-            let collectives =
-                collectives.map(|name| flowcast_files::read_collectives(&name, &mut Whole)).transpose()?;
-            let conversion = flowcast::Conversion { form: to.parse()?, strict, collectives };
+            let collectives = collectives
+                .map(|name| flowcast_files::read_collectives(&name, &mut Whole))
+                .transpose()?;
+            let conversion = flowcast::Conversion {
+                form: to.parse()?,
+                strict,
+                collectives,
+            };
             let mut bytes = Vec::new();
             let losses = conversion.write(&trace, &mut bytes)?;
-            Ok((bytes, losses.kinds().map(|(kind, count)| (kind.to_owned(), count)).collect()))
+            Ok((
+                bytes,
+                losses
+                    .kinds()
+                    .map(|(kind, count)| (kind.to_owned(), count))
+                    .collect(),
+            ))
         })?;
         Ok((PyBytes::new(py, &bytes), losses))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         let content = slf.get().compiled(py)?;
-        Ok((rebuilder(py, "trace")?, (slf.get().file_name.clone(), content).into_pyobject(py)?))
+        Ok((
+            rebuilder(py, "trace")?,
+            (slf.get().file_name.clone(), content).into_pyobject(py)?,
+        ))
     }
 
     fn __repr__(&self) -> String {
-        format!("<Trace {}: {} ranks, {} messages>", self.trace.name(), self.trace.ranks(), self.trace.messages())
+        format!(
+            "<Trace {}: {} ranks, {} messages>",
+            self.trace.name(),
+            self.trace.ranks(),
+            self.trace.messages()
+        )
     }
 }
 
@@ -131,5 +166,7 @@ fn compiled_bytes(trace: &flowcast::trace::Trace) -> Result<Vec<u8>> {
 }
 
 fn name_of(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }

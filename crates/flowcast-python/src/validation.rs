@@ -23,18 +23,45 @@ use crate::table::{Columns, Table, Values};
 use crate::work::beside;
 
 /// What a run takes, in nanoseconds: in all, communication and computation by rank, calls, regions.
-type Times = (f64, Vec<f64>, Vec<f64>, BTreeMap<String, f64>, BTreeMap<String, f64>);
+type Times = (
+    f64,
+    Vec<f64>,
+    Vec<f64>,
+    BTreeMap<String, f64>,
+    BTreeMap<String, f64>,
+);
 
 fn times_of(times: RunTimes) -> Times {
     let list = |times: Vec<Time>| times.into_iter().map(Time::as_nanos).collect();
-    let named = |times: BTreeMap<String, Time>| times.into_iter().map(|(name, time)| (name, time.as_nanos())).collect();
-    let RunTimes { total, communication, computation, calls, regions } = times;
-    (total.as_nanos(), list(communication), list(computation), named(calls), named(regions))
+    let named = |times: BTreeMap<String, Time>| {
+        times
+            .into_iter()
+            .map(|(name, time)| (name, time.as_nanos()))
+            .collect()
+    };
+    let RunTimes {
+        total,
+        communication,
+        computation,
+        calls,
+        regions,
+    } = times;
+    (
+        total.as_nanos(),
+        list(communication),
+        list(computation),
+        named(calls),
+        named(regions),
+    )
 }
 
 fn of_times((total, communication, computation, calls, regions): Times) -> RunTimes {
     let list = |nanos: Vec<f64>| nanos.into_iter().map(Time::from_nanos).collect();
-    let named = |nanos: BTreeMap<String, f64>| nanos.into_iter().map(|(name, time)| (name, Time::from_nanos(time)));
+    let named = |nanos: BTreeMap<String, f64>| {
+        nanos
+            .into_iter()
+            .map(|(name, time)| (name, Time::from_nanos(time)))
+    };
     RunTimes {
         total: Time::from_nanos(total),
         communication: list(communication),
@@ -50,13 +77,23 @@ fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
     let text = read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut part = |name: &str| read(&folder.join(name));
     let text = (*text).as_ref();
-    Ok(recorded_files(&path.display().to_string(), text, &mut part, ReadOptions { threads })?)
+    Ok(recorded_files(
+        &path.display().to_string(),
+        text,
+        &mut part,
+        ReadOptions { threads },
+    )?)
 }
 
 /// What the run of a recording took.
 #[pyfunction]
 pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<Times> {
-    beside(py, move || Ok(times_of(measured(&open(&recording, flowcast_files::threads())?))))
+    beside(py, move || {
+        Ok(times_of(measured(&open(
+            &recording,
+            flowcast_files::threads(),
+        )?)))
+    })
 }
 
 /// What the run of a recording takes on a network, on one thread; computations take the thread CPU time or the wall time.
@@ -70,10 +107,19 @@ pub(crate) fn predicted_times(
 ) -> PyResult<Times> {
     beside(py, move || {
         let clock = if wall { Clock::Wall } else { Clock::ThreadCpu };
-        let (network, options) = (&*network.network, flowcast::Options { threads: 1, ..options.options });
+        let (network, options) = (
+            &*network.network,
+            flowcast::Options {
+                threads: 1,
+                ..options.options
+            },
+        );
         let recorded = Recorded::new(&open(&recording, 1)?, clock, options.mapping.clone(), 1)?;
         let (expanded, _) = recorded.expanded(&options.collectives, network, 1)?;
-        let mut times = expanded.as_ref().unwrap_or(&recorded).run_times(network, &options, 0)?;
+        let mut times = expanded
+            .as_ref()
+            .unwrap_or(&recorded)
+            .run_times(network, &options, 0)?;
         Ok(times_of(times.remove(0)))
     })
 }
@@ -87,30 +133,70 @@ pub(crate) fn validation_table(
     runs: Vec<Times>,
     predicted: Vec<Vec<Times>>,
 ) -> PyResult<Table> {
-    let ranks: Vec<usize> = runs.iter().map(|(_, communication, ..)| communication.len()).collect();
+    let ranks: Vec<usize> = runs
+        .iter()
+        .map(|(_, communication, ..)| communication.len())
+        .collect();
     if let Some(other) = ranks.iter().find(|other| **other != ranks[0]) {
-        let error = anyhow!("recordings: found {} and {other} ranks, expected runs of one program", ranks[0]);
+        let error = anyhow!(
+            "recordings: found {} and {other} ranks, expected runs of one program",
+            ranks[0]
+        );
         return Err(raised(py, &error));
     }
     let validation = AppValidation {
         runs: runs.into_iter().map(of_times).collect(),
         predictors,
-        predicted: predicted.into_iter().map(|of_one| of_one.into_iter().map(of_times).collect()).collect(),
+        predicted: predicted
+            .into_iter()
+            .map(|of_one| of_one.into_iter().map(of_times).collect())
+            .collect(),
         ..AppValidation::default()
     };
-    let rows = validation.rows().map_err(|error| raised(py, &error.into()))?;
-    let cells: Vec<(&Row, usize)> =
-        rows.iter().flat_map(|row| (0..validation.predictors.len()).map(move |at| (row, at))).collect();
-    let floats = |of: fn(&Row, usize) -> f64| Values::Floats(cells.iter().map(|(row, at)| of(row, *at)).collect());
+    let rows = validation
+        .rows()
+        .map_err(|error| raised(py, &error.into()))?;
+    let cells: Vec<(&Row, usize)> = rows
+        .iter()
+        .flat_map(|row| (0..validation.predictors.len()).map(move |at| (row, at)))
+        .collect();
+    let floats = |of: fn(&Row, usize) -> f64| {
+        Values::Floats(cells.iter().map(|(row, at)| of(row, *at)).collect())
+    };
     Ok(Table::of(
         Columns::default()
-            .with("quantity", Values::texts(cells.iter().map(|(row, _)| row.quantity.name())))
-            .with("name", Values::texts(cells.iter().map(|(row, _)| row.name.as_str())))
+            .with(
+                "quantity",
+                Values::texts(cells.iter().map(|(row, _)| row.quantity.name())),
+            )
+            .with(
+                "name",
+                Values::texts(cells.iter().map(|(row, _)| row.name.as_str())),
+            )
             .with("measured_s", floats(|row, _| row.measured.as_seconds()))
-            .with("low_s", floats(|row, _| row.interval.map_or(f64::NAN, |(low, _)| low.as_seconds())))
-            .with("high_s", floats(|row, _| row.interval.map_or(f64::NAN, |(_, high)| high.as_seconds())))
-            .with("prediction", Values::texts(cells.iter().map(|(_, at)| validation.predictors[*at].as_str())))
-            .with("predicted_s", floats(|row, at| row.predicted[at].as_seconds()))
-            .with("error", floats(|row, at| row.errors.as_ref().map_or(f64::NAN, |errors| errors[at]))),
+            .with(
+                "low_s",
+                floats(|row, _| row.interval.map_or(f64::NAN, |(low, _)| low.as_seconds())),
+            )
+            .with(
+                "high_s",
+                floats(|row, _| row.interval.map_or(f64::NAN, |(_, high)| high.as_seconds())),
+            )
+            .with(
+                "prediction",
+                Values::texts(
+                    cells
+                        .iter()
+                        .map(|(_, at)| validation.predictors[*at].as_str()),
+                ),
+            )
+            .with(
+                "predicted_s",
+                floats(|row, at| row.predicted[at].as_seconds()),
+            )
+            .with(
+                "error",
+                floats(|row, at| row.errors.as_ref().map_or(f64::NAN, |errors| errors[at])),
+            ),
     ))
 }

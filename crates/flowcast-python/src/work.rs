@@ -32,7 +32,9 @@ pub(crate) fn beside<T: Send + 'static>(
             Ok(Ok(result)) => return result.map_err(|error| raised(py, &error)),
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("flowcast failed: please report what is printed above"));
+                return Err(PyRuntimeError::new_err(
+                    "flowcast failed: please report what is printed above",
+                ));
             }
         }
     }

@@ -37,11 +37,16 @@ fn kind(number: u32) -> Result<usize, f64> {
 type Drive = fn(u32) -> f64;
 
 fn main() {
-    let rounds = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(11);
+    let rounds = std::env::args()
+        .skip(1)
+        .find_map(|word| word.parse().ok())
+        .unwrap_or(11);
     let queues: [(&str, Drive); 6] = [
         ("lanes: a queue for each delay, heap of heads", by_lanes),
         ("tournament", |ranks| by_keys(Tournament::new(ranks), ranks)),
-        ("ladder queue", |ranks| by_keys(Ladder::new(ranks as usize), ranks)),
+        ("ladder queue", |ranks| {
+            by_keys(Ladder::new(ranks as usize), ranks)
+        }),
         ("indexed 4-ary heap", by_indexed),
         ("std BinaryHeap", by_binary_heap),
         ("binary tournament without branches", by_binary_tournament),
@@ -58,7 +63,11 @@ fn main() {
         println!("{ranks} ranks, ns per event: median (least)");
         for ((name, _), samples) in queues.iter().zip(&mut samples) {
             samples.sort_by(f64::total_cmp);
-            println!("  {name:<46} {:>7.1}  ({:.1})", samples[samples.len() / 2], samples[0]);
+            println!(
+                "  {name:<46} {:>7.1}  ({:.1})",
+                samples[samples.len() / 2],
+                samples[0]
+            );
         }
     }
 }
@@ -100,7 +109,9 @@ fn by_indexed(ranks: u32) -> f64 {
     let mut last = 0.0;
     (0..ranks).for_each(|rank| queue.set(rank, Time::from_nanos(delay(rank))));
     for number in ranks..ranks + EVENTS {
-        let Some((now, rank)) = queue.first() else { break };
+        let Some((now, rank)) = queue.first() else {
+            break;
+        };
         last = now.as_nanos();
         queue.set(rank, Time::from_nanos(last + delay(number)));
     }
@@ -108,10 +119,14 @@ fn by_indexed(ranks: u32) -> f64 {
 }
 
 fn by_binary_heap(ranks: u32) -> f64 {
-    let mut heap: BinaryHeap<_> = (0..ranks).map(|rank| Reverse(key(delay(rank), rank, rank))).collect();
+    let mut heap: BinaryHeap<_> = (0..ranks)
+        .map(|rank| Reverse(key(delay(rank), rank, rank)))
+        .collect();
     let mut now = 0.0;
     for number in ranks..ranks + EVENTS {
-        let Some(Reverse(first)) = heap.pop() else { break };
+        let Some(Reverse(first)) = heap.pop() else {
+            break;
+        };
         now = time_of(first).as_nanos();
         heap.push(Reverse(key(now + delay(number), number, member_of(first))));
     }
@@ -129,7 +144,10 @@ fn by_binary_tournament(ranks: u32) -> f64 {
         while place > 1 {
             let other = winners[place ^ 1];
             let mask = u64::from(other[0] < winner[0] + (place as u64 & 1)).wrapping_neg();
-            winner = [winner[0] ^ (winner[0] ^ other[0]) & mask, winner[1] ^ (winner[1] ^ other[1]) & mask];
+            winner = [
+                winner[0] ^ (winner[0] ^ other[0]) & mask,
+                winner[1] ^ (winner[1] ^ other[1]) & mask,
+            ];
             place >>= 1;
             winners[place] = winner;
         }

@@ -34,7 +34,9 @@ impl Entry {
 impl IndexedHeap {
     /// The earliest event and its member, of equal times the lowest member; none if no member has an event.
     pub fn first(&self) -> Option<(Time, u32)> {
-        self.heap.first().map(|entry| (entry.time(), entry.member()))
+        self.heap
+            .first()
+            .map(|entry| (entry.time(), entry.member()))
     }
 
     /// The event of a member comes at another time than before, or the member has one now.
@@ -55,7 +57,9 @@ impl IndexedHeap {
 
     /// Whether a member has an event.
     pub fn contains(&self, member: u32) -> bool {
-        self.indices.get(member as usize).is_some_and(|index| *index != ABSENT)
+        self.indices
+            .get(member as usize)
+            .is_some_and(|index| *index != ABSENT)
     }
 
     /// A member has no event any more.
@@ -66,7 +70,11 @@ impl IndexedHeap {
         let index = std::mem::replace(&mut self.indices[member as usize], ABSENT) as usize;
         let last = self.heap.pop().expect("the member has an event");
         if let Some(removed) = self.heap.get(index).copied() {
-            if last < removed { self.rise(index, last) } else { self.sink(index, last) }
+            if last < removed {
+                self.rise(index, last)
+            } else {
+                self.sink(index, last)
+            }
         }
     }
 
@@ -100,7 +108,11 @@ impl IndexedHeap {
             let children = &self.heap[first..(first + CHILDREN).min(self.heap.len())];
             let (mut least, mut at) = (children[0], first);
             for (child, other) in children.iter().enumerate().skip(1) {
-                (least, at) = if *other < least { (*other, first + child) } else { (least, at) };
+                (least, at) = if *other < least {
+                    (*other, first + child)
+                } else {
+                    (least, at)
+                };
             }
             if entry <= least {
                 break;

@@ -100,23 +100,36 @@ impl Ladder {
     /// Puts what came after the last bucket into buckets, as wide as the earliest of it would fill them as wished: some
     /// members may have an event only long after all others.
     fn spread(&mut self) -> bool {
-        let Ladder { keys, buckets, rest, .. } = self;
+        let Ladder {
+            keys,
+            buckets,
+            rest,
+            ..
+        } = self;
         rest.retain(|key| keys[member_of(*key) as usize] == *key);
         if rest.len() <= FEW {
             return self.take_earlier_half();
         }
         let part = rest.len() / 8;
         let (earlier, last, _) = rest.select_nth_unstable(part);
-        let start = nanos_of(earlier.iter().copied().min().expect("an eighth of many is some"));
+        let start = nanos_of(
+            earlier
+                .iter()
+                .copied()
+                .min()
+                .expect("an eighth of many is some"),
+        );
         let width = (nanos_of(*last) - start) / part as f64 * EVENTS;
         let density = if width > 0.0 { 1.0 / width } else { 1.0 };
-        rest.retain(|key| match buckets.get_mut(Ladder::place(start, density, *key)) {
-            Some(bucket) => {
-                bucket.push(*key);
-                false
-            }
-            None => true,
-        });
+        rest.retain(
+            |key| match buckets.get_mut(Ladder::place(start, density, *key)) {
+                Some(bucket) => {
+                    bucket.push(*key);
+                    false
+                }
+                None => true,
+            },
+        );
         (self.start, self.density, self.next) = (start, density, 0);
         true
     }
@@ -186,7 +199,10 @@ impl KeyQueue for Ladder {
         if place < self.next {
             self.late.push(Reverse(key));
         } else {
-            self.buckets.get_mut(place).unwrap_or(&mut self.rest).push(key);
+            self.buckets
+                .get_mut(place)
+                .unwrap_or(&mut self.rest)
+                .push(key);
         }
     }
 

@@ -61,7 +61,11 @@ struct LaneEntries<E> {
 
 impl<E> LaneEntries<E> {
     fn new(delay: Time) -> LaneEntries<E> {
-        LaneEntries { delay, active: false, behind: VecDeque::new() }
+        LaneEntries {
+            delay,
+            active: false,
+            behind: VecDeque::new(),
+        }
     }
 }
 
@@ -202,7 +206,11 @@ impl<E: Copy> LaneQueue<E> {
             return self.at_once(event);
         }
         self.sequence += 1;
-        let entry = Entry { due: time.as_nanos().to_bits(), order: self.sequence << 16 | u64::from(lane), event };
+        let entry = Entry {
+            due: time.as_nanos().to_bits(),
+            order: self.sequence << 16 | u64::from(lane),
+            event,
+        };
         match self.lanes.get_mut(usize::from(lane)) {
             Some(queue) if queue.active => queue.behind.push_back(entry),
             Some(queue) => {
@@ -228,7 +236,11 @@ impl<E: Copy> LaneQueue<E> {
     /// Whether no event is due now.
     #[inline(always)]
     pub fn nothing_is_due(&self) -> bool {
-        let later = |heap: &Heap<E>| heap.0.first().is_none_or(|entry| entry.due != self.now.as_nanos().to_bits());
+        let later = |heap: &Heap<E>| {
+            heap.0
+                .first()
+                .is_none_or(|entry| entry.due != self.now.as_nanos().to_bits())
+        };
         self.at_once.is_empty() && later(&self.heads) && later(&self.others)
     }
 
@@ -238,7 +250,11 @@ impl<E: Copy> LaneQueue<E> {
             return Some(self.now);
         }
         let due = |heap: &Heap<E>| heap.0.first().map(|entry| entry.due);
-        due(&self.heads).into_iter().chain(due(&self.others)).min().map(time_of_bits)
+        due(&self.heads)
+            .into_iter()
+            .chain(due(&self.others))
+            .min()
+            .map(time_of_bits)
     }
 
     /// Goes on to a time at which something happened elsewhere: not before now, not behind the next event.

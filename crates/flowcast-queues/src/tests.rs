@@ -14,7 +14,10 @@ struct List<T>(Vec<T>);
 
 impl<T: Copy + PartialOrd> List<T> {
     fn first(&self) -> Option<T> {
-        self.0.iter().copied().min_by(|a, b| a.partial_cmp(b).unwrap())
+        self.0
+            .iter()
+            .copied()
+            .min_by(|a, b| a.partial_cmp(b).unwrap())
     }
 
     fn remove(&mut self, gone: impl Fn(&T) -> bool) {
@@ -23,7 +26,11 @@ impl<T: Copy + PartialOrd> List<T> {
 }
 
 /// Keys change, some of them to none, and the first is taken, to the end.
-fn compare(mut queue: impl KeyQueue, members: u32, changes: Vec<(u32, u32, u32)>) -> Result<(), TestCaseError> {
+fn compare(
+    mut queue: impl KeyQueue,
+    members: u32,
+    changes: Vec<(u32, u32, u32)>,
+) -> Result<(), TestCaseError> {
     let (mut list, mut now) = (List(Vec::new()), 0.0);
     let take = |queue: &mut dyn FnMut() -> Option<u128>, list: &mut List<u128>| {
         let first = queue();
@@ -32,7 +39,9 @@ fn compare(mut queue: impl KeyQueue, members: u32, changes: Vec<(u32, u32, u32)>
     };
     for (created, (member, delay, kind)) in (0u128..).zip(changes) {
         let member = member % members;
-        let key = u128::from((now + f64::from(delay / 10)).to_bits()) << 64 | created << 32 | u128::from(member);
+        let key = u128::from((now + f64::from(delay / 10)).to_bits()) << 64
+            | created << 32
+            | u128::from(member);
         list.remove(|listed| member_of(*listed) == member);
         queue.set(member, if delay == 0 { NEVER } else { key });
         list.0.extend((delay > 0).then_some(key));

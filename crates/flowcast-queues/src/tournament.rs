@@ -35,7 +35,13 @@ impl Tournament {
             all += groups;
         }
         let groups = vec![Group([NEVER; SIZE]); all as usize];
-        Tournament { groups, levels, first: NEVER, near: NEVER, far: NEVER }
+        Tournament {
+            groups,
+            levels,
+            first: NEVER,
+            near: NEVER,
+            far: NEVER,
+        }
     }
 }
 

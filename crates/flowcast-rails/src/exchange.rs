@@ -97,7 +97,9 @@ impl Course {
 
     fn text(&self) -> String {
         let how = if self.adapts { "adaptive" } else { "fixed" };
-        let split = self.split.map_or("whole".into(), |rule| format!("{}/{}", rule.from.0, rule.minimal_piece.0));
+        let split = self.split.map_or("whole".into(), |rule| {
+            format!("{}/{}", rule.from.0, rule.minimal_piece.0)
+        });
         format!("{} {how} {split} {}", self.scheduler, self.rails.bits())
     }
 
@@ -112,7 +114,12 @@ impl Course {
             "whole" => None,
             sizes => Some(read_split(sizes)?),
         };
-        Some(Course { scheduler, adapts, split, rails: RailSet::from_bits(words.next()?.parse().ok()?) })
+        Some(Course {
+            scheduler,
+            adapts,
+            split,
+            rails: RailSet::from_bits(words.next()?.parse().ok()?),
+        })
     }
 }
 
@@ -120,12 +127,19 @@ impl Course {
 fn read_split(sizes: &str) -> Option<SplitRule> {
     let (from, piece) = sizes.split_once('/')?;
     let [from, minimal_piece] = [from, piece].map(|bytes| bytes.parse().ok().map(Bytes));
-    Some(SplitRule { from: from?, minimal_piece: minimal_piece?, ..SplitRule::default() })
+    Some(SplitRule {
+        from: from?,
+        minimal_piece: minimal_piece?,
+        ..SplitRule::default()
+    })
 }
 
 /// Messages wait for processors on both sides: more evidence than on an ideal rail is asked for.
 pub fn live_rule() -> AdaptiveRule {
-    let mut rule = AdaptiveRule { jitter: Time::from_micros(1000.0), ..AdaptiveRule::default() };
+    let mut rule = AdaptiveRule {
+        jitter: Time::from_micros(1000.0),
+        ..AdaptiveRule::default()
+    };
     rule.drift.evidence = Time::from_micros(10_000.0);
     rule.drift.tolerance = 0.5;
     rule
@@ -142,10 +156,25 @@ enum Task {
 ///
 /// # Errors
 /// The link failed, or the other end does not follow.
-pub fn exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<Vec<Time>, ExchangeError> {
-    let Exchange { messages, size, repetitions } = exchange;
+pub fn exchange(
+    link: &mut Link,
+    course: Course,
+    exchange: Exchange,
+) -> Result<Vec<Time>, ExchangeError> {
+    let Exchange {
+        messages,
+        size,
+        repetitions,
+    } = exchange;
     check_size(link, size)?;
-    notify(link, &format!("exchange {} {messages} {} {repetitions}", course.text(), size.0))?;
+    notify(
+        link,
+        &format!(
+            "exchange {} {messages} {} {repetitions}",
+            course.text(),
+            size.0
+        ),
+    )?;
     link.steer(course.steering(), course.rails)?;
     let message = vec![0x5a; size.0 as usize];
     let one = |_| -> Result<Time, ExchangeError> {
@@ -174,16 +203,26 @@ pub fn count(
     let mut message = vec![0; (size.0 as usize).max(8)];
     let interrupted = |link: &Link, source, sent: u64| {
         let arrived = sent.saturating_sub(link.session().outstanding());
-        ExchangeError::Interrupted { source, arrived, messages }
+        ExchangeError::Interrupted {
+            source,
+            arrived,
+            messages,
+        }
     };
     for number in 0..messages {
         fill(&mut message, number);
-        link.send(&message, Delivery::Ordered).map_err(|source| interrupted(link, source, number))?;
+        link.send(&message, Delivery::Ordered)
+            .map_err(|source| interrupted(link, source, number))?;
         observe(link, number);
     }
-    let answer = link.receive(PATIENCE).map_err(|source| interrupted(link, source, messages))?;
+    let answer = link
+        .receive(PATIENCE)
+        .map_err(|source| interrupted(link, source, messages))?;
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    Audit::read(&answer).ok_or(ExchangeError::Protocol { found: answer, expected: "the result of a count" })
+    Audit::read(&answer).ok_or(ExchangeError::Protocol {
+        found: answer,
+        expected: "the result of a count",
+    })
 }
 
 /// Ends the conversation in good order.
@@ -213,12 +252,21 @@ pub fn answer(link: &mut Link, idle: Duration) -> Result<(), ExchangeError> {
                 link.acknowledge();
                 return Ok(());
             }
-            None => return Err(ExchangeError::Protocol { found: text, expected: "exchange, count or end" }),
+            None => {
+                return Err(ExchangeError::Protocol {
+                    found: text,
+                    expected: "exchange, count or end",
+                });
+            }
         }
     }
 }
 
-fn answer_exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<(), ExchangeError> {
+fn answer_exchange(
+    link: &mut Link,
+    course: Course,
+    exchange: Exchange,
+) -> Result<(), ExchangeError> {
     check_size(link, exchange.size)?;
     link.steer(course.steering(), course.rails)?;
     let message = vec![0xa5; exchange.size.0 as usize];
@@ -236,9 +284,15 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     let mut next = 0;
     for _ in 0..messages {
         let arrived = audit.received;
-        let interrupted = |source| ExchangeError::Interrupted { source, arrived, messages };
+        let interrupted = |source| ExchangeError::Interrupted {
+            source,
+            arrived,
+            messages,
+        };
         let message = link.receive(PATIENCE).map_err(interrupted)?;
-        let number = message.first_chunk().map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));
+        let number = message
+            .first_chunk()
+            .map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));
         audit.received += 1;
         audit.out_of_order += u64::from(number != next);
         audit.spoilt += u64::from(!is_filled(&message, number));
@@ -257,10 +311,23 @@ impl Task {
             "end" => Some(Task::End),
             "exchange" => {
                 let course = Course::read(&mut words)?;
-                let (messages, size) = (words.next()?.parse().ok()?, Bytes(words.next()?.parse().ok()?));
-                Some(Task::Exchange(course, Exchange { messages, size, repetitions: words.next()?.parse().ok()? }))
+                let (messages, size) = (
+                    words.next()?.parse().ok()?,
+                    Bytes(words.next()?.parse().ok()?),
+                );
+                Some(Task::Exchange(
+                    course,
+                    Exchange {
+                        messages,
+                        size,
+                        repetitions: words.next()?.parse().ok()?,
+                    },
+                ))
             }
-            "count" => Some(Task::Count(Course::read(&mut words)?, words.next()?.parse().ok()?)),
+            "count" => Some(Task::Count(
+                Course::read(&mut words)?,
+                words.next()?.parse().ok()?,
+            )),
             _ => None,
         }
     }
@@ -268,14 +335,32 @@ impl Task {
 
 impl Audit {
     fn text(&self) -> String {
-        let Audit { received, out_of_order, spoilt, repeated, rails_lost } = self;
+        let Audit {
+            received,
+            out_of_order,
+            spoilt,
+            repeated,
+            rails_lost,
+        } = self;
         format!("audit {received} {out_of_order} {spoilt} {repeated} {rails_lost}")
     }
 
     fn read(text: &str) -> Option<Audit> {
-        let numbers: Option<Vec<u64>> = text.strip_prefix("audit ")?.split(' ').map(|word| word.parse().ok()).collect();
-        let [received, out_of_order, spoilt, repeated, rails_lost] = numbers?[..] else { return None };
-        Some(Audit { received, out_of_order, spoilt, repeated, rails_lost })
+        let numbers: Option<Vec<u64>> = text
+            .strip_prefix("audit ")?
+            .split(' ')
+            .map(|word| word.parse().ok())
+            .collect();
+        let [received, out_of_order, spoilt, repeated, rails_lost] = numbers?[..] else {
+            return None;
+        };
+        Some(Audit {
+            received,
+            out_of_order,
+            spoilt,
+            repeated,
+            rails_lost,
+        })
     }
 }
 
@@ -286,7 +371,9 @@ fn fill(message: &mut [u8], number: u64) {
 }
 
 fn is_filled(message: &[u8], number: u64) -> bool {
-    message.get(8..).is_some_and(|rest| rest.iter().all(|byte| *byte == number as u8))
+    message
+        .get(8..)
+        .is_some_and(|rest| rest.iter().all(|byte| *byte == number as u8))
 }
 
 fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
@@ -299,7 +386,11 @@ fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
 fn check_size(link: &Link, size: Bytes) -> Result<(), LinkError> {
     let most = link.session().rule().longest;
     let found = usize::try_from(size.0).unwrap_or(usize::MAX);
-    if found <= most { Ok(()) } else { Err(Refused::TooLong { found, most }.into()) }
+    if found <= most {
+        Ok(())
+    } else {
+        Err(Refused::TooLong { found, most }.into())
+    }
 }
 
 fn send_many(link: &mut Link, message: &[u8], count: u32) -> Result<(), LinkError> {

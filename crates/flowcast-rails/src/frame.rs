@@ -97,7 +97,11 @@ impl Piece {
 
     fn read(index: u8, of: u8) -> Result<Piece, Fault> {
         let piece = Piece { index, of };
-        if index < of && usize::from(of) <= MAX_RAILS { Ok(piece) } else { Err(Fault::Piece(piece)) }
+        if index < of && usize::from(of) <= MAX_RAILS {
+            Ok(piece)
+        } else {
+            Err(Fault::Piece(piece))
+        }
     }
 }
 
@@ -126,7 +130,12 @@ pub fn encode(bytes: &mut Vec<u8>, header: &Header, message: &[u8]) {
     bytes.reserve(HEADER + message.len());
     bytes.extend_from_slice(&(message.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&[header.kind as u8, header.piece.index, header.piece.of, 0]);
-    for field in [header.sequence, header.order, header.acknowledged, header.arrived] {
+    for field in [
+        header.sequence,
+        header.order,
+        header.acknowledged,
+        header.arrived,
+    ] {
         bytes.extend_from_slice(&field.to_le_bytes());
     }
     bytes.extend_from_slice(&(header.credit as u32).to_le_bytes());
@@ -177,14 +186,25 @@ impl FrameReader {
     ///
     /// # Errors
     /// A frame that is not as it was sent, or no frame at all.
-    pub fn next(&mut self, longest: usize, credit_before: u64) -> Result<Option<(Header, &[u8])>, Fault> {
+    pub fn next(
+        &mut self,
+        longest: usize,
+        credit_before: u64,
+    ) -> Result<Option<(Header, &[u8])>, Fault> {
         let whole = &self.buffer[self.read..self.filled];
-        let Some(header) = whole.first_chunk::<HEADER>() else { return Ok(None) };
+        let Some(header) = whole.first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
         let length = u32::from_le_bytes(part(header, 0)) as usize;
         if length > longest {
-            return Err(Fault::Length { found: length, most: longest });
+            return Err(Fault::Length {
+                found: length,
+                most: longest,
+            });
         }
-        let Some(frame) = whole.get(..HEADER + length) else { return Ok(None) };
+        let Some(frame) = whole.get(..HEADER + length) else {
+            return Ok(None);
+        };
         let (found, expected) = (checksum(frame), u32::from_le_bytes(part(header, 44)));
         if found != expected {
             return Err(Fault::Checksum { found, expected });
@@ -192,7 +212,10 @@ impl FrameReader {
         let header = decode(header, credit_before)?;
         let start = self.read;
         self.read += frame.len();
-        Ok(Some((header, &self.buffer[start + HEADER..start + HEADER + length])))
+        Ok(Some((
+            header,
+            &self.buffer[start + HEADER..start + HEADER + length],
+        )))
     }
 }
 
@@ -207,7 +230,15 @@ fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<Header, Fault> {
     let credit = widened(credit_before, u32::from_le_bytes(part(bytes, 40)));
     let (sequence, order) = (number(8), number(16));
     let piece = Piece::read(bytes[5], bytes[6])?;
-    Ok(Header { kind, piece, sequence, order, acknowledged: number(24), arrived: number(32), credit })
+    Ok(Header {
+        kind,
+        piece,
+        sequence,
+        order,
+        acknowledged: number(24),
+        arrived: number(32),
+        credit,
+    })
 }
 
 /// The number nearest to `near` that has these lower bits.
@@ -225,8 +256,19 @@ mod tests {
     use proptest::prelude::*;
 
     fn header(sequence: u64, credit: u64) -> Header {
-        let piece = Piece { index: (sequence % 3) as u8, of: 3 };
-        Header { kind: Kind::Data, piece, sequence, order: UNORDERED, acknowledged: 7, arrived: 9, credit }
+        let piece = Piece {
+            index: (sequence % 3) as u8,
+            of: 3,
+        };
+        Header {
+            kind: Kind::Data,
+            piece,
+            sequence,
+            order: UNORDERED,
+            acknowledged: 7,
+            arrived: 9,
+            credit,
+        }
     }
 
     proptest! {
@@ -279,6 +321,12 @@ mod tests {
         let mut reader = FrameReader::default();
         reader.space(HEADER)[..HEADER].fill(0xff);
         reader.filled(HEADER);
-        assert_eq!(reader.next(100, 0), Err(Fault::Length { found: u32::MAX as usize, most: 100 }));
+        assert_eq!(
+            reader.next(100, 0),
+            Err(Fault::Length {
+                found: u32::MAX as usize,
+                most: 100
+            })
+        );
     }
 }

@@ -76,16 +76,27 @@ impl Inbound {
     /// A sequence number or an order beyond what was granted, a piece that does not fit the others of its message, or one with
     /// which they are too long.
     pub(crate) fn take(&mut self, header: &Header, message: &[u8]) -> Result<Arrival, Fault> {
-        let Header { sequence, order, piece, .. } = *header;
+        let Header {
+            sequence,
+            order,
+            piece,
+            ..
+        } = *header;
         if sequence < self.floor || self.has(sequence) {
             return Ok(Arrival::Repeated);
         }
         let limit = self.floor + self.window;
         if sequence >= limit {
-            return Err(Fault::Sequence { found: sequence, limit });
+            return Err(Fault::Sequence {
+                found: sequence,
+                limit,
+            });
         }
         let whole = match piece {
-            Piece::WHOLE => Some(Whole { message: message.to_vec(), numbers: 1 }),
+            Piece::WHOLE => Some(Whole {
+                message: message.to_vec(),
+                numbers: 1,
+            }),
             _ => self.join(header, message)?,
         };
         match whole {
@@ -111,31 +122,55 @@ impl Inbound {
 
     /// The whole message, if this was its last piece.
     fn join(&mut self, header: &Header, bytes: &[u8]) -> Result<Option<Whole>, Fault> {
-        let Header { sequence, order, piece, .. } = *header;
+        let Header {
+            sequence,
+            order,
+            piece,
+            ..
+        } = *header;
         let (index, of) = (usize::from(piece.index), usize::from(piece.of));
-        let first = sequence.checked_sub(u64::from(piece.index)).ok_or(Fault::Piece(piece))?;
-        let new = || Joining { order, pieces: vec![None; of] };
+        let first = sequence
+            .checked_sub(u64::from(piece.index))
+            .ok_or(Fault::Piece(piece))?;
+        let new = || Joining {
+            order,
+            pieces: vec![None; of],
+        };
         let joining = self.joining.entry(first).or_insert_with(new);
         if joining.order != order || joining.pieces.len() != of {
             return Err(Fault::Piece(piece));
         }
         let found = bytes.len() + joining.pieces.iter().flatten().map(Vec::len).sum::<usize>();
         if found > self.longest {
-            return Err(Fault::Length { found, most: self.longest });
+            return Err(Fault::Length {
+                found,
+                most: self.longest,
+            });
         }
         joining.pieces[index] = Some(bytes.to_vec());
         if joining.pieces.iter().any(Option::is_none) {
             return Ok(None);
         }
-        let pieces = self.joining.remove(&first).map_or_else(Vec::new, |joining| joining.pieces);
+        let pieces = self
+            .joining
+            .remove(&first)
+            .map_or_else(Vec::new, |joining| joining.pieces);
         let message = pieces.into_iter().flatten().collect::<Vec<_>>().concat();
-        Ok(Some(Whole { message, numbers: of as u64 }))
+        Ok(Some(Whole {
+            message,
+            numbers: of as u64,
+        }))
     }
 
     fn hold(&mut self, order: u64, whole: Whole) -> Result<(), Fault> {
         let limit = self.next_order + self.window;
-        let place = order.checked_sub(self.next_order).filter(|place| *place < self.window);
-        let place = place.ok_or(Fault::Sequence { found: order, limit })? as usize;
+        let place = order
+            .checked_sub(self.next_order)
+            .filter(|place| *place < self.window);
+        let place = place.ok_or(Fault::Sequence {
+            found: order,
+            limit,
+        })? as usize;
         if place == 0 && self.held.is_empty() {
             self.next_order += 1;
             self.ready.push_back(whole);
@@ -180,7 +215,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn header(sequence: u64, order: u64, piece: Piece) -> Header {
-        Header { kind: Kind::Data, piece, sequence, order, acknowledged: 0, arrived: 0, credit: 0 }
+        Header {
+            kind: Kind::Data,
+            piece,
+            sequence,
+            order,
+            acknowledged: 0,
+            arrived: 0,
+            credit: 0,
+        }
     }
 
     #[test]
@@ -204,7 +247,13 @@ mod tests {
         let mut inbound = Inbound::new(64, 10);
         let piece = |index| header(u64::from(index), 0, Piece { index, of: 2 });
         inbound.take(&piece(0), &[0; 6]).unwrap();
-        assert_eq!(inbound.take(&piece(1), &[0; 5]), Err(Fault::Length { found: 11, most: 10 }));
+        assert_eq!(
+            inbound.take(&piece(1), &[0; 5]),
+            Err(Fault::Length {
+                found: 11,
+                most: 10
+            })
+        );
         inbound.take(&piece(1), &[0; 4]).unwrap();
         assert_eq!(inbound.consume().unwrap().len(), 10);
     }
@@ -249,13 +298,23 @@ mod tests {
     fn credit_waits_for_the_application_and_for_missing_messages() {
         let mut inbound = Inbound::new(64, 100);
         for sequence in 1..64 {
-            inbound.take(&header(sequence, UNORDERED, Piece::WHOLE), b"").unwrap();
+            inbound
+                .take(&header(sequence, UNORDERED, Piece::WHOLE), b"")
+                .unwrap();
             inbound.consume().unwrap();
         }
         assert_eq!(inbound.credit(), 64, "message 0 is missing");
         let beyond = header(64, UNORDERED, Piece::WHOLE);
-        assert_eq!(inbound.take(&beyond, b""), Err(Fault::Sequence { found: 64, limit: 64 }));
-        inbound.take(&header(0, UNORDERED, Piece::WHOLE), b"").unwrap();
+        assert_eq!(
+            inbound.take(&beyond, b""),
+            Err(Fault::Sequence {
+                found: 64,
+                limit: 64
+            })
+        );
+        inbound
+            .take(&header(0, UNORDERED, Piece::WHOLE), b"")
+            .unwrap();
         assert_eq!(inbound.credit(), 127, "message 0 is not consumed");
         inbound.consume().unwrap();
         assert_eq!(inbound.credit(), 128);

@@ -123,7 +123,10 @@ impl Lane {
         // Written frames without a message are gone already: what stands before `writing` are messages.
         let written = self.acknowledged + self.writing as u64;
         if total > written {
-            return Err(Fault::Acknowledged { found: total, sent: written });
+            return Err(Fault::Acknowledged {
+                found: total,
+                sent: written,
+            });
         }
         let mut done = Vec::new();
         while self.acknowledged < total {
@@ -137,15 +140,18 @@ impl Lane {
     /// Everything that is not acknowledged; the connection is lost.
     pub(crate) fn give_up(&mut self) -> Vec<Parcel> {
         let all = std::mem::take(self).frames;
-        all.into_iter().filter(|parcel| parcel.message.is_some()).collect()
+        all.into_iter()
+            .filter(|parcel| parcel.message.is_some())
+            .collect()
     }
 
     /// Messages of which nothing has been written yet.
     pub(crate) fn take_back(&mut self) -> Vec<Parcel> {
         let begun = self.writing + usize::from(self.offset > 0);
         let tail = self.frames.split_off(begun.min(self.frames.len()));
-        let (messages, others): (Vec<Parcel>, Vec<Parcel>) =
-            tail.into_iter().partition(|parcel| parcel.message.is_some());
+        let (messages, others): (Vec<Parcel>, Vec<Parcel>) = tail
+            .into_iter()
+            .partition(|parcel| parcel.message.is_some());
         self.frames.extend(others);
         self.sent -= messages.len() as u64;
         // They would have carried an acknowledgement; a frame of its own has to carry it now.

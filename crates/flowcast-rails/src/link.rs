@@ -105,10 +105,17 @@ impl Link {
     ///
     /// # Errors
     /// No rail, too many, or one that does not come about.
-    pub fn connect(rails: &[RailPath], rule: SessionRule, waiting: Waiting) -> Result<Link, LinkError> {
+    pub fn connect(
+        rails: &[RailPath],
+        rule: SessionRule,
+        waiting: Waiting,
+    ) -> Result<Link, LinkError> {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
-        let number =
-            std::process::id() as u64 ^ (std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64) << 20);
+        let number = std::process::id() as u64
+            ^ (std::time::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |t| t.as_nanos() as u64)
+                << 20);
         let mut link = Link::new(Session::new(rule, costs)?, number, None, waiting);
         for (rail, path) in (0..).zip(rails) {
             link.add_rail(RailId(rail), path)?;
@@ -133,13 +140,20 @@ impl Link {
             if let Some((stream, reader, hello)) = entered.find(|(_, _, hello)| !hello.returns) {
                 // Those below it may be on their way; what they cost is not known yet.
                 let costs = vec![hello.cost; hello.rail.index() + 1];
-                let mut link = Link::new(Session::new(rule, costs)?, hello.session, Some(door), waiting);
+                let mut link = Link::new(
+                    Session::new(rule, costs)?,
+                    hello.session,
+                    Some(door),
+                    waiting,
+                );
                 link.enter(stream, reader, hello);
                 entered.for_each(|(stream, reader, hello)| link.enter(stream, reader, hello));
                 return Ok(link);
             }
             if patience.is_some_and(|patience| start.elapsed() >= patience) {
-                return Err(LinkError::Silent(Time::from_seconds(start.elapsed().as_secs_f64())));
+                return Err(LinkError::Silent(Time::from_seconds(
+                    start.elapsed().as_secs_f64(),
+                )));
             }
             std::thread::sleep(NAP);
         }
@@ -150,9 +164,13 @@ impl Link {
     /// # Errors
     /// A rail that does not come about, or a number that leaves a gap.
     pub fn add_rail(&mut self, rail: RailId, to: &RailPath) -> Result<(), LinkError> {
-        let stream = to.path.connect().map_err(|error| failed(format!("connect to {}", to.path.to), error))?;
+        let stream = to
+            .path
+            .connect()
+            .map_err(|error| failed(format!("connect to {}", to.path.to), error))?;
         self.absent.retain(|absent| absent.rail != rail);
-        self.paths.resize_with(self.paths.len().max(rail.index() + 1), || None);
+        self.paths
+            .resize_with(self.paths.len().max(rail.index() + 1), || None);
         self.paths[rail.index()] = Some(to.clone());
         self.introduce((rail, to.cost), stream, false)
     }
@@ -165,10 +183,24 @@ impl Link {
         returns: bool,
     ) -> Result<(), LinkError> {
         let token = self.session.rule().token;
-        let hello = Hello { session: self.number, rail, returns, cost, token };
+        let hello = Hello {
+            session: self.number,
+            rail,
+            returns,
+            cost,
+            token,
+        };
         let mut frame = Vec::new();
         let (kind, piece) = (Kind::Hello, Piece::WHOLE);
-        let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
+        let header = Header {
+            kind,
+            piece,
+            sequence: 0,
+            order: UNORDERED,
+            acknowledged: 0,
+            arrived: 0,
+            credit: 0,
+        };
         encode(&mut frame, &header, &hello.write());
         // The socket buffer of a new connection holds at least a hundred bytes.
         let written = stream.write_all(&frame);
@@ -188,9 +220,15 @@ impl Link {
         while !self.session.has_credit() {
             self.progress(true)?;
         }
-        self.session.send(message, delivery, self.now())?.for_each(|rail| self.write(rail));
+        self.session
+            .send(message, delivery, self.now())?
+            .for_each(|rail| self.write(rail));
         self.unattended += 1;
-        if self.unattended >= MESSAGES_UNATTENDED { self.progress(false) } else { Ok(()) }
+        if self.unattended >= MESSAGES_UNATTENDED {
+            self.progress(false)
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits for the next message.
@@ -208,7 +246,9 @@ impl Link {
                 return Ok(message);
             }
             if start.elapsed() >= patience {
-                return Err(LinkError::Silent(Time::from_seconds(start.elapsed().as_secs_f64())));
+                return Err(LinkError::Silent(Time::from_seconds(
+                    start.elapsed().as_secs_f64(),
+                )));
             }
         }
     }
@@ -222,7 +262,9 @@ impl Link {
         while self.session.outstanding() > 0 {
             self.progress(true)?;
             if start.elapsed() >= patience {
-                return Err(LinkError::Silent(Time::from_seconds(start.elapsed().as_secs_f64())));
+                return Err(LinkError::Silent(Time::from_seconds(
+                    start.elapsed().as_secs_f64(),
+                )));
             }
         }
         Ok(())
@@ -303,8 +345,12 @@ impl Link {
     fn attach(&mut self, rail: RailId, stream: TcpStream, cost: LogGp) -> Result<(), RailsError> {
         let now = self.now();
         self.session.connected(rail, cost, now)?;
-        self.wires.resize_with(self.wires.len().max(rail.index() + 1), || None);
-        self.wires[rail.index()] = Some(Wire { stream, full: false });
+        self.wires
+            .resize_with(self.wires.len().max(rail.index() + 1), || None);
+        self.wires[rail.index()] = Some(Wire {
+            stream,
+            full: false,
+        });
         Ok(())
     }
 
@@ -330,7 +376,9 @@ impl Link {
             }
             match self.waiting {
                 _ if !waits => return Ok(()),
-                Waiting::Poll(long) if polling_since.get_or_insert_with(Instant::now).elapsed() < long => {
+                Waiting::Poll(long)
+                    if polling_since.get_or_insert_with(Instant::now).elapsed() < long =>
+                {
                     std::hint::spin_loop();
                 }
                 _ => {
@@ -344,7 +392,10 @@ impl Link {
 
     /// Whether anything arrived.
     fn move_all(&mut self) -> Result<bool, LinkError> {
-        self.wires.iter_mut().flatten().for_each(|wire| wire.full = false);
+        self.wires
+            .iter_mut()
+            .flatten()
+            .for_each(|wire| wire.full = false);
         self.write_all();
         let mut any = false;
         for rail in self.session.alive() {
@@ -355,7 +406,9 @@ impl Link {
             if !any {
                 let token = self.session.rule().token;
                 let entered = door.entered(token);
-                entered.into_iter().for_each(|(stream, reader, hello)| self.enter(stream, reader, hello));
+                entered
+                    .into_iter()
+                    .for_each(|(stream, reader, hello)| self.enter(stream, reader, hello));
             }
             self.door = Some(door);
         }
@@ -367,7 +420,11 @@ impl Link {
     fn bring_back(&mut self) -> Result<(), LinkError> {
         let mut back = Vec::new();
         for absent in &mut self.absent {
-            back.extend(absent.connection().map(|stream| (absent.rail, absent.path.cost, stream)));
+            back.extend(
+                absent
+                    .connection()
+                    .map(|stream| (absent.rail, absent.path.cost, stream)),
+            );
         }
         for (rail, cost, stream) in back {
             self.absent.retain(|absent| absent.rail != rail);
@@ -379,12 +436,17 @@ impl Link {
     fn check_alone(&mut self) -> Result<(), LinkError> {
         if !self.session.alive().is_empty() || self.session.has_messages() {
             // A connection that is closed again at once is no rail that has come back.
-            self.alone_since.take_if(|since| since.elapsed() >= 2 * LINGER);
+            self.alone_since
+                .take_if(|since| since.elapsed() >= 2 * LINGER);
             return Ok(());
         }
         let since = *self.alone_since.get_or_insert_with(Instant::now);
         let may_come = self.door.is_some() || !self.absent.is_empty();
-        if !may_come || since.elapsed() >= LINGER { Err(LinkError::Closed) } else { Ok(()) }
+        if !may_come || since.elapsed() >= LINGER {
+            Err(LinkError::Closed)
+        } else {
+            Ok(())
+        }
     }
 
     fn write_all(&mut self) {
@@ -395,7 +457,9 @@ impl Link {
 
     fn write(&mut self, rail: RailId) {
         while self.session.has_output(rail) {
-            let Some(wire) = self.wires[rail.index()].as_mut().filter(|wire| !wire.full) else { return };
+            let Some(wire) = self.wires[rail.index()].as_mut().filter(|wire| !wire.full) else {
+                return;
+            };
             let mut slices = [IoSlice::new(&[]); AT_ONCE];
             let count = self.session.output(rail, &mut slices);
             match wire.stream.write_vectored(&slices[..count]) {
@@ -409,7 +473,9 @@ impl Link {
 
     /// Whether anything arrived.
     fn read(&mut self, rail: RailId) -> bool {
-        let Some(wire) = self.wires[rail.index()].as_mut() else { return false };
+        let Some(wire) = self.wires[rail.index()].as_mut() else {
+            return false;
+        };
         let buffer = self.session.receive_buffer(rail);
         match wire.stream.read(buffer) {
             Ok(0) => self.lose(rail, Fault::Closed),
@@ -432,7 +498,12 @@ impl Link {
     }
 
     fn lose(&mut self, rail: RailId, fault: Fault) {
-        if self.wires.get_mut(rail.index()).and_then(Option::take).is_some() {
+        if self
+            .wires
+            .get_mut(rail.index())
+            .and_then(Option::take)
+            .is_some()
+        {
             self.faults.push((rail, fault));
             let now = self.now();
             self.session.lost(rail, now);
@@ -447,10 +518,17 @@ impl Link {
         for (rail, wire) in (0..).zip(&self.wires) {
             let Some(wire) = wire else { continue };
             let writes = self.session.has_output(RailId(rail));
-            let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let flags = if writes {
+                PollFlags::IN | PollFlags::OUT
+            } else {
+                PollFlags::IN
+            };
             polled.push(PollFd::from_borrowed_fd(wire.stream.as_fd(), flags));
         }
-        let nap = Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
+        let nap = Timespec {
+            tv_sec: 0,
+            tv_nsec: NAP.as_nanos() as i64,
+        };
         match poll(&mut polled, Some(&nap)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(failed("wait for the rails".into(), error.into())),

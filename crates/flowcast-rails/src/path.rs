@@ -27,7 +27,11 @@ pub struct Path {
 impl Path {
     /// To an address, over whatever interface the system chooses.
     pub fn to(to: SocketAddr) -> Path {
-        Path { to, from: None, device: None }
+        Path {
+            to,
+            from: None,
+            device: None,
+        }
     }
 
     /// Connects.
@@ -35,7 +39,11 @@ impl Path {
     /// # Errors
     /// Nobody listens, the source address is not this machine's, or the device does not exist or may not be used.
     pub fn connect(&self) -> io::Result<TcpStream> {
-        let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, Some(Protocol::TCP))?;
+        let socket = Socket::new(
+            Domain::for_address(self.to),
+            Type::STREAM,
+            Some(Protocol::TCP),
+        )?;
         #[cfg(target_os = "linux")]
         if let Some(device) = &self.device {
             socket.bind_device(Some(device.as_bytes()))?;

@@ -41,7 +41,11 @@ impl PeerClock {
         let nanos = |at: Ticks| at.time(()).as_nanos() as i64;
         let (given, acknowledged) = (nanos(receipt.given), nanos(receipt.acknowledged));
         let arrived = receipt.arrived as i64;
-        let own = Bounds { least: arrived - acknowledged, most: arrived - given, at: acknowledged };
+        let own = Bounds {
+            least: arrived - acknowledged,
+            most: arrived - given,
+            at: acknowledged,
+        };
         let bounds = self.bounds.map_or(own, |before| before.narrowed(own));
         self.bounds = Some(bounds);
         let seen = arrived - (bounds.least + bounds.most) / 2;
@@ -55,7 +59,15 @@ impl Bounds {
         let drift = (by.at - self.at).max(0) / DRIFT + 1;
         let least = by.least.max(self.least - drift);
         let most = by.most.min(self.most + drift);
-        if least <= most { Bounds { least, most, at: by.at } } else { by }
+        if least <= most {
+            Bounds {
+                least,
+                most,
+                at: by.at,
+            }
+        } else {
+            by
+        }
     }
 }
 
@@ -66,17 +78,32 @@ mod tests {
 
     fn seen(clock: &mut PeerClock, given: u64, arrived: u64, acknowledged: u64) -> Ticks {
         let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
-        clock.seen(Receipt { given: micros(given), arrived: arrived * 1000, acknowledged: micros(acknowledged) })
+        clock.seen(Receipt {
+            given: micros(given),
+            arrived: arrived * 1000,
+            acknowledged: micros(acknowledged),
+        })
     }
 
     #[test]
     fn a_quick_answer_tells_the_offset_and_late_ones_then_tell_when_messages_arrived() {
         let mut clock = PeerClock::default();
         let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
-        assert_eq!(seen(&mut clock, 100, 50_120, 140), micros(120), "offset 50 ms, known to 20 us");
-        assert_eq!(seen(&mut clock, 200, 50_900, 3000), micros(900), "700 us in flight, its acknowledgement 2.1 ms");
+        assert_eq!(
+            seen(&mut clock, 100, 50_120, 140),
+            micros(120),
+            "offset 50 ms, known to 20 us"
+        );
+        assert_eq!(
+            seen(&mut clock, 200, 50_900, 3000),
+            micros(900),
+            "700 us in flight, its acknowledgement 2.1 ms"
+        );
         let at = seen(&mut clock, 1000, 51_001, 1500);
-        assert!(at > micros(1010) && at < micros(1011), "the offset is now below 50.001 ms: {at:?}");
+        assert!(
+            at > micros(1010) && at < micros(1011),
+            "the offset is now below 50.001 ms: {at:?}"
+        );
     }
 
     proptest! {

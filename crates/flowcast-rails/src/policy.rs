@@ -31,7 +31,9 @@ impl Policy {
     /// For rails with nothing to send.
     pub(crate) fn new(steering: Steering, rails: &[LogGp]) -> Result<Policy, RailsError> {
         Ok(match steering {
-            Steering::Fixed(name) => Policy::Fixed(name.scheduler(rails, Shares::by_bandwidth(rails)?, ())?),
+            Steering::Fixed(name) => {
+                Policy::Fixed(name.scheduler(rails, Shares::by_bandwidth(rails)?, ())?)
+            }
             Steering::Dividing(rule) => Policy::Dividing(Box::new(Splitter::new(rails, rule)?)),
             Steering::Adaptive(rule, split) => {
                 let adaptive = Adaptive::new(rails, rule)?;
@@ -70,7 +72,12 @@ impl Policy {
     }
 
     /// Something had arrived by `seen`: these, and perhaps what another policy gave to the rail.
-    pub(crate) fn completed(&mut self, rail: RailId, seen: Ticks, together: impl Iterator<Item = Completion>) {
+    pub(crate) fn completed(
+        &mut self,
+        rail: RailId,
+        seen: Ticks,
+        together: impl Iterator<Item = Completion>,
+    ) {
         if let Policy::Adaptive(adaptive) = self {
             adaptive.completed(rail, together);
             adaptive.was_busy(rail, seen);
@@ -101,7 +108,12 @@ impl Policy {
     }
 
     /// Messages that were given to a rail will not be sent there.
-    pub(crate) fn taken_back(&mut self, rail: RailId, now: Ticks, sizes: impl Iterator<Item = Bytes>) {
+    pub(crate) fn taken_back(
+        &mut self,
+        rail: RailId,
+        now: Ticks,
+        sizes: impl Iterator<Item = Bytes>,
+    ) {
         if let Policy::Adaptive(adaptive) = self {
             sizes.for_each(|size| adaptive.taken_back(rail, now, size));
         }

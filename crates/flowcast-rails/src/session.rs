@@ -170,7 +170,12 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::new`].
-    pub fn steer(&mut self, steering: Steering, allowed: RailSet, now: Ticks) -> Result<(), RailsError> {
+    pub fn steer(
+        &mut self,
+        steering: Steering,
+        allowed: RailSet,
+        now: Ticks,
+    ) -> Result<(), RailsError> {
         if steering != self.rule.steering {
             self.follow(steering, now)?;
         }
@@ -182,9 +187,17 @@ impl Session {
     ///
     /// # Errors
     /// No credit, or a message that is too long.
-    pub fn send(&mut self, message: &[u8], delivery: Delivery, now: Ticks) -> Result<RailSet, Refused> {
+    pub fn send(
+        &mut self,
+        message: &[u8],
+        delivery: Delivery,
+        now: Ticks,
+    ) -> Result<RailSet, Refused> {
         if message.len() > self.rule.longest {
-            return Err(Refused::TooLong { found: message.len(), most: self.rule.longest });
+            return Err(Refused::TooLong {
+                found: message.len(),
+                most: self.rule.longest,
+            });
         }
         if self.next_sequence >= self.credit {
             return Err(Refused::NoCredit);
@@ -195,12 +208,19 @@ impl Session {
         };
         self.next_order += u64::from(delivery == Delivery::Ordered);
         self.counts.sent += 1;
-        let whole = Carried { sequence: self.next_sequence, piece: Piece::WHOLE, order, given: now };
+        let whole = Carried {
+            sequence: self.next_sequence,
+            piece: Piece::WHOLE,
+            order,
+            given: now,
+        };
         if let Some(split) = self.split(message, now) {
             return Ok(self.divide(whole, message, split, now));
         }
         self.next_sequence += 1;
-        Ok(self.dispatch(whole, message, now).map_or(RailSet::NONE, |rail| RailSet::NONE.with(rail)))
+        Ok(self
+            .dispatch(whole, message, now)
+            .map_or(RailSet::NONE, |rail| RailSet::NONE.with(rail)))
     }
 
     /// Bytes arrived on `rail` and lie in the buffer of [`Session::receive_buffer`]. Returns whether a message is ready.
@@ -212,7 +232,9 @@ impl Session {
         let nanos = now.time(()).as_nanos() as u64;
         loop {
             let lane = &mut self.lanes[rail.index()];
-            let Some((header, message)) = lane.reader.next(self.rule.longest, self.credit)? else { break };
+            let Some((header, message)) = lane.reader.next(self.rule.longest, self.credit)? else {
+                break;
+            };
             if header.kind == Kind::Data {
                 match self.inbound.take(&header, message)? {
                     Arrival::First => self.counts.received += 1,
@@ -276,7 +298,10 @@ impl Session {
         for rail in self.alive {
             let lane = &self.lanes[rail.index()];
             let waited = lane.unacknowledged > 0 && within <= now.since(lane.unacknowledged_since);
-            if waited || lane.unacknowledged >= self.rule.window / 8 || lane.unacknowledged_bytes >= 256 * 1024 {
+            if waited
+                || lane.unacknowledged >= self.rule.window / 8
+                || lane.unacknowledged_bytes >= 256 * 1024
+            {
                 self.acknowledge(rail);
             }
         }
@@ -355,7 +380,11 @@ impl Session {
     /// Rails that messages may take now; if none of the allowed ones is left, any.
     fn usable(&self) -> RailSet {
         let usable = self.alive.and(self.allowed);
-        if usable.is_empty() { self.alive } else { usable }
+        if usable.is_empty() {
+            self.alive
+        } else {
+            usable
+        }
     }
 
     fn follow(&mut self, steering: Steering, now: Ticks) -> Result<(), RailsError> {
@@ -371,19 +400,32 @@ impl Session {
         if self.credit - self.next_sequence < rails {
             return None;
         }
-        self.policy.divide(now, Bytes(message.len() as u64 + rails * HEADER as u64), usable)
+        self.policy.divide(
+            now,
+            Bytes(message.len() as u64 + rails * HEADER as u64),
+            usable,
+        )
     }
 
     fn divide(&mut self, whole: Carried, message: &[u8], split: Split, now: Ticks) -> RailSet {
         let mut rails = RailSet::NONE;
         let (mut rest, of) = (message, split.rails() as u8);
         for (index, (rail, size)) in (0..of).zip(split.pieces()) {
-            let most = if index + 1 == of { usize::MAX } else { (size.0 as usize).saturating_sub(HEADER) };
+            let most = if index + 1 == of {
+                usize::MAX
+            } else {
+                (size.0 as usize).saturating_sub(HEADER)
+            };
             let (piece, later) = rest.split_at(most.min(rest.len()));
             rest = later;
-            let carried = Carried { sequence: self.next_sequence, piece: Piece { index, of }, ..whole };
+            let carried = Carried {
+                sequence: self.next_sequence,
+                piece: Piece { index, of },
+                ..whole
+            };
             self.next_sequence += 1;
-            self.policy.give(rail, now, Bytes((HEADER + piece.len()) as u64));
+            self.policy
+                .give(rail, now, Bytes((HEADER + piece.len()) as u64));
             self.give(Some(rail), carried, piece, now);
             rails = rails.with(rail);
         }
@@ -392,21 +434,43 @@ impl Session {
     }
 
     fn dispatch(&mut self, carried: Carried, message: &[u8], now: Ticks) -> Option<RailId> {
-        let rail = self.policy.pick(now, Bytes((HEADER + message.len()) as u64), self.usable());
+        let rail = self
+            .policy
+            .pick(now, Bytes((HEADER + message.len()) as u64), self.usable());
         self.give(rail, carried, message, now);
         rail
     }
 
     fn give(&mut self, rail: Option<RailId>, carried: Carried, message: &[u8], now: Ticks) {
-        let carried = Carried { given: now, ..carried };
-        let (acknowledged, arrived) = rail.map_or((0, 0), |rail| self.lanes[rail.index()].acknowledgement());
+        let carried = Carried {
+            given: now,
+            ..carried
+        };
+        let (acknowledged, arrived) =
+            rail.map_or((0, 0), |rail| self.lanes[rail.index()].acknowledgement());
         self.advertised_credit = self.inbound.credit();
-        let Carried { sequence, piece, order, .. } = carried;
+        let Carried {
+            sequence,
+            piece,
+            order,
+            ..
+        } = carried;
         let (kind, credit) = (Kind::Data, self.advertised_credit);
-        let header = Header { kind, piece, sequence, order, acknowledged, arrived, credit };
+        let header = Header {
+            kind,
+            piece,
+            sequence,
+            order,
+            acknowledged,
+            arrived,
+            credit,
+        };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, message);
-        let parcel = Parcel { bytes, message: Some(carried) };
+        let parcel = Parcel {
+            bytes,
+            message: Some(carried),
+        };
         match rail {
             Some(rail) => {
                 self.given[rail.index()] += message.len() as u64;
@@ -417,7 +481,8 @@ impl Session {
     }
 
     fn send_again(&mut self, from: RailId, parcels: Vec<Parcel>, now: Ticks) {
-        self.policy.taken_back(from, now, parcels.iter().map(Parcel::size));
+        self.policy
+            .taken_back(from, now, parcels.iter().map(Parcel::size));
         self.counts.sent_again += parcels.len() as u64;
         for parcel in parcels {
             let carried = parcel.message.expect("only messages are sent again");
@@ -437,21 +502,43 @@ impl Session {
         self.advertised_credit = self.inbound.credit();
         self.counts.bare_acknowledgements += 1;
         let (kind, piece, credit) = (Kind::Acknowledgement, Piece::WHOLE, self.advertised_credit);
-        let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged, arrived, credit };
+        let header = Header {
+            kind,
+            piece,
+            sequence: 0,
+            order: UNORDERED,
+            acknowledged,
+            arrived,
+            credit,
+        };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, &[]);
-        self.lanes[rail.index()].push(Parcel { bytes, message: None });
+        self.lanes[rail.index()].push(Parcel {
+            bytes,
+            message: None,
+        });
     }
 
     fn learn(&mut self, rail: RailId, arrived: u64, done: &[Parcel], now: Ticks) {
-        let Some(last) = done.last().and_then(|last| last.message) else { return };
-        let seen = self.peer.seen(Receipt { given: last.given, arrived, acknowledged: now });
+        let Some(last) = done.last().and_then(|last| last.message) else {
+            return;
+        };
+        let seen = self.peer.seen(Receipt {
+            given: last.given,
+            arrived,
+            acknowledged: now,
+        });
         let since = self.policy_since;
         let completion = |parcel: &Parcel| {
             let given = parcel.message.map_or(seen, |message| message.given);
-            (given >= since).then_some(Completion { size: parcel.size(), given, seen })
+            (given >= since).then_some(Completion {
+                size: parcel.size(),
+                given,
+                seen,
+            })
         };
-        self.policy.completed(rail, seen, done.iter().filter_map(completion));
+        self.policy
+            .completed(rail, seen, done.iter().filter_map(completion));
     }
 
     /// What a rail that has slowed down has not begun may be sooner elsewhere.

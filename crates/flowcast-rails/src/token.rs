@@ -33,7 +33,11 @@ impl Token {
 
     /// Whether these are its bytes. The time that it takes says nothing of where they differ.
     pub fn is(&self, shown: &[u8; TOKEN]) -> bool {
-        let difference = self.0.iter().zip(shown).fold(0, |all, (own, shown)| black_box(all | (own ^ shown)));
+        let difference = self
+            .0
+            .iter()
+            .zip(shown)
+            .fold(0, |all, (own, shown)| black_box(all | (own ^ shown)));
         difference == 0
     }
 }
@@ -86,7 +90,13 @@ mod tests {
             assert!(!token.is(&other));
         }
         assert_eq!(format!("{token:?}"), "Token(..)");
-        for text in ["", "0", "zz00000000000000000000000000000000", "+123456789abcdef0123456789abcdef", "ää"] {
+        for text in [
+            "",
+            "0",
+            "zz00000000000000000000000000000000",
+            "+123456789abcdef0123456789abcdef",
+            "ää",
+        ] {
             assert!(text.parse::<Token>().is_err(), "{text}");
         }
     }

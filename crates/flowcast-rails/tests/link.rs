@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use flowcast_model::loggp::LogGp;
-use flowcast_rails::exchange::{Audit, Course, Exchange, ExchangeError, answer, count, end, exchange};
+use flowcast_rails::exchange::{
+    Audit, Course, Exchange, ExchangeError, answer, count, end, exchange,
+};
 use flowcast_rails::frame::Fault;
 use flowcast_rails::link::{Door, Link, LinkError, RailPath, Waiting};
 use flowcast_rails::path::Path;
@@ -24,7 +26,13 @@ const TOKEN: Token = Token::new([7; 16]);
 
 fn rule() -> SessionRule {
     let steering = Steering::Fixed(SchedulerName::new(Discipline::RoundRobin));
-    SessionRule { window: 256, longest: 1 << 20, acknowledge_within: Time::from_micros(1000.0), steering, token: TOKEN }
+    SessionRule {
+        window: 256,
+        longest: 1 << 20,
+        acknowledge_within: Time::from_micros(1000.0),
+        steering,
+        token: TOKEN,
+    }
 }
 
 fn cost() -> LogGp {
@@ -37,12 +45,19 @@ fn cost() -> LogGp {
 }
 
 fn course(discipline: Discipline, adapts: bool) -> Course {
-    Course { scheduler: SchedulerName::new(discipline), adapts, split: None, rails: RailSet::ALL }
+    Course {
+        scheduler: SchedulerName::new(discipline),
+        adapts,
+        split: None,
+        rails: RailSet::ALL,
+    }
 }
 
 /// 127.0.0.1, 127.0.0.2, ...: one for each rail.
 fn door(rails: u8) -> (Door, Vec<SocketAddr>) {
-    let addresses: Vec<SocketAddr> = (1..=rails).map(|rail| (Ipv4Addr::new(127, 0, 0, rail), 0).into()).collect();
+    let addresses: Vec<SocketAddr> = (1..=rails)
+        .map(|rail| (Ipv4Addr::new(127, 0, 0, rail), 0).into())
+        .collect();
     let door = Door::open(&addresses).unwrap();
     let addresses = door.addresses().unwrap();
     (door, addresses)
@@ -50,7 +65,13 @@ fn door(rails: u8) -> (Door, Vec<SocketAddr>) {
 
 /// From the rail's own address to the rail's own address.
 fn rail(to: SocketAddr) -> RailPath {
-    RailPath { cost: cost(), path: Path { from: Some(to.ip()), ..Path::to(to) } }
+    RailPath {
+        cost: cost(),
+        path: Path {
+            from: Some(to.ip()),
+            ..Path::to(to)
+        },
+    }
 }
 
 fn answering(door: Door) -> thread::JoinHandle<Link> {
@@ -90,9 +111,17 @@ fn cut_again_and_again(to: SocketAddr, cuts: Vec<usize>) -> SocketAddr {
     let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
     let near = listener.local_addr().unwrap();
     thread::spawn(move || {
-        for mishap in cuts.into_iter().map(Mishap::Cut).chain(std::iter::repeat(Mishap::Cut(usize::MAX))) {
-            let Ok((near, _)) = listener.accept() else { return };
-            let Ok(far) = TcpStream::connect(to) else { continue };
+        for mishap in cuts
+            .into_iter()
+            .map(Mishap::Cut)
+            .chain(std::iter::repeat(Mishap::Cut(usize::MAX)))
+        {
+            let Ok((near, _)) = listener.accept() else {
+                return;
+            };
+            let Ok(far) = TcpStream::connect(to) else {
+                continue;
+            };
             let (back_from, back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
             thread::spawn(move || carry(back_from, back_to, Mishap::Cut(usize::MAX)));
             thread::spawn(move || carry(near, far, mishap));
@@ -113,8 +142,12 @@ fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
         };
         match mishap {
             Mishap::Cut(at) if carried + bytes > at => break,
-            Mishap::Spoil(at) if (carried..carried + bytes).contains(&at) => buffer[at - carried] ^= 4,
-            Mishap::Stall(every, pause) if carried / every != (carried + bytes) / every => thread::sleep(pause),
+            Mishap::Spoil(at) if (carried..carried + bytes).contains(&at) => {
+                buffer[at - carried] ^= 4
+            }
+            Mishap::Stall(every, pause) if carried / every != (carried + bytes) / every => {
+                thread::sleep(pause)
+            }
             _ => {}
         }
         carried += bytes;
@@ -126,8 +159,17 @@ fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
 }
 
 fn whole(audit: Audit, messages: u64) {
-    let Audit { received, out_of_order, spoilt, .. } = audit;
-    assert_eq!((received, out_of_order, spoilt), (messages, 0, 0), "{audit:?}");
+    let Audit {
+        received,
+        out_of_order,
+        spoilt,
+        ..
+    } = audit;
+    assert_eq!(
+        (received, out_of_order, spoilt),
+        (messages, 0, 0),
+        "{audit:?}"
+    );
 }
 
 #[test]
@@ -137,9 +179,21 @@ fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
     let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
     for name in SchedulerName::distinct() {
-        let course = Course { scheduler: name, ..course(Discipline::EarliestDelivery, false) };
+        let course = Course {
+            scheduler: name,
+            ..course(Discipline::EarliestDelivery, false)
+        };
         for (messages, size) in [(1, 1), (8, 4096), (32, 65_536)] {
-            let times = exchange(&mut link, course, Exchange { messages, size: Bytes(size), repetitions: 2 }).unwrap();
+            let times = exchange(
+                &mut link,
+                course,
+                Exchange {
+                    messages,
+                    size: Bytes(size),
+                    repetitions: 2,
+                },
+            )
+            .unwrap();
             assert!(times.len() == 2 && times.iter().all(|time| *time > Time::ZERO));
         }
     }
@@ -154,8 +208,16 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
         let (door, addresses) = door(2);
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
-        let mut link = Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
-        let audit = count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
+        let mut link =
+            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
+        let audit = count(
+            &mut link,
+            course(Discipline::RoundRobin, false),
+            3000,
+            Bytes(300),
+            &mut |_, _| {},
+        )
+        .unwrap();
         whole(audit, 3000);
         assert_eq!(link.session().alive(), RailSet::first(1), "cut at {cut_at}");
         end(&mut link).unwrap();
@@ -172,13 +234,23 @@ fn a_rail_that_is_cut_in_its_introduction_ends_no_other_and_comes_back() {
             let mut rails = [rail(addresses[0]), rail(addresses[1])];
             rails[cut] = rail(cut_again_and_again(addresses[cut], vec![at, at]));
             let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
-            let audit =
-                count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
+            let audit = count(
+                &mut link,
+                course(Discipline::RoundRobin, false),
+                3000,
+                Bytes(300),
+                &mut |_, _| {},
+            )
+            .unwrap();
             whole(audit, 3000);
             while link.session().alive() != RailSet::first(2) {
                 link.poll().unwrap();
             }
-            assert_eq!(link.faults(), [(RailId(cut as u8), Fault::Closed); 2], "cut at {at}, not {whole_one}");
+            assert_eq!(
+                link.faults(),
+                [(RailId(cut as u8), Fault::Closed); 2],
+                "cut at {at}, not {whole_one}"
+            );
             end(&mut link).unwrap();
             other.join().unwrap();
         }
@@ -191,7 +263,14 @@ fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
     let other = answering(door);
     let cut = cut_again_and_again(addresses[0], vec![20_000, 300_000, 100]);
     let mut link = Link::connect(&[rail(cut)], rule(), Waiting::Sleep).unwrap();
-    let audit = count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
+    let audit = count(
+        &mut link,
+        course(Discipline::RoundRobin, false),
+        3000,
+        Bytes(300),
+        &mut |_, _| {},
+    )
+    .unwrap();
     whole(audit, 3000);
     end(&mut link).unwrap();
     other.join().unwrap();
@@ -202,7 +281,11 @@ fn a_rail_that_is_alone_and_cut_comes_back_and_loses_nothing() {
 #[ignore = "takes long: cargo xtask test kills"]
 fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
     const CUTS: usize = 500;
-    let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
+    let split = Some(SplitRule {
+        from: Bytes(10_000),
+        minimal_piece: Bytes(1000),
+        ..SplitRule::default()
+    });
     let (door, addresses) = door(2);
     let other = answering(door);
     let mut number = 88_172_645_463_325_252u64;
@@ -218,8 +301,17 @@ fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
     let rails = [path(addresses[0]), path(addresses[1])];
     let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
     while link.faults().len() < 2 * CUTS {
-        let course = Course { split, ..course(Discipline::EarliestDelivery, link.faults().len().is_multiple_of(2)) };
-        whole(count(&mut link, course, 200, Bytes(20_000), &mut |_, _| {}).unwrap(), 200);
+        let course = Course {
+            split,
+            ..course(
+                Discipline::EarliestDelivery,
+                link.faults().len().is_multiple_of(2),
+            )
+        };
+        whole(
+            count(&mut link, course, 200, Bytes(20_000), &mut |_, _| {}).unwrap(),
+            200,
+        );
     }
     end(&mut link).unwrap();
     other.join().unwrap();
@@ -228,13 +320,26 @@ fn a_thousand_cuts_lose_repeat_and_disorder_nothing() {
 
 #[test]
 fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
-    let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
-    for (cut_at, adapts) in [(120, false), (30_000, true), (1_000_000, false), (1_500_000, true)] {
+    let split = Some(SplitRule {
+        from: Bytes(10_000),
+        minimal_piece: Bytes(1000),
+        ..SplitRule::default()
+    });
+    for (cut_at, adapts) in [
+        (120, false),
+        (30_000, true),
+        (1_000_000, false),
+        (1_500_000, true),
+    ] {
         let (door, addresses) = door(2);
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
-        let mut link = Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
-        let course = Course { split, ..course(Discipline::EarliestDelivery, adapts) };
+        let mut link =
+            Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
+        let course = Course {
+            split,
+            ..course(Discipline::EarliestDelivery, adapts)
+        };
         let audit = count(&mut link, course, 200, Bytes(40_000), &mut |_, _| {}).unwrap();
         whole(audit, 200);
         assert!(link.counts().divided > 0, "cut at {cut_at}");
@@ -247,17 +352,32 @@ fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
 /// Pieces on the other rail overtake those that are held back, so that they arrive in another order than they left.
 #[test]
 fn a_rail_that_stalls_again_and_again_loses_repeats_and_disorders_nothing() {
-    let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
+    let split = Some(SplitRule {
+        from: Bytes(10_000),
+        minimal_piece: Bytes(1000),
+        ..SplitRule::default()
+    });
     for (every, adapts) in [(3000, false), (100_000, true), (400_000, false)] {
         let (door, addresses) = door(2);
         let other = answering(door);
         let stalled = cable(addresses[1], Mishap::Stall(every, Duration::from_millis(5)));
-        let mut link = Link::connect(&[rail(addresses[0]), rail(stalled)], rule(), Waiting::Sleep).unwrap();
+        let mut link =
+            Link::connect(&[rail(addresses[0]), rail(stalled)], rule(), Waiting::Sleep).unwrap();
         for (split, size) in [(split, 40_000), (None, 300)] {
-            let course = Course { split, ..course(Discipline::EarliestDelivery, adapts) };
-            whole(count(&mut link, course, 200, Bytes(size), &mut |_, _| {}).unwrap(), 200);
+            let course = Course {
+                split,
+                ..course(Discipline::EarliestDelivery, adapts)
+            };
+            whole(
+                count(&mut link, course, 200, Bytes(size), &mut |_, _| {}).unwrap(),
+                200,
+            );
         }
-        assert!(link.counts().divided > 0 && link.faults().is_empty(), "every {every}: {:?}", link.faults());
+        assert!(
+            link.counts().divided > 0 && link.faults().is_empty(),
+            "every {every}: {:?}",
+            link.faults()
+        );
         assert_eq!(link.session().alive(), RailSet::first(2), "every {every}");
         end(&mut link).unwrap();
         other.join().unwrap();
@@ -269,12 +389,23 @@ fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
     let (door, addresses) = door(2);
     let other = answering(door);
     let spoilt = cable(addresses[1], Mishap::Spoil(50_000));
-    let mut link = Link::connect(&[rail(addresses[0]), rail(spoilt)], rule(), Waiting::Sleep).unwrap();
-    let audit = count(&mut link, course(Discipline::RoundRobin, false), 2000, Bytes(300), &mut |_, _| {}).unwrap();
+    let mut link =
+        Link::connect(&[rail(addresses[0]), rail(spoilt)], rule(), Waiting::Sleep).unwrap();
+    let audit = count(
+        &mut link,
+        course(Discipline::RoundRobin, false),
+        2000,
+        Bytes(300),
+        &mut |_, _| {},
+    )
+    .unwrap();
     whole(audit, 2000);
     end(&mut link).unwrap();
     let faults = other.join().unwrap().faults().to_vec();
-    assert!(matches!(faults.first(), Some((RailId(1), Fault::Checksum { .. }))), "{faults:?}");
+    assert!(
+        matches!(faults.first(), Some((RailId(1), Fault::Checksum { .. }))),
+        "{faults:?}"
+    );
 }
 
 #[test]
@@ -290,7 +421,14 @@ fn rails_come_and_go_while_messages_flow() {
         2500 => link.add_rail(RailId(0), &rail(addresses[0])).unwrap(),
         _ => {}
     };
-    let audit = count(&mut link, course(Discipline::EarliestDelivery, true), 4000, Bytes(2000), &mut change).unwrap();
+    let audit = count(
+        &mut link,
+        course(Discipline::EarliestDelivery, true),
+        4000,
+        Bytes(2000),
+        &mut change,
+    )
+    .unwrap();
     whole(audit, 4000);
     assert_eq!(link.session().alive(), RailSet::first(2));
     end(&mut link).unwrap();
@@ -307,7 +445,9 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
         while stopped.try_recv().is_err() {
             link.poll().unwrap();
         }
-        (0..400u32).map(|_| link.receive(PATIENCE).unwrap()).collect::<Vec<_>>()
+        (0..400u32)
+            .map(|_| link.receive(PATIENCE).unwrap())
+            .collect::<Vec<_>>()
     });
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
     let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
@@ -318,24 +458,33 @@ fn a_receiver_that_does_not_consume_stops_its_sender() {
     }
     assert_eq!(sent, 256, "the window");
     link.flush(PATIENCE).unwrap();
-    assert!(!link.session().has_credit(), "all has arrived, nothing is consumed");
+    assert!(
+        !link.session().has_credit(),
+        "all has arrived, nothing is consumed"
+    );
     stop.send(()).unwrap();
     for number in sent..400 {
         link.send(&number.to_le_bytes(), Delivery::Ordered).unwrap();
     }
     link.flush(PATIENCE).unwrap();
-    let expected: Vec<Vec<u8>> = (0..400u32).map(|number| number.to_le_bytes().to_vec()).collect();
+    let expected: Vec<Vec<u8>> = (0..400u32)
+        .map(|number| number.to_le_bytes().to_vec())
+        .collect();
     assert_eq!(other.join().unwrap(), expected);
 }
 
 #[test]
 fn a_link_without_rails_says_so() {
     let (door, addresses) = door(1);
-    let other = thread::spawn(move || Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap());
+    let other =
+        thread::spawn(move || Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap());
     let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
     drop(other.join().unwrap());
     assert!(matches!(link.receive(PATIENCE), Err(LinkError::Closed)));
-    assert!(matches!(link.send(b"x", Delivery::Ordered), Err(LinkError::Closed)));
+    assert!(matches!(
+        link.send(b"x", Delivery::Ordered),
+        Err(LinkError::Closed)
+    ));
 }
 
 #[test]
@@ -345,17 +494,37 @@ fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
         let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
         answer(&mut link, PATIENCE).unwrap_err()
     });
-    let cables = addresses.into_iter().map(|address| rail(cable(address, Mishap::Cut(100_000))));
+    let cables = addresses
+        .into_iter()
+        .map(|address| rail(cable(address, Mishap::Cut(100_000))));
     let mut link = Link::connect(&cables.collect::<Vec<_>>(), rule(), Waiting::Sleep).unwrap();
-    let sent = count(&mut link, course(Discipline::RoundRobin, false), 20_000, Bytes(64), &mut |_, _| {}).unwrap_err();
+    let sent = count(
+        &mut link,
+        course(Discipline::RoundRobin, false),
+        20_000,
+        Bytes(64),
+        &mut |_, _| {},
+    )
+    .unwrap_err();
     let arrived = |error: &ExchangeError| match error {
-        ExchangeError::Interrupted { source: LinkError::Closed, arrived, messages: 20_000 } => *arrived,
+        ExchangeError::Interrupted {
+            source: LinkError::Closed,
+            arrived,
+            messages: 20_000,
+        } => *arrived,
         other => panic!("{other}"),
     };
     let (acknowledged, received) = (arrived(&sent), arrived(&other.join().unwrap()));
     // Frames of 64 bytes and a header over two cables that carry 100 kB each.
-    assert!((100..3200).contains(&acknowledged) && acknowledged <= received, "{acknowledged} {received}");
-    assert!(sent.to_string().ends_with(&format!("{acknowledged} of 20000 messages had arrived")), "{sent}");
+    assert!(
+        (100..3200).contains(&acknowledged) && acknowledged <= received,
+        "{acknowledged} {received}"
+    );
+    assert!(
+        sent.to_string()
+            .ends_with(&format!("{acknowledged} of 20000 messages had arrived")),
+        "{sent}"
+    );
 }
 
 /// Connections that say nothing, something else, or the wrong token.
@@ -373,13 +542,23 @@ fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
     let (door, addresses) = door(1);
     let idle = strangers(addresses[0]);
     let other = answering(door);
-    let wrong = SessionRule { token: Token::new([8; 16]), ..rule() };
+    let wrong = SessionRule {
+        token: Token::new([8; 16]),
+        ..rule()
+    };
     // The other end closes it; when that is noticed is not known.
     let mut stranger = Link::connect(&[rail(addresses[0])], wrong, Waiting::Sleep).unwrap();
     assert!(stranger.receive(PATIENCE).is_err());
     let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
     let later = strangers(addresses[0]);
-    let audit = count(&mut link, course(Discipline::RoundRobin, false), 500, Bytes(300), &mut |_, _| {}).unwrap();
+    let audit = count(
+        &mut link,
+        course(Discipline::RoundRobin, false),
+        500,
+        Bytes(300),
+        &mut |_, _| {},
+    )
+    .unwrap();
     whole(audit, 500);
     end(&mut link).unwrap();
     other.join().unwrap();
@@ -395,7 +574,10 @@ fn a_peer_that_says_nothing_more_is_given_up() {
     });
     let link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
     let given_up = other.join().unwrap();
-    assert!(matches!(given_up, Err(ExchangeError::Link(LinkError::Silent(_)))), "{given_up:?}");
+    assert!(
+        matches!(given_up, Err(ExchangeError::Link(LinkError::Silent(_)))),
+        "{given_up:?}"
+    );
     drop(link);
 }
 

@@ -27,12 +27,22 @@ fn cost() -> LogGp {
 }
 
 /// Pieces so short that most messages of these tests are divided.
-const SPLIT: SplitRule = SplitRule { from: Bytes(100), minimal_piece: Bytes(60), least_gain: Time::ZERO };
+const SPLIT: SplitRule = SplitRule {
+    from: Bytes(100),
+    minimal_piece: Bytes(60),
+    least_gain: Time::ZERO,
+};
 
 const TOKEN: Token = Token::new([7; 16]);
 
 fn rule(steering: Steering) -> SessionRule {
-    SessionRule { window: 64, longest: 4096, acknowledge_within: Time::from_micros(100.0), steering, token: TOKEN }
+    SessionRule {
+        window: 64,
+        longest: 4096,
+        acknowledge_within: Time::from_micros(100.0),
+        steering,
+        token: TOKEN,
+    }
 }
 
 /// Two ends, and the bytes under way in each direction of each rail.
@@ -65,7 +75,9 @@ impl Pair {
     fn connect(&mut self, rail: RailId) {
         self.cut(rail);
         let now = self.tick();
-        self.ends.iter_mut().for_each(|end| end.connected(rail, cost(), now).unwrap());
+        self.ends
+            .iter_mut()
+            .for_each(|end| end.connected(rail, cost(), now).unwrap());
     }
 
     /// Both ends notice at once; what was under way is gone.
@@ -98,7 +110,11 @@ impl Pair {
         let under_way = &mut self.under_way[from][rail.index()];
         let mut slices = [IoSlice::new(&[]); 32];
         let count = self.ends[from].output(rail, &mut slices);
-        let written: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).take(bytes).collect();
+        let written: Vec<u8> = slices[..count]
+            .iter()
+            .flat_map(|slice| slice.iter().copied())
+            .take(bytes)
+            .collect();
         self.ends[from].wrote(rail, written.len());
         under_way.extend(written);
         let arriving: Vec<u8> = under_way.drain(..bytes.min(under_way.len())).collect();
@@ -142,7 +158,9 @@ impl Pair {
             }
         }
         for _ in 0..4000 {
-            for (from, rail) in (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail)))) {
+            for (from, rail) in
+                (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail))))
+            {
                 self.transfer(from, rail, 100_000);
                 // A spoilt frame from before may still end a rail here.
                 if !self.ends[0].alive().contains(rail) {
@@ -163,7 +181,11 @@ impl Pair {
             let received = &self.received[1 - from];
             let mut once = received.clone();
             once.sort_unstable();
-            assert_eq!(once, (0..self.sent[from].len() as u64).collect::<Vec<_>>(), "each message once");
+            assert_eq!(
+                once,
+                (0..self.sent[from].len() as u64).collect::<Vec<_>>(),
+                "each message once"
+            );
             let ordered = |number: &&u64| self.sent[from][**number as usize].1 == Delivery::Ordered;
             assert!(received.iter().filter(ordered).is_sorted());
         }
@@ -232,13 +254,16 @@ proptest! {
 
 #[test]
 fn a_sender_without_credit_waits_until_the_receiver_consumes() {
-    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)));
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(
+        Discipline::EarliestDelivery,
+    )));
     for _ in 0..200 {
         pair.send(0, 10, Delivery::Unordered);
     }
     assert_eq!(pair.sent[0].len(), 64, "the window");
     let everywhere = |pair: &mut Pair| {
-        for (from, rail) in (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail)))) {
+        for (from, rail) in (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail))))
+        {
             pair.transfer(from, rail, 100_000);
         }
     };
@@ -278,7 +303,11 @@ fn pieces_use_up_credit_and_a_message_stays_whole_where_there_is_not_enough() {
         pair.send(0, 4000, Delivery::Unordered);
     }
     let counts = pair.ends[0].counts();
-    assert_eq!((counts.divided, counts.sent), (21, 22), "three pieces each, and the window is 64");
+    assert_eq!(
+        (counts.divided, counts.sent),
+        (21, 22),
+        "three pieces each, and the window is 64"
+    );
     pair.settle();
     pair.check();
 }
@@ -292,7 +321,10 @@ fn a_piece_on_a_rail_that_fails_takes_another_and_the_message_arrives_whole() {
     assert!(!pair.ends[1].has_messages(), "two pieces are missing");
     pair.cut(RailId(1));
     pair.cut(RailId(2));
-    assert!(pair.ends[0].counts().sent_again >= 2, "neither of them is acknowledged");
+    assert!(
+        pair.ends[0].counts().sent_again >= 2,
+        "neither of them is acknowledged"
+    );
     pair.settle();
     pair.check();
     assert_eq!(pair.ends[1].counts().received, 3);
@@ -300,7 +332,9 @@ fn a_piece_on_a_rail_that_fails_takes_another_and_the_message_arrives_whole() {
 
 #[test]
 fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
-    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)));
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(
+        Discipline::EarliestDelivery,
+    )));
     (0..RAILS).for_each(|rail| pair.cut(RailId(rail)));
     pair.send(0, 5, Delivery::Ordered);
     assert_eq!(pair.ends[0].outstanding(), 1);

@@ -21,13 +21,22 @@ impl<'a> Arguments<'a> {
         language: Language,
         library: &'static Library,
     ) -> Self {
-        Arguments { words, function, fortran: usize::from(language != Language::C), library }
+        Arguments {
+            words,
+            function,
+            fortran: usize::from(language != Language::C),
+            library,
+        }
     }
 
     /// The word at a place, 0 where the function has no such argument.
     #[inline]
     pub(crate) fn word(&self, place: u8) -> usize {
-        if place == NONE { 0 } else { self.words[place as usize] }
+        if place == NONE {
+            0
+        } else {
+            self.words[place as usize]
+        }
     }
 
     #[inline]
@@ -43,7 +52,11 @@ impl<'a> Arguments<'a> {
     /// A count, which may be large.
     #[inline]
     pub(crate) fn count(&self, place: u8) -> u64 {
-        let count = if self.function.large { self.word(place) as i64 } else { i64::from(self.int(place)) };
+        let count = if self.function.large {
+            self.word(place) as i64
+        } else {
+            i64::from(self.int(place))
+        };
         count.max(0) as u64
     }
 
@@ -73,7 +86,11 @@ impl<'a> Arguments<'a> {
     /// MPICH's handles are the same numbers in both languages.
     #[inline]
     fn fortran_key(&self, number: i32) -> Key {
-        if self.library.handle_bytes == 4 { Key::c(number as u32 as usize) } else { Key::fortran(number) }
+        if self.library.handle_bytes == 4 {
+            Key::c(number as u32 as usize)
+        } else {
+            Key::fortran(number)
+        }
     }
 
     /// A handle in a list, or in the variable that an argument points to.
@@ -89,7 +106,11 @@ impl<'a> Arguments<'a> {
             } else if self.library.handle_bytes == 4 {
                 Key::c((address as *const u32).wrapping_add(index).read_unaligned() as usize)
             } else {
-                Key::c((address as *const usize).wrapping_add(index).read_unaligned())
+                Key::c(
+                    (address as *const usize)
+                        .wrapping_add(index)
+                        .read_unaligned(),
+                )
             }
         }
     }
@@ -105,13 +126,21 @@ impl<'a> Arguments<'a> {
     #[inline]
     pub(crate) fn out_int(&self, place: u8, index: usize) -> i32 {
         // SAFETY: output arguments are addresses in both languages.
-        unsafe { (self.word(place) as *const i32).wrapping_add(index).read_unaligned() }
+        unsafe {
+            (self.word(place) as *const i32)
+                .wrapping_add(index)
+                .read_unaligned()
+        }
     }
 
     /// A peer as recordings have it.
     #[inline]
     pub(crate) fn peer(&self, rank: i32) -> i64 {
-        if rank == self.library.proc_null { -1 } else { i64::from(rank) }
+        if rank == self.library.proc_null {
+            -1
+        } else {
+            i64::from(rank)
+        }
     }
 
     /// Whether the buffer at this place stands for the other one.

@@ -6,7 +6,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the structure is there.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -117,7 +120,10 @@ mod tests {
             sum = sum.wrapping_add(1);
         }
         let (measured, real) = (nanos(now() - ticks), monotonic() - nanos_before);
-        assert!(sum > 0 && measured.abs_diff(real) * 200 < real, "{measured} ns instead of {real}");
+        assert!(
+            sum > 0 && measured.abs_diff(real) * 200 < real,
+            "{measured} ns instead of {real}"
+        );
     }
 
     #[test]

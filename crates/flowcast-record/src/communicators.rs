@@ -78,9 +78,17 @@ impl Communicators {
         }
         let (own, remote) = library.members(handle as usize);
         let world_rank = library.world_rank();
-        let rank = own.iter().position(|member| *member == world_rank).map_or(-1, |rank| rank as i32);
+        let rank = own
+            .iter()
+            .position(|member| *member == world_rank)
+            .map_or(-1, |rank| rank as i32);
         let number = self.groups.len() as u32;
-        let group = Group { number, size: own.len() as u32, rank, between: remote.is_some() };
+        let group = Group {
+            number,
+            size: own.len() as u32,
+            rank,
+            between: remote.is_some(),
+        };
         self.handles.set(handle, number);
         self.handles.set(key.0, number);
         self.groups.push(group);
@@ -100,5 +108,6 @@ impl Communicators {
 }
 
 pub(crate) fn c_handle(key: Key, library: &Library) -> usize {
-    key.as_fortran().map_or(key.0 as usize, |number| library.comm_of_fortran(number))
+    key.as_fortran()
+        .map_or(key.0 as usize, |number| library.comm_of_fortran(number))
 }

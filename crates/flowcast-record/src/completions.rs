@@ -22,14 +22,23 @@ impl Kind {
     #[inline]
     pub(crate) fn completes(self) -> bool {
         use Kind::*;
-        matches!(self, Wait | Waitall | Waitany | Waitsome | Test | Testall | Testany | Testsome)
+        matches!(
+            self,
+            Wait | Waitall | Waitany | Waitsome | Test | Testall | Testany | Testsome
+        )
     }
 }
 
 impl Scratch {
     #[inline]
     pub(crate) fn new() -> Scratch {
-        Scratch { keys: [0; FEW], many_keys: Vec::new(), count: 0, statuses: [[0; 8]; FEW], many_statuses: Vec::new() }
+        Scratch {
+            keys: [0; FEW],
+            many_keys: Vec::new(),
+            count: 0,
+            statuses: [[0; 8]; FEW],
+            many_statuses: Vec::new(),
+        }
     }
 
     /// Where the real function may put the statuses that the program ignores and the recording needs.
@@ -38,9 +47,16 @@ impl Scratch {
         if function.at.status == NONE || !needs_status(arguments) {
             return None;
         }
-        let is_list = matches!(function.kind, Kind::Waitall | Kind::Testall | Kind::Waitsome | Kind::Testsome);
+        let is_list = matches!(
+            function.kind,
+            Kind::Waitall | Kind::Testall | Kind::Waitsome | Kind::Testsome
+        );
         let library = arguments.library;
-        let ignored = if is_list { library.statuses_ignore } else { library.status_ignore };
+        let ignored = if is_list {
+            library.statuses_ignore
+        } else {
+            library.status_ignore
+        };
         if arguments.word(function.at.status) != ignored[arguments.fortran] {
             return None;
         }
@@ -79,7 +95,11 @@ impl Completion {
     /// Copies the requests.
     pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> Completion {
         let at = &arguments.function.at;
-        let count = if at.length == NONE { 1 } else { arguments.count(at.length) as usize };
+        let count = if at.length == NONE {
+            1
+        } else {
+            arguments.count(at.length) as usize
+        };
         let address = arguments.word(at.request);
         scratch.count = count;
         let keys: &mut [u64] = if count <= FEW {
@@ -92,24 +112,37 @@ impl Completion {
             // SAFETY: the list has `count` requests.
             *key = unsafe { arguments.key_at(address, index) }.0;
         }
-        Completion { keys: keys.as_ptr(), count }
+        Completion {
+            keys: keys.as_ptr(),
+            count,
+        }
     }
 
     /// The request at an index. `Scratch` lives as long as the call.
     pub(crate) fn key(&self, index: usize) -> Key {
         // SAFETY: the keys are in the scratch of the call that this belongs to, which is still on the stack.
-        Key(if index < self.count { unsafe { *self.keys.wrapping_add(index) } } else { 0 })
+        Key(if index < self.count {
+            unsafe { *self.keys.wrapping_add(index) }
+        } else {
+            0
+        })
     }
 
     /// Calls `take` with the index of each completed request and of its status; false if the test found nothing.
-    pub(crate) fn completed(&self, arguments: &Arguments<'_>, mut take: impl FnMut(usize, usize)) -> bool {
+    pub(crate) fn completed(
+        &self,
+        arguments: &Arguments<'_>,
+        mut take: impl FnMut(usize, usize),
+    ) -> bool {
         let at = &arguments.function.at;
         if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
             return false;
         }
         match arguments.function.kind {
             Kind::Waitany | Kind::Testany => {
-                let Some(index) = index(arguments, 0) else { return arguments.function.kind == Kind::Waitany };
+                let Some(index) = index(arguments, 0) else {
+                    return arguments.function.kind == Kind::Waitany;
+                };
                 take(index, 0);
             }
             Kind::Waitsome | Kind::Testsome => {
@@ -129,5 +162,8 @@ impl Completion {
 
 /// An index that the call gave; Fortran counts from 1.
 fn index(arguments: &Arguments<'_>, place: usize) -> Option<usize> {
-    usize::try_from(arguments.out_int(arguments.function.at.index, place) - arguments.fortran as i32).ok()
+    usize::try_from(
+        arguments.out_int(arguments.function.at.index, place) - arguments.fortran as i32,
+    )
+    .ok()
 }

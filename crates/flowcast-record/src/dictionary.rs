@@ -70,7 +70,11 @@ impl Dictionary {
         }
         let number = self.entries.len() as u32;
         self.places[at] = number + 1;
-        self.entries.push(Entry { hash, start: self.words.len() as u32, length: signature.len() as u32 });
+        self.entries.push(Entry {
+            hash,
+            start: self.words.len() as u32,
+            length: signature.len() as u32,
+        });
         self.words.extend_from_slice(signature);
         Found::New(number)
     }
@@ -84,7 +88,9 @@ impl Dictionary {
 
 #[inline]
 fn hash(signature: &[i64]) -> u64 {
-    let mix = |hash: u64, word: &i64| (hash.rotate_left(5) ^ *word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mix = |hash: u64, word: &i64| {
+        (hash.rotate_left(5) ^ *word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    };
     signature.iter().fold(signature.len() as u64, mix)
 }
 
@@ -105,7 +111,8 @@ mod tests {
     #[test]
     fn a_full_dictionary_says_so_and_can_begin_anew() {
         let mut dictionary = Dictionary::default();
-        let first = (0..MOST as i64).all(|word| dictionary.number(&[word]) == Found::New(word as u32));
+        let first =
+            (0..MOST as i64).all(|word| dictionary.number(&[word]) == Found::New(word as u32));
         assert!(first);
         assert_eq!(dictionary.number(&[-1]), Found::Full);
         assert_eq!(dictionary.number(&[7]), Found::Known(7));

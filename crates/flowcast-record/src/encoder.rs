@@ -56,7 +56,12 @@ const UNNAMED: u16 = u16::MAX;
 
 impl Encoder {
     /// For a table of `functions` functions, with a buffer of `buffer` bytes and, if wanted, a budget for all bytes.
-    pub fn new(functions: usize, cpu_threshold: u64, buffer: usize, budget: Option<u64>) -> Encoder {
+    pub fn new(
+        functions: usize,
+        cpu_threshold: u64,
+        buffer: usize,
+        budget: Option<u64>,
+    ) -> Encoder {
         let folding = |budget| Folding {
             budget,
             spent: false,
@@ -122,7 +127,12 @@ impl Encoder {
             return;
         };
         let Times { burst, cpu, call } = times;
-        folding.entries.push(Entry { signature: number, burst, cpu, call });
+        folding.entries.push(Entry {
+            signature: number,
+            burst,
+            cpu,
+            call,
+        });
         if folding.entries.len() == WINDOW {
             self.settle();
         }
@@ -184,7 +194,11 @@ impl Encoder {
 
     /// A communicator; `remote` is the other group of one between two.
     pub fn communicator(&mut self, own: &[i32], remote: Option<&[i32]>) {
-        let flags = if remote.is_some() { format::COMMUNICATOR_BETWEEN_GROUPS } else { 0 };
+        let flags = if remote.is_some() {
+            format::COMMUNICATOR_BETWEEN_GROUPS
+        } else {
+            0
+        };
         self.out.extend_from_slice(&[0, control::COMMUNICATOR]);
         self.put(flags);
         self.members(own);
@@ -206,19 +220,38 @@ impl Encoder {
     /// Folds and writes the calls that wait for it. What does not fit into the budget is left out, and so is all that
     /// comes after it.
     pub fn settle(&mut self) {
-        let Some(mut folding) = self.folding.take() else { return };
+        let Some(mut folding) = self.folding.take() else {
+            return;
+        };
         let entries = std::mem::take(&mut folding.entries);
-        fold::runs(&entries, &mut folding.next[..entries.len()], &mut folding.seen, |run| {
-            let Run { start, period, repeats } = run;
-            let calls = &entries[start..start + period * repeats];
-            let left = folding.budget.saturating_sub(self.taken + self.out.len() as u64);
-            folding.spent |= left < (period * 2 * MOST_PER_CALL + RESERVE) as u64;
-            match (folding.spent, repeats) {
-                (true, _) => {}
-                (_, 1) => calls.iter().for_each(|entry| self.plain(entry, &mut folding.rest)),
-                _ => self.fold(calls, (period, repeats, stride((period, repeats), left)), &mut folding.rest),
-            }
-        });
+        fold::runs(
+            &entries,
+            &mut folding.next[..entries.len()],
+            &mut folding.seen,
+            |run| {
+                let Run {
+                    start,
+                    period,
+                    repeats,
+                } = run;
+                let calls = &entries[start..start + period * repeats];
+                let left = folding
+                    .budget
+                    .saturating_sub(self.taken + self.out.len() as u64);
+                folding.spent |= left < (period * 2 * MOST_PER_CALL + RESERVE) as u64;
+                match (folding.spent, repeats) {
+                    (true, _) => {}
+                    (_, 1) => calls
+                        .iter()
+                        .for_each(|entry| self.plain(entry, &mut folding.rest)),
+                    _ => self.fold(
+                        calls,
+                        (period, repeats, stride((period, repeats), left)),
+                        &mut folding.rest,
+                    ),
+                }
+            },
+        );
         folding.entries = entries;
         folding.entries.clear();
         self.folding = Some(folding);
@@ -229,16 +262,28 @@ impl Encoder {
         self.times(times_of(entry), rest);
     }
 
-    fn fold(&mut self, calls: &[Entry], (period, repeats, stride): (usize, usize, usize), rest: &mut Rest) {
+    fn fold(
+        &mut self,
+        calls: &[Entry],
+        (period, repeats, stride): (usize, usize, usize),
+        rest: &mut Rest,
+    ) {
         self.out.extend_from_slice(&[0, control::FOLD]);
-        [period, repeats, stride].into_iter().for_each(|number| self.put(number as u64));
-        calls[..period].iter().for_each(|entry| self.put(u64::from(entry.signature) + 1));
+        [period, repeats, stride]
+            .into_iter()
+            .for_each(|number| self.put(number as u64));
+        calls[..period]
+            .iter()
+            .for_each(|entry| self.put(u64::from(entry.signature) + 1));
         for repeat in (0..repeats).step_by(stride) {
-            calls[repeat * period..][..period].iter().for_each(|entry| self.times(times_of(entry), rest));
+            calls[repeat * period..][..period]
+                .iter()
+                .for_each(|entry| self.times(times_of(entry), rest));
         }
         for place in 0..if stride > 1 { period } else { 0 } {
-            let between =
-                (0..repeats).filter(|repeat| repeat % stride != 0).map(|repeat| &calls[repeat * period + place]);
+            let between = (0..repeats)
+                .filter(|repeat| repeat % stride != 0)
+                .map(|repeat| &calls[repeat * period + place]);
             self.times(mean(between), &mut Rest::default());
         }
     }
@@ -268,7 +313,11 @@ impl Encoder {
 }
 
 fn times_of(entry: &Entry) -> Times {
-    Times { burst: entry.burst, cpu: entry.cpu, call: entry.call }
+    Times {
+        burst: entry.burst,
+        cpu: entry.cpu,
+        call: entry.call,
+    }
 }
 
 /// Bytes of a call's signature and times, at most.
@@ -292,7 +341,11 @@ fn mean<'a>(entries: impl Iterator<Item = &'a Entry>) -> Times {
         count += 1;
     }
     let of = |sum: u64| sum / u64::max(count, 1);
-    Times { burst: of(sum.burst), cpu: of(sum.cpu), call: of(sum.call) }
+    Times {
+        burst: of(sum.burst),
+        cpu: of(sum.cpu),
+        call: of(sum.call),
+    }
 }
 
 #[inline]
@@ -307,7 +360,8 @@ fn code(nanos: u64, rest: &mut u64) -> u16 {
 #[inline]
 fn share(cpu: u64, burst: u64, rest: &mut i64) -> u8 {
     let wanted = cpu.min(burst) as i64 + *rest;
-    let share = (i128::from(wanted.max(0)) * 255 + i128::from(burst / 2)) / i128::from(burst.max(1));
+    let share =
+        (i128::from(wanted.max(0)) * 255 + i128::from(burst / 2)) / i128::from(burst.max(1));
     let share = share.min(255) as u8;
     *rest = (wanted - scaled(burst, share) as i64).clamp(-(burst as i64), burst as i64);
     share
@@ -318,8 +372,12 @@ fn runs(members: &[i32]) -> impl Iterator<Item = (i32, i64, u64)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         let first = *members.get(at)?;
-        let step = members.get(at + 1).map_or(0, |second| i64::from(*second) - i64::from(first));
-        let steps = members[at..].windows(2).take_while(|pair| i64::from(pair[1]) - i64::from(pair[0]) == step);
+        let step = members
+            .get(at + 1)
+            .map_or(0, |second| i64::from(*second) - i64::from(first));
+        let steps = members[at..]
+            .windows(2)
+            .take_while(|pair| i64::from(pair[1]) - i64::from(pair[0]) == step);
         let count = steps.count() + 1;
         at += count;
         Some((first, step, count as u64))
@@ -336,7 +394,10 @@ mod tests {
 
     fn decoded(encoder: &mut Encoder) -> RankFile {
         encoder.settle();
-        let header = format!("{}\nrank 1\nranks 4\ncpu-threshold-ns {THRESHOLD}\noverhead-ns 0\n\n", format::MAGIC);
+        let header = format!(
+            "{}\nrank 1\nranks 4\ncpu-threshold-ns {THRESHOLD}\noverhead-ns 0\n\n",
+            format::MAGIC
+        );
         let mut bytes = header.into_bytes();
         encoder.drain(|block| {
             bytes.extend_from_slice(&format::head(block));
@@ -362,7 +423,11 @@ mod tests {
         let mut rest = Rest::default();
         let function = encoder.function(3, "Send");
         for (word, burst, call, thread) in given {
-            let times = Times { burst: *burst, cpu: burst / 2, call: *call };
+            let times = Times {
+                burst: *burst,
+                cpu: burst / 2,
+                call: *call,
+            };
             encoder.call(&[function, *word, -*word], *thread, times, &mut rest);
         }
         decoded(&mut encoder)
@@ -401,12 +466,20 @@ mod tests {
 
     #[test]
     fn a_loop_is_folded_and_unfolds_to_all_its_calls() {
-        let given: Vec<Given> = (0..3000).map(|at| (at % 3, 1000 + at as u64 % 7, 500, 0)).collect();
+        let given: Vec<Given> = (0..3000)
+            .map(|at| (at % 3, 1000 + at as u64 % 7, 500, 0))
+            .collect();
         let file = encode(&given, Some(2000));
         assert!(file.bytes < 2000, "{}", file.bytes);
         let calls = calls(&file);
-        let signatures: Vec<i64> = calls.iter().map(|call| file.signatures[call.signature as usize][1]).collect();
-        assert_eq!(signatures, given.iter().map(|call| call.0).collect::<Vec<_>>());
+        let signatures: Vec<i64> = calls
+            .iter()
+            .map(|call| file.signatures[call.signature as usize][1])
+            .collect();
+        assert_eq!(
+            signatures,
+            given.iter().map(|call| call.0).collect::<Vec<_>>()
+        );
         let sum = |times: &mut dyn Iterator<Item = u64>| times.sum::<u64>() as f64;
         let found = sum(&mut calls.iter().map(|call| call.burst));
         let wanted = sum(&mut given.iter().map(|call| call.1));
@@ -417,7 +490,10 @@ mod tests {
     fn thread_cpu_time_is_a_share_of_a_long_computation_and_all_of_a_short_one() {
         let file = encode(&[(1, 1_000_000, 10, 0), (1, 1000, 10, 0)], None);
         let calls = calls(&file);
-        assert!(calls[0].cpu.abs_diff(500_000) < 3000 && calls[1].cpu == calls[1].burst, "{calls:?}");
+        assert!(
+            calls[0].cpu.abs_diff(500_000) < 3000 && calls[1].cpu == calls[1].burst,
+            "{calls:?}"
+        );
     }
 
     #[test]
@@ -426,7 +502,11 @@ mod tests {
         encoder.communicator(&[0, 1, 2, 3], None);
         encoder.communicator(&[3, 1], Some(&[0, 2]));
         encoder.communicator(&[2], None);
-        let own: Vec<Vec<u32>> = decoded(&mut encoder).communicators.into_iter().map(|group| group.own).collect();
+        let own: Vec<Vec<u32>> = decoded(&mut encoder)
+            .communicators
+            .into_iter()
+            .map(|group| group.own)
+            .collect();
         assert_eq!(own, [vec![0, 1, 2, 3], vec![3, 1], vec![2]]);
     }
 }

@@ -18,8 +18,17 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// The name of a function in a language.
-    pub(crate) const fn new(function: &'static Function, language: Language, name: &'static CStr) -> Entry {
-        Entry { function, language, name, real: AtomicUsize::new(0) }
+    pub(crate) const fn new(
+        function: &'static Function,
+        language: Language,
+        name: &'static CStr,
+    ) -> Entry {
+        Entry {
+            function,
+            language,
+            name,
+            real: AtomicUsize::new(0),
+        }
     }
 
     /// The address of the function in the MPI library.
@@ -35,7 +44,10 @@ impl Entry {
     fn find(&self) -> usize {
         let found = library::real(self.name);
         if found == 0 {
-            tell(&format!("{} is not in this program's MPI library", self.name.to_string_lossy()));
+            tell(&format!(
+                "{} is not in this program's MPI library",
+                self.name.to_string_lossy()
+            ));
             std::process::abort();
         }
         self.real.store(found, Ordering::Relaxed);

@@ -60,12 +60,16 @@ impl Handles {
         let more = (self.places.len() * 2).max(64);
         let old = std::mem::replace(&mut self.places, vec![(0, 0); more]);
         self.used = 0;
-        old.into_iter().filter(|(key, _)| *key != 0).for_each(|(key, value)| self.insert(key, value));
+        old.into_iter()
+            .filter(|(key, _)| *key != 0)
+            .for_each(|(key, value)| self.insert(key, value));
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, handle: u64) {
-        let Some(mut hole) = self.find(handle) else { return };
+        let Some(mut hole) = self.find(handle) else {
+            return;
+        };
         self.used -= 1;
         let mask = self.places.len() - 1;
         let mut at = hole;

@@ -26,7 +26,9 @@ thread_local! {
 pub(crate) extern "C" fn sched_yield() -> c_int {
     match NANOS.load(Ordering::Relaxed) {
         NOT_ASKED => {
-            let asked = env::var(SLEEP).ok().and_then(|text| text.parse::<i64>().ok());
+            let asked = env::var(SLEEP)
+                .ok()
+                .and_then(|text| text.parse::<i64>().ok());
             NANOS.store(asked.unwrap_or(0).max(0), Ordering::Relaxed);
             sched_yield()
         }
@@ -42,7 +44,9 @@ pub(crate) extern "C" fn sched_yield() -> c_int {
 /// The system adds up to 50 us to a sleep unless a thread asks for less.
 fn sleep(nanos: i64) {
     // A thread that ends has no such cell any more, and keeps its slack.
-    let is_prepared = PREPARED.try_with(|prepared| prepared.replace(true)).unwrap_or(true);
+    let is_prepared = PREPARED
+        .try_with(|prepared| prepared.replace(true))
+        .unwrap_or(true);
     if !is_prepared {
         // SAFETY: the option takes one number.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as c_ulong) };

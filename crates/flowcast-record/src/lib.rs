@@ -11,7 +11,10 @@
 //!
 //! Nothing here may fail loudly inside somebody's program: what cannot be recorded is passed through.
 
-#![expect(unsafe_code, reason = "called by MPI programs, and calls their MPI library")]
+#![expect(
+    unsafe_code,
+    reason = "called by MPI programs, and calls their MPI library"
+)]
 
 mod arguments;
 mod clock;

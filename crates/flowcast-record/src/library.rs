@@ -52,7 +52,8 @@ struct Functions {
     comm_group: GroupOf,
     comm_remote_group: GroupOf,
     group_size: Query,
-    group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int,
+    group_translate_ranks:
+        unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int,
     group_free: unsafe extern "C" fn(*mut usize) -> c_int,
     /// MPI_Comm_get_parent, of the process model.
     get_parent: Option<unsafe extern "C" fn(*mut usize) -> c_int>,
@@ -138,13 +139,24 @@ fn functions() -> Option<Functions> {
 }
 
 fn version() -> Option<String> {
-    let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function(c"PMPI_Get_library_version")?;
+    let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
+        function(c"PMPI_Get_library_version")?;
     let mut text = vec![0u8; 8192];
     let mut length = 0;
     // SAFETY: the standard's longest version fits.
     unsafe { ask(text.as_mut_ptr().cast(), &mut length) };
-    let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().into_owned();
-    Some(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
+    let text = CStr::from_bytes_until_nul(&text)
+        .ok()?
+        .to_string_lossy()
+        .into_owned();
+    Some(
+        text.lines()
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+    )
 }
 
 fn detect() -> Option<Library> {
@@ -164,7 +176,9 @@ fn detect() -> Option<Library> {
             statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
             ..common(version, functions)
         }
-    } else if variable(c"MPI_Abi_get_version") != 0 && in_loaded_library(c"PMPI_Abi_get_version") != 0 {
+    } else if variable(c"MPI_Abi_get_version") != 0
+        && in_loaded_library(c"PMPI_Abi_get_version") != 0
+    {
         standard_abi(version, functions)
     } else {
         mpich(version, functions)
@@ -244,11 +258,21 @@ impl Exchange {
         let mut made = 0;
         // SAFETY: the variable has room for a handle of either size.
         let code = unsafe { (self.comm_dup)(communicator, &mut made) };
-        (code == 0).then_some(if self.handle_bytes == 4 { made & 0xFFFF_FFFF } else { made })
+        (code == 0).then_some(if self.handle_bytes == 4 {
+            made & 0xFFFF_FFFF
+        } else {
+            made
+        })
     }
 
     /// Sends a number.
-    pub(crate) fn send(&self, value: u64, to: c_int, tag: c_int, communicator: usize) -> Option<()> {
+    pub(crate) fn send(
+        &self,
+        value: u64,
+        to: c_int,
+        tag: c_int,
+        communicator: usize,
+    ) -> Option<()> {
         // SAFETY: the number is there until the call returns.
         let code = unsafe { (self.send)(&value, 8, self.byte, to, tag, communicator) };
         (code == 0).then_some(())
@@ -258,7 +282,17 @@ impl Exchange {
     pub(crate) fn receive(&self, from: c_int, tag: c_int, communicator: usize) -> Option<u64> {
         let mut value = 0;
         // SAFETY: the number has room for eight bytes, and nobody wants the status.
-        let code = unsafe { (self.recv)(&mut value, 8, self.byte, from, tag, communicator, self.status_ignore) };
+        let code = unsafe {
+            (self.recv)(
+                &mut value,
+                8,
+                self.byte,
+                from,
+                tag,
+                communicator,
+                self.status_ignore,
+            )
+        };
         (code == 0).then_some(value)
     }
 }
@@ -266,11 +300,17 @@ impl Exchange {
 impl Library {
     /// Whether another MPI program has started this one: its world is not the recording's.
     pub(crate) fn is_spawned(&self) -> bool {
-        let Some(get_parent) = self.functions.get_parent else { return false };
+        let Some(get_parent) = self.functions.get_parent else {
+            return false;
+        };
         let mut parent = 0;
         // SAFETY: the variable has room for a handle of either size.
         let code = unsafe { get_parent(&mut parent) };
-        let parent = if self.handle_bytes == 4 { parent & 0xFFFF_FFFF } else { parent };
+        let parent = if self.handle_bytes == 4 {
+            parent & 0xFFFF_FFFF
+        } else {
+            parent
+        };
         code == 0 && parent != self.no_communicator
     }
 
@@ -289,7 +329,11 @@ impl Library {
     /// A handle in C, as read from an argument or a variable.
     #[inline]
     pub(crate) fn handle(&self, word: usize) -> usize {
-        if self.handle_bytes == 4 { word & 0xFFFF_FFFF } else { word }
+        if self.handle_bytes == 4 {
+            word & 0xFFFF_FFFF
+        } else {
+            word
+        }
     }
 
     /// Source, tag and whether it was cancelled, of a status.
@@ -300,20 +344,29 @@ impl Library {
         let words = (status as *const i32).wrapping_add(index * self.status_words);
         // SAFETY: the caller's.
         let word = |place: usize| unsafe { words.wrapping_add(place).read_unaligned() };
-        let cancelled = self.cancelled_word < self.status_words && word(self.cancelled_word) & 1 != 0;
-        (word(self.status_source), word(self.status_source + 1), cancelled)
+        let cancelled =
+            self.cancelled_word < self.status_words && word(self.cancelled_word) & 1 != 0;
+        (
+            word(self.status_source),
+            word(self.status_source + 1),
+            cancelled,
+        )
     }
 
     /// The C handle of a Fortran communicator.
     pub(crate) fn comm_of_fortran(&self, number: i32) -> usize {
         // SAFETY: any number may be asked for.
-        self.functions.comm_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
+        self.functions
+            .comm_f2c
+            .map_or(number as usize, |convert| unsafe { convert(number) })
     }
 
     /// The C handle of a Fortran datatype.
     pub(crate) fn type_of_fortran(&self, number: i32) -> usize {
         // SAFETY: any number may be asked for.
-        self.functions.type_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
+        self.functions
+            .type_f2c
+            .map_or(number as usize, |convert| unsafe { convert(number) })
     }
 
     /// A lock's type as recordings have it.
@@ -329,7 +382,9 @@ impl Library {
     /// The C handle of a Fortran group.
     pub(crate) fn group_of_fortran(&self, number: i32) -> usize {
         // SAFETY: any number may be asked for.
-        self.functions.group_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
+        self.functions
+            .group_f2c
+            .map_or(number as usize, |convert| unsafe { convert(number) })
     }
 
     fn ask(&self, query: Query, handle: usize) -> i32 {
@@ -364,7 +419,10 @@ impl Library {
     pub(crate) fn members(&self, communicator: usize) -> (Vec<i32>, Option<Vec<i32>>) {
         let between = self.ask(self.functions.comm_test_inter, communicator) != 0;
         let own = self.group_members(self.functions.comm_group, communicator);
-        (own, between.then(|| self.group_members(self.functions.comm_remote_group, communicator)))
+        (
+            own,
+            between.then(|| self.group_members(self.functions.comm_remote_group, communicator)),
+        )
     }
 
     fn group_members(&self, group_of: GroupOf, communicator: usize) -> Vec<i32> {
@@ -388,7 +446,13 @@ impl Library {
         // SAFETY: both lists have `size` elements, and the group of the world was made here.
         unsafe {
             let translate = self.functions.group_translate_ranks;
-            translate(group, size, ranks.as_ptr(), self.handle(world), members.as_mut_ptr());
+            translate(
+                group,
+                size,
+                ranks.as_ptr(),
+                self.handle(world),
+                members.as_mut_ptr(),
+            );
             (self.functions.group_free)(&mut world);
         }
         // A process that another world has started has no rank here.

@@ -16,8 +16,15 @@ type CartShift = unsafe extern "C" fn(usize, c_int, c_int, *mut c_int, *mut c_in
 type GraphCount = unsafe extern "C" fn(usize, c_int, *mut c_int) -> c_int;
 type GraphNeighbours = unsafe extern "C" fn(usize, c_int, c_int, *mut c_int) -> c_int;
 type DistCounts = unsafe extern "C" fn(usize, *mut c_int, *mut c_int, *mut c_int) -> c_int;
-type DistNeighbours =
-    unsafe extern "C" fn(usize, c_int, *mut c_int, *mut c_int, c_int, *mut c_int, *mut c_int) -> c_int;
+type DistNeighbours = unsafe extern "C" fn(
+    usize,
+    c_int,
+    *mut c_int,
+    *mut c_int,
+    c_int,
+    *mut c_int,
+    *mut c_int,
+) -> c_int;
 
 impl Neighbours {
     /// Of this process in a communicator; `None` where it has no topology, or one that is not known.
@@ -50,7 +57,10 @@ fn in_grid(communicator: usize) -> Option<Neighbours> {
         unsafe { shift(communicator, dimension, 1, &mut below, &mut above) };
         all.extend([below, above]);
     }
-    Some(Neighbours { destinations: all.clone(), sources: all })
+    Some(Neighbours {
+        destinations: all.clone(),
+        sources: all,
+    })
 }
 
 fn in_graph(communicator: usize) -> Option<Neighbours> {
@@ -62,7 +72,10 @@ fn in_graph(communicator: usize) -> Option<Neighbours> {
     let mut all = vec![0; length.max(0) as usize];
     // SAFETY: the list has room for so many.
     unsafe { list(communicator, rank, length, all.as_mut_ptr()) };
-    Some(Neighbours { destinations: all.clone(), sources: all })
+    Some(Neighbours {
+        destinations: all.clone(),
+        sources: all,
+    })
 }
 
 fn in_distributed_graph(communicator: usize) -> Option<Neighbours> {
@@ -86,5 +99,8 @@ fn in_distributed_graph(communicator: usize) -> Option<Neighbours> {
             destination_weights.as_mut_ptr(),
         );
     }
-    Some(Neighbours { destinations, sources })
+    Some(Neighbours {
+        destinations,
+        sources,
+    })
 }

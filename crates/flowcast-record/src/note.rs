@@ -27,13 +27,22 @@ pub(crate) struct Made<'a> {
 #[inline]
 pub(crate) fn takes_handle(kind: Kind) -> bool {
     use Kind::*;
-    matches!(kind, RequestFree | CommFree | WinFree | FileClose | Mrecv | Imrecv)
+    matches!(
+        kind,
+        RequestFree | CommFree | WinFree | FileClose | Mrecv | Imrecv
+    )
 }
 
 /// The handle that such a function is given, before it is gone.
 pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
     let at = &arguments.function.at;
-    let place = [at.message, at.request, at.communicator, at.window, at.new_file];
+    let place = [
+        at.message,
+        at.request,
+        at.communicator,
+        at.window,
+        at.new_file,
+    ];
     arguments.key_behind(place.into_iter().find(|place| *place != NONE).unwrap_or(0))
 }
 
@@ -66,7 +75,10 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
 
 /// Whether a call has to be known of even while recording is off, because later ones refer to what it made.
 pub(crate) fn always_counts(kind: Kind) -> bool {
-    matches!(kind, Kind::Comm | Kind::CommFree | Kind::Win | Kind::File | Kind::TypeFree)
+    matches!(
+        kind,
+        Kind::Comm | Kind::CommFree | Kind::Win | Kind::File | Kind::TypeFree
+    )
 }
 
 /// While recording is off, what later calls refer to has to be known all the same.
@@ -84,11 +96,21 @@ fn rarer(session: &mut Session, call: &Made<'_>) -> bool {
         kind @ (Kind::Isend | Kind::Issend | Kind::SendInit | Kind::SsendInit) => {
             send(session, arguments);
             let persistent = matches!(kind, Kind::SendInit | Kind::SsendInit);
-            make_request(session, arguments, Request { persistent, active: !persistent, ..Request::default() });
+            make_request(
+                session,
+                arguments,
+                Request {
+                    persistent,
+                    active: !persistent,
+                    ..Request::default()
+                },
+            );
         }
         Kind::Irecv | Kind::RecvInit => irecv(session, arguments),
         Kind::Sendrecv => sendrecv(session, arguments),
-        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => return probe(session, arguments),
+        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => {
+            return probe(session, arguments);
+        }
         Kind::Mrecv | Kind::Imrecv => mrecv(session, call),
         Kind::Start | Kind::Startall => start(session, arguments),
         Kind::RequestFree => request_free(session, call.before),
@@ -108,7 +130,11 @@ fn rarer(session: &mut Session, call: &Made<'_>) -> bool {
 }
 
 fn bytes(session: &mut Session, arguments: &Arguments<'_>, (count, datatype): (u8, u8)) -> i64 {
-    let count = if count == NONE { 1 } else { arguments.count(count) };
+    let count = if count == NONE {
+        1
+    } else {
+        arguments.count(count)
+    };
     // A count of 0 may come with any datatype.
     if count == 0 || datatype == NONE {
         return 0;
@@ -123,7 +149,9 @@ fn send(session: &mut Session, arguments: &Arguments<'_>) -> bool {
     let peer = arguments.peer(arguments.int(at.peer));
     let bytes = bytes(session, arguments, (at.count, at.datatype));
     let tag = i64::from(arguments.int(at.tag));
-    session.words.extend_from_slice(&[i64::from(communicator.number), peer, tag, bytes]);
+    session
+        .words
+        .extend_from_slice(&[i64::from(communicator.number), peer, tag, bytes]);
     true
 }
 
@@ -131,7 +159,11 @@ fn send(session: &mut Session, arguments: &Arguments<'_>) -> bool {
 fn received(arguments: &Arguments<'_>, (source, tag): (u8, u8), status: Option<usize>) -> [i64; 3] {
     let library = arguments.library;
     let (source, tag) = (arguments.int(source), arguments.int(tag));
-    let any_source = if source == library.any_source { ANY_SOURCE } else { 0 };
+    let any_source = if source == library.any_source {
+        ANY_SOURCE
+    } else {
+        0
+    };
     let any_tag = if tag == library.any_tag { ANY_TAG } else { 0 };
     let flags = any_source | any_tag;
     if flags == 0 || source == library.proc_null {
@@ -144,7 +176,11 @@ fn received(arguments: &Arguments<'_>, (source, tag): (u8, u8), status: Option<u
             [arguments.peer(source), i64::from(tag), flags]
         }
         None => [
-            if any_source != 0 { -1 } else { arguments.peer(source) },
+            if any_source != 0 {
+                -1
+            } else {
+                arguments.peer(source)
+            },
             if any_tag != 0 { -1 } else { i64::from(tag) },
             flags,
         ],
@@ -152,7 +188,11 @@ fn received(arguments: &Arguments<'_>, (source, tag): (u8, u8), status: Option<u
 }
 
 fn recv(session: &mut Session, arguments: &Arguments<'_>) -> bool {
-    receive(session, arguments, Some(arguments.word(arguments.function.at.status)));
+    receive(
+        session,
+        arguments,
+        Some(arguments.word(arguments.function.at.status)),
+    );
     true
 }
 
@@ -172,14 +212,25 @@ fn irecv(session: &mut Session, arguments: &Arguments<'_>) {
     let persistent = arguments.function.kind == Kind::RecvInit;
     let wildcard = is_wildcard(arguments, (at.peer, at.tag)) && flags != 0;
     want_statuses(i32::from(wildcard));
-    make_request(session, arguments, Request { persistent, active: !persistent, wildcard, ..Request::default() });
+    make_request(
+        session,
+        arguments,
+        Request {
+            persistent,
+            active: !persistent,
+            wildcard,
+            ..Request::default()
+        },
+    );
 }
 
 fn sendrecv(session: &mut Session, arguments: &Arguments<'_>) {
     send(session, arguments);
     let at = &arguments.function.at;
     let status = Some(arguments.word(at.status));
-    session.words.extend_from_slice(&received(arguments, (at.source, at.source_tag), status));
+    session
+        .words
+        .extend_from_slice(&received(arguments, (at.source, at.source_tag), status));
 }
 
 fn make_request(session: &mut Session, arguments: &Arguments<'_>, request: Request) -> u32 {
@@ -189,7 +240,11 @@ fn make_request(session: &mut Session, arguments: &Arguments<'_>, request: Reque
 
 fn start(session: &mut Session, arguments: &Arguments<'_>) {
     let at = &arguments.function.at;
-    let count = if at.length == NONE { 1 } else { arguments.count(at.length) as usize };
+    let count = if at.length == NONE {
+        1
+    } else {
+        arguments.count(at.length) as usize
+    };
     for index in 0..count {
         // SAFETY: the list has `count` requests.
         let key = unsafe { arguments.key_at(arguments.word(at.request), index) };
@@ -222,14 +277,18 @@ fn cancel(session: &mut Session, arguments: &Arguments<'_>) {
 }
 
 fn complete(session: &mut Session, call: &Made<'_>) -> bool {
-    let Some(completion) = &call.completion else { return true };
+    let Some(completion) = &call.completion else {
+        return true;
+    };
     completion.completed(&call.arguments, |index, status| {
         complete_one(session, &call.arguments, (completion.key(index), status));
     })
 }
 
 fn complete_one(session: &mut Session, arguments: &Arguments<'_>, (key, status): (Key, usize)) {
-    let Some(slot) = session.requests.slot(key.0) else { return };
+    let Some(slot) = session.requests.slot(key.0) else {
+        return;
+    };
     let request = *session.requests.get(slot);
     if !request.active {
         return;
@@ -237,11 +296,17 @@ fn complete_one(session: &mut Session, arguments: &Arguments<'_>, (key, status):
     let word = i64::from(slot) * 4;
     let statuses = arguments.word(arguments.function.at.status);
     // SAFETY: the call was given statuses, the program's or stand-ins.
-    let told = request.needs_status().then(|| unsafe { arguments.library.status(statuses, status) });
+    let told = request
+        .needs_status()
+        .then(|| unsafe { arguments.library.status(statuses, status) });
     match told {
         Some((.., true)) => session.words.push(word + CANCELLED),
         Some((source, tag, _)) if request.wildcard => {
-            session.words.extend_from_slice(&[word + MATCHED, arguments.peer(source), i64::from(tag)]);
+            session.words.extend_from_slice(&[
+                word + MATCHED,
+                arguments.peer(source),
+                i64::from(tag),
+            ]);
         }
         _ => session.words.push(word),
     }
@@ -276,10 +341,16 @@ fn probe(session: &mut Session, arguments: &Arguments<'_>) -> bool {
     if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
         return false;
     }
-    let [communicator, source, tag, _] = receive(session, arguments, Some(arguments.word(at.status)));
+    let [communicator, source, tag, _] =
+        receive(session, arguments, Some(arguments.word(at.status)));
     if at.message != NONE {
         let handle = arguments.key_behind(at.message).0;
-        session.messages.push(Message { handle, communicator, source, tag });
+        session.messages.push(Message {
+            handle,
+            communicator,
+            source,
+            tag,
+        });
     }
     true
 }
@@ -287,24 +358,64 @@ fn probe(session: &mut Session, arguments: &Arguments<'_>) -> bool {
 /// The receive of a message that was probed for: what it matched is known.
 fn mrecv(session: &mut Session, call: &Made<'_>) {
     let handle = call.before.unwrap_or(Key(0)).0;
-    let found = session.messages.iter().position(|message| message.handle == handle);
-    let unknown = Message { handle, communicator: 0, source: -1, tag: -1 };
-    let Message { communicator, source, tag, .. } = found.map_or(unknown, |place| session.messages.remove(place));
-    session.words.extend_from_slice(&[communicator, source, tag, 0]);
+    let found = session
+        .messages
+        .iter()
+        .position(|message| message.handle == handle);
+    let unknown = Message {
+        handle,
+        communicator: 0,
+        source: -1,
+        tag: -1,
+    };
+    let Message {
+        communicator,
+        source,
+        tag,
+        ..
+    } = found.map_or(unknown, |place| session.messages.remove(place));
+    session
+        .words
+        .extend_from_slice(&[communicator, source, tag, 0]);
     if call.arguments.function.kind == Kind::Imrecv {
-        make_request(session, &call.arguments, Request { active: true, ..Request::default() });
+        make_request(
+            session,
+            &call.arguments,
+            Request {
+                active: true,
+                ..Request::default()
+            },
+        );
     }
 }
 
 fn collective(session: &mut Session, arguments: &Arguments<'_>) {
     let at = &arguments.function.at;
     let group = session.communicator(arguments.key(at.communicator));
-    let root = if at.root == NONE { -1 } else { i64::from(arguments.int(at.root)) };
-    let (send, recv) = if group.between { (0, 0) } else { volume(session, arguments, group) };
-    session.words.extend_from_slice(&[i64::from(group.number), root, send, recv]);
+    let root = if at.root == NONE {
+        -1
+    } else {
+        i64::from(arguments.int(at.root))
+    };
+    let (send, recv) = if group.between {
+        (0, 0)
+    } else {
+        volume(session, arguments, group)
+    };
+    session
+        .words
+        .extend_from_slice(&[i64::from(group.number), root, send, recv]);
     if at.request != NONE {
         let persistent = arguments.function.kind == Kind::CollectiveInit;
-        make_request(session, arguments, Request { persistent, active: !persistent, ..Request::default() });
+        make_request(
+            session,
+            arguments,
+            Request {
+                persistent,
+                active: !persistent,
+                ..Request::default()
+            },
+        );
     }
 }
 
@@ -316,16 +427,41 @@ fn between_neighbours(session: &mut Session, arguments: &Arguments<'_>) {
     session.words.push(i64::from(number));
     if let Some(neighbours) = session.neighbours(key) {
         let is_rank = |rank: &i32| arguments.peer(*rank) >= 0;
-        session.words.push(neighbours.destinations.iter().filter(|rank| is_rank(rank)).count() as i64);
-        for (index, rank) in neighbours.destinations.iter().enumerate().filter(|(_, rank)| is_rank(rank)) {
+        session.words.push(
+            neighbours
+                .destinations
+                .iter()
+                .filter(|rank| is_rank(rank))
+                .count() as i64,
+        );
+        for (index, rank) in neighbours
+            .destinations
+            .iter()
+            .enumerate()
+            .filter(|(_, rank)| is_rank(rank))
+        {
             let bytes = bytes_for(session, arguments, index);
             session.words.extend_from_slice(&[i64::from(*rank), bytes]);
         }
-        session.words.extend(neighbours.sources.iter().filter(|rank| is_rank(rank)).map(|rank| i64::from(*rank)));
+        session.words.extend(
+            neighbours
+                .sources
+                .iter()
+                .filter(|rank| is_rank(rank))
+                .map(|rank| i64::from(*rank)),
+        );
     }
     if at.request != NONE {
         let persistent = arguments.function.kind == Kind::NeighborInit;
-        make_request(session, arguments, Request { persistent, active: !persistent, ..Request::default() });
+        make_request(
+            session,
+            arguments,
+            Request {
+                persistent,
+                active: !persistent,
+                ..Request::default()
+            },
+        );
     }
 }
 
@@ -352,7 +488,10 @@ fn volume(session: &mut Session, arguments: &Arguments<'_>, group: Group) -> (i6
     let at = &arguments.function.at;
     let size = i64::from(group.size);
     let is_root = at.root != NONE && arguments.int(at.root) == group.rank;
-    let (here, there) = (arguments.is_in_place(at.buffer), arguments.is_in_place(at.recv_buffer));
+    let (here, there) = (
+        arguments.is_in_place(at.buffer),
+        arguments.is_in_place(at.recv_buffer),
+    );
     let out = |session: &mut Session| bytes(session, arguments, (at.count, at.datatype));
     let into = |session: &mut Session| match at.recv_counts {
         NONE => bytes(session, arguments, (at.recv_count, at.recv_datatype)),
@@ -398,7 +537,8 @@ fn volume(session: &mut Session, arguments: &Arguments<'_>, group: Group) -> (i6
             }
             counts => {
                 let rank = group.rank.max(0) as usize;
-                let own = arguments.count_at(counts, rank) * session.type_size(arguments.key(at.recv_datatype));
+                let own = arguments.count_at(counts, rank)
+                    * session.type_size(arguments.key(at.recv_datatype));
                 (into(session), own as i64)
             }
         },
@@ -406,7 +546,11 @@ fn volume(session: &mut Session, arguments: &Arguments<'_>, group: Group) -> (i6
 }
 
 /// Bytes of a vector of counts, of one datatype or of one for each rank.
-fn sum(session: &mut Session, arguments: &Arguments<'_>, (counts, datatype, ranks): (u8, u8, u32)) -> i64 {
+fn sum(
+    session: &mut Session,
+    arguments: &Arguments<'_>,
+    (counts, datatype, ranks): (u8, u8, u32),
+) -> i64 {
     let each = arguments.function.shape == Shape::Alltoallw;
     let mut sum = 0u64;
     for rank in 0..ranks as usize {
@@ -419,7 +563,11 @@ fn sum(session: &mut Session, arguments: &Arguments<'_>, (counts, datatype, rank
             sum = sum.saturating_add(count);
         }
     }
-    let unit = if each || sum == 0 { 1 } else { session.type_size(arguments.key(datatype)) };
+    let unit = if each || sum == 0 {
+        1
+    } else {
+        session.type_size(arguments.key(datatype))
+    };
     sum.saturating_mul(unit) as i64
 }
 
@@ -429,7 +577,15 @@ fn new_communicator(session: &mut Session, arguments: &Arguments<'_>) {
     if arguments.function.kind == Kind::Icomm {
         session.words.extend_from_slice(&[old, 0]);
         let new_communicator = arguments.word(at.new_communicator);
-        make_request(session, arguments, Request { active: true, new_communicator, ..Request::default() });
+        make_request(
+            session,
+            arguments,
+            Request {
+                active: true,
+                new_communicator,
+                ..Request::default()
+            },
+        );
         return;
     }
     let key = arguments.key_behind(at.new_communicator);
@@ -462,13 +618,21 @@ fn one_sided(session: &mut Session, call: &Made<'_>) -> bool {
     if at.new_window != NONE {
         let communicator = session.communicator(arguments.key(at.communicator)).number;
         let window = session.window(arguments.key_behind(at.new_window), Some(communicator));
-        let bytes = if arguments.fortran == 1 || at.window_bytes == NONE { 0 } else { arguments.word(at.window_bytes) };
+        let bytes = if arguments.fortran == 1 || at.window_bytes == NONE {
+            0
+        } else {
+            arguments.word(at.window_bytes)
+        };
         session.words.extend_from_slice(&[window, -1, bytes as i64]);
         return true;
     }
     let key = call.before.unwrap_or_else(|| arguments.key(at.window));
     let window = session.window(key, None);
-    let target = if at.peer == NONE { -1 } else { arguments.peer(arguments.int(at.peer)) };
+    let target = if at.peer == NONE {
+        -1
+    } else {
+        arguments.peer(arguments.int(at.peer))
+    };
     let mut moved = bytes(session, arguments, (at.count, at.datatype));
     if at.recv_count != NONE {
         // A fetch moves data both ways.
@@ -476,17 +640,28 @@ fn one_sided(session: &mut Session, call: &Made<'_>) -> bool {
     }
     session.words.extend_from_slice(&[window, target, moved]);
     if at.lock != NONE {
-        session.words.extend(arguments.library.lock_type(arguments.int(at.lock)));
+        session
+            .words
+            .extend(arguments.library.lock_type(arguments.int(at.lock)));
     }
     if at.group != NONE {
         let (library, key) = (arguments.library, arguments.key(at.group));
-        let group = key.as_fortran().map_or(key.0 as usize, |number| library.group_of_fortran(number));
+        let group = key
+            .as_fortran()
+            .map_or(key.0 as usize, |number| library.group_of_fortran(number));
         let ranks = library.ranks_in_world(group);
         session.words.push(ranks.len() as i64);
         session.words.extend(ranks.into_iter().map(i64::from));
     }
     if at.request != NONE {
-        make_request(session, arguments, Request { active: true, ..Request::default() });
+        make_request(
+            session,
+            arguments,
+            Request {
+                active: true,
+                ..Request::default()
+            },
+        );
     }
     true
 }
@@ -504,6 +679,13 @@ fn file(session: &mut Session, call: &Made<'_>) {
     let moved = bytes(session, arguments, (at.count, at.datatype));
     session.words.extend_from_slice(&[number, moved]);
     if at.request != NONE {
-        make_request(session, arguments, Request { active: true, ..Request::default() });
+        make_request(
+            session,
+            arguments,
+            Request {
+                active: true,
+                ..Request::default()
+            },
+        );
     }
 }

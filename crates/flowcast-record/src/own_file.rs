@@ -30,7 +30,10 @@ impl OwnFile {
     pub(crate) fn create(path: &Path) -> io::Result<OwnFile> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         let file = ManuallyDrop::new(moved(file));
-        Ok(OwnFile { identity: identity(&file)?, file })
+        Ok(OwnFile {
+            identity: identity(&file)?,
+            file,
+        })
     }
 
     /// Writes all bytes, or gives the reason why the recording ends here.
@@ -80,7 +83,8 @@ fn moved(file: File) -> File {
 fn without_signals(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: zeroes are valid sets of signals, and each set lives as long as the calls need it.
     unsafe {
-        let [mut raised, mut before, mut waiting] = [MaybeUninit::<libc::sigset_t>::zeroed().assume_init(); 3];
+        let [mut raised, mut before, mut waiting] =
+            [MaybeUninit::<libc::sigset_t>::zeroed().assume_init(); 3];
         libc::sigemptyset(&mut raised);
         libc::sigpending(&mut waiting);
         for signal in RAISED {
@@ -91,7 +95,10 @@ fn without_signals(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &raised, &mut before);
         let written = write();
-        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let at_once = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         while libc::sigtimedwait(&raised, ptr::null_mut(), &at_once) > 0 {}
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
         written
@@ -113,10 +120,19 @@ mod tests {
         let number = own.file.as_raw_fd();
         // SAFETY: both are open; the recorder's becomes another name of the program's file.
         assert_eq!(unsafe { libc::dup2(victim.as_raw_fd(), number) }, number);
-        assert!(own.write_all(b"more").unwrap_err().to_string().contains("has closed its file"));
+        assert!(
+            own.write_all(b"more")
+                .unwrap_err()
+                .to_string()
+                .contains("has closed its file")
+        );
         drop(own);
         // SAFETY: asking changes nothing.
-        assert_ne!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1, "the program's descriptor was closed");
+        assert_ne!(
+            unsafe { libc::fcntl(number, libc::F_GETFD) },
+            -1,
+            "the program's descriptor was closed"
+        );
         assert_eq!(fs::read(folder.path().join("victim")).unwrap(), b"");
         assert_eq!(fs::read(folder.path().join("own")).unwrap(), b"begun");
         // SAFETY: nothing else has this number.

@@ -82,7 +82,9 @@ impl Requests {
 
     #[inline]
     fn lowest_free(&mut self) -> u32 {
-        let free = self.used[self.first..].iter().position(|word| *word != u64::MAX);
+        let free = self.used[self.first..]
+            .iter()
+            .position(|word| *word != u64::MAX);
         let word = free.map_or(self.used.len(), |free| self.first + free);
         if word == self.used.len() {
             self.used.push(0);
@@ -109,7 +111,9 @@ impl Requests {
     /// Frees the oldest slot of a handle.
     #[inline]
     pub(crate) fn remove(&mut self, handle: u64) {
-        let Some(slot) = self.heads.get(handle) else { return };
+        let Some(slot) = self.heads.get(handle) else {
+            return;
+        };
         match self.next[slot as usize] {
             NO_SLOT => self.heads.remove(handle),
             younger => self.heads.set(handle, younger),
@@ -127,11 +131,22 @@ mod tests {
     #[test]
     fn a_new_request_has_the_lowest_free_slot() {
         let mut requests = Requests::default();
-        assert_eq!([1, 2, 3].map(|handle| requests.add(handle, Request::default())), [0, 1, 2]);
+        assert_eq!(
+            [1, 2, 3].map(|handle| requests.add(handle, Request::default())),
+            [0, 1, 2]
+        );
         requests.remove(2);
         requests.remove(1);
-        assert_eq!([8, 9, 10].map(|handle| requests.add(handle, Request::default())), [0, 1, 3]);
-        assert_eq!((100..200).map(|handle| requests.add(handle, Request::default())).max(), Some(103));
+        assert_eq!(
+            [8, 9, 10].map(|handle| requests.add(handle, Request::default())),
+            [0, 1, 3]
+        );
+        assert_eq!(
+            (100..200)
+                .map(|handle| requests.add(handle, Request::default()))
+                .max(),
+            Some(103)
+        );
     }
 
     #[test]

@@ -72,8 +72,17 @@ const TYPES: usize = 64;
 
 impl Session {
     /// Begins with a file that has its header already.
-    pub(crate) fn new(library: &'static Library, encoder: Encoder, file: OwnFile, limit: usize) -> Session {
-        let patience = if encoder.folds() { FOLD_EVERY } else { FLUSH_EVERY };
+    pub(crate) fn new(
+        library: &'static Library,
+        encoder: Encoder,
+        file: OwnFile,
+        limit: usize,
+    ) -> Session {
+        let patience = if encoder.folds() {
+            FOLD_EVERY
+        } else {
+            FLUSH_EVERY
+        };
         Session {
             library,
             encoder,
@@ -109,7 +118,8 @@ impl Session {
     fn learn(&mut self, key: Key) -> Group {
         let (group, learned) = self.communicators.learn(key, self.library);
         if let Some(learned) = learned {
-            self.encoder.communicator(&learned.own, learned.remote.as_deref());
+            self.encoder
+                .communicator(&learned.own, learned.remote.as_deref());
         }
         group
     }
@@ -129,7 +139,9 @@ impl Session {
         if known == key.0 {
             return size;
         }
-        let handle = key.as_fortran().map_or(key.0 as usize, |number| self.library.type_of_fortran(number));
+        let handle = key.as_fortran().map_or(key.0 as usize, |number| {
+            self.library.type_of_fortran(number)
+        });
         let size = self.library.type_size(handle);
         self.types[place] = (key.0, size);
         size
@@ -167,14 +179,16 @@ impl Session {
             self.end_polls();
         }
         let mut rest = thread.rest.get();
-        self.encoder.call(&self.words, thread.number(), times, &mut rest);
+        self.encoder
+            .call(&self.words, thread.number(), times, &mut rest);
         thread.rest.set(rest);
     }
 
     /// A test or probe that found nothing.
     pub(crate) fn poll(&mut self, thread: &Thread, function: i64, times: Times) {
         let number = thread.number();
-        if self.polls.count > 0 && (self.polls.thread != number || self.polls.function != function) {
+        if self.polls.count > 0 && (self.polls.thread != number || self.polls.function != function)
+        {
             self.end_polls();
         }
         let idle = self.polls.count > 0 && times.burst < IDLE;
@@ -182,13 +196,25 @@ impl Session {
         self.polls.function = function;
         self.polls.count += 1;
         self.polls.burst += if idle { 0 } else { times.cpu };
-        self.polls.time += times.call + if idle { times.burst } else { times.burst.saturating_sub(times.cpu) };
+        self.polls.time += times.call
+            + if idle {
+                times.burst
+            } else {
+                times.burst.saturating_sub(times.cpu)
+            };
     }
 
     fn end_polls(&mut self) {
-        let Polls { thread, function, count, burst, time } = std::mem::take(&mut self.polls);
+        let Polls {
+            thread,
+            function,
+            count,
+            burst,
+            time,
+        } = std::mem::take(&mut self.polls);
         self.encoder.thread(thread);
-        self.encoder.control(control::POLLS, &[function as u64, count, burst, time]);
+        self.encoder
+            .control(control::POLLS, &[function as u64, count, burst, time]);
     }
 
     /// The thread has lost so many nanoseconds to the recorder. Between calls that are to be folded it would be in the
@@ -212,7 +238,8 @@ impl Session {
     /// Whether something should be written to the disk now.
     #[inline]
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        self.encoder.waiting() >= self.limit || clock::nanos(now.saturating_sub(self.flushed)) >= self.patience
+        self.encoder.waiting() >= self.limit
+            || clock::nanos(now.saturating_sub(self.flushed)) >= self.patience
     }
 
     /// Writes what waits as one block.
@@ -228,7 +255,9 @@ impl Session {
             if let (false, Some(out)) = (bytes.is_empty(), file.as_mut())
                 && let Err(error) = write_block(out, bytes)
             {
-                tell(&format!("cannot write any more ({error}); the recording ends here"));
+                tell(&format!(
+                    "cannot write any more ({error}); the recording ends here"
+                ));
                 *file = None;
             }
         });
@@ -261,7 +290,11 @@ struct Numbered {
 
 impl Numbered {
     fn new(kind: u8) -> Numbered {
-        Numbered { handles: Handles::default(), count: 0, kind }
+        Numbered {
+            handles: Handles::default(),
+            count: 0,
+            kind,
+        }
     }
 
     fn number(&mut self, key: Key, communicator: Option<u32>, encoder: &mut Encoder) -> i64 {

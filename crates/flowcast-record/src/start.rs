@@ -61,7 +61,9 @@ pub(crate) fn begun() -> u64 {
 /// `MPI_Init`: calls it and begins.
 pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let folder = env::var_os(FOLDER).map(PathBuf::from);
-    let (Some(folder), Some(library), false) = (folder, library(), is_on()) else { return invoke(real, words) };
+    let (Some(folder), Some(library), false) = (folder, library(), is_on()) else {
+        return invoke(real, words);
+    };
     let calibration = Calibration::begin();
     let begin = clock::monotonic();
     let result = invoke(real, words);
@@ -80,10 +82,20 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
             let start = clock::now();
             thread.begin(start);
             BEGUN.store(start, Ordering::Relaxed);
-            record_alone(entry.function, thread, Times { call: took, ..Times::default() });
+            record_alone(
+                entry.function,
+                thread,
+                Times {
+                    call: took,
+                    ..Times::default()
+                },
+            );
             ON.store(true, Ordering::Relaxed);
         }
-        Err(error) => tell(&format!("rank {} is not recorded: {error}", library.world_rank())),
+        Err(error) => tell(&format!(
+            "rank {} is not recorded: {error}",
+            library.world_rank()
+        )),
     }
     result
 }
@@ -92,8 +104,14 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
 /// recording.
 fn refuse_lonely_world(library: &Library) {
     let number = |name: &str| env::var(name).ok()?.parse::<i32>().ok();
-    let launched = [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];
-    let Some((rank, size)) = launched.into_iter().find_map(|(rank, size)| Some((number(rank)?, number(size)?))) else {
+    let launched = [
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ];
+    let Some((rank, size)) = launched
+        .into_iter()
+        .find_map(|(rank, size)| Some((number(rank)?, number(size)?)))
+    else {
         return;
     };
     if size > 1 && library.world_size() == 1 {
@@ -112,7 +130,12 @@ fn refuse_lonely_world(library: &Library) {
 fn note_clock(thread: &Thread, now: u64, reading: Option<Reading>) {
     if let Some(session) = SESSION.lock().as_mut() {
         let Reading { ahead, known_to } = reading.unwrap_or_default();
-        let numbers = [now, u64::from(reading.is_some()), format::zigzag(ahead), known_to];
+        let numbers = [
+            now,
+            u64::from(reading.is_some()),
+            format::zigzag(ahead),
+            known_to,
+        ];
         session.special(thread, control::CLOCK, &numbers);
     }
 }
@@ -123,7 +146,11 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
         begin_file(&folder.join(format::RECORDING), &recording_text(library))?;
     }
     let file = begin_file(&folder.join(rank_file(Rank(rank as u32))), &header(library))?;
-    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let buffer = number(BUFFER).map_or(USUAL_BUFFER, |bytes| bytes.clamp(64, 1 << 30) as usize);
     let encoder = Encoder::new(FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
     let mut session = Box::new(Session::new(library, encoder, file, buffer));
@@ -136,9 +163,12 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
 
 /// A file with its first lines, or none.
 fn begin_file(path: &Path, lines: &str) -> io::Result<OwnFile> {
-    let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let told =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut file = OwnFile::create(path).map_err(told)?;
-    file.write_all(lines.as_bytes()).inspect_err(|_| drop(std::fs::remove_file(path))).map_err(told)?;
+    file.write_all(lines.as_bytes())
+        .inspect_err(|_| drop(std::fs::remove_file(path)))
+        .map_err(told)?;
     Ok(file)
 }
 
@@ -156,14 +186,20 @@ fn recording_text(library: &Library) -> String {
 fn program() -> String {
     let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(name).rsplit('/').next().unwrap_or_default().replace('\n', " ")
+    String::from_utf8_lossy(name)
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .replace('\n', " ")
 }
 
 fn header(library: &Library) -> String {
     // SAFETY: any name may be asked for.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let start = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_nanos());
     format::header(&format!(
         "rank {}\nranks {}\nhost {}\ncores {cores}\nlibrary {}\nprogram {}\npid {}\nthread-level {}\n\
          start-unix-ns {start}\n{CLOCK} {}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n",
@@ -183,7 +219,11 @@ fn header(library: &Library) -> String {
 fn shared_clock() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let shift = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
-    if boot.is_empty() { boot } else { format!("{} {}", boot.trim(), shift.display()) }
+    if boot.is_empty() {
+        boot
+    } else {
+        format!("{} {}", boot.trim(), shift.display())
+    }
 }
 
 /// A call that has no arguments worth a word.
@@ -199,7 +239,15 @@ fn record_alone(function: &Function, thread: &Thread, times: Times) {
 /// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
 pub(crate) fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let before = thread.enter(begun());
-    record_alone(function, thread, Times { burst: before.burst, cpu: before.cpu, call: 0 });
+    record_alone(
+        function,
+        thread,
+        Times {
+            burst: before.burst,
+            cpu: before.cpu,
+            call: 0,
+        },
+    );
     let ends = function.kind == Kind::Finalize;
     let now = clock::monotonic();
     let reading = library().filter(|_| ends).and_then(read_clock);
@@ -234,7 +282,11 @@ pub(crate) fn give_up() {
 /// `n` and `-n` from 2 on.
 pub(crate) fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -> c_int {
     let level = arguments.int(0);
-    let name = if arguments.fortran == 0 && level.abs() == 1 { text_at(arguments.words[1]) } else { None };
+    let name = if arguments.fortran == 0 && level.abs() == 1 {
+        text_at(arguments.words[1])
+    } else {
+        None
+    };
     match level {
         0 => switch_off(thread),
         1 if is_paused() => switch_on(thread),
@@ -259,7 +311,11 @@ fn switch_on(thread: &Thread) {
     if let Some(session) = SESSION.lock().as_mut()
         && let Some(since) = session.off_since.take()
     {
-        session.special(thread, control::OFF, &[clock::nanos(now.saturating_sub(since))]);
+        session.special(
+            thread,
+            control::OFF,
+            &[clock::nanos(now.saturating_sub(since))],
+        );
         PAUSED.store(false, Ordering::Relaxed);
         // Threads forget what they computed meanwhile.
         BEGUN.store(now, Ordering::Relaxed);
@@ -273,11 +329,22 @@ fn mark_region(arguments: &Arguments<'_>, thread: &Thread, (level, name): (i32, 
         && session.off_since.is_none()
         && !session.over
     {
-        let number = session.encoder.function(arguments.function.number, arguments.function.name);
+        let number = session
+            .encoder
+            .function(arguments.function.number, arguments.function.name);
         let name = name.map_or(0, |name| session.name(&name) + 1);
         session.words.clear();
-        session.words.extend_from_slice(&[number, i64::from(level), name]);
-        session.record(thread, Times { burst: before.burst, cpu: before.cpu, call: 0 });
+        session
+            .words
+            .extend_from_slice(&[number, i64::from(level), name]);
+        session.record(
+            thread,
+            Times {
+                burst: before.burst,
+                cpu: before.cpu,
+                call: 0,
+            },
+        );
         thread.leave(before.begin, before.begin);
     }
 }
@@ -289,12 +356,22 @@ fn text_at(address: usize) -> Option<Vec<u8>> {
     let mut bytes = [0u8; LONGEST];
     // A text may end where the memory ends.
     let length = LONGEST.min(PAGE - address % PAGE);
-    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
-    let remote = libc::iovec { iov_base: address as *mut _, iov_len: length };
+    let local = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: length,
+    };
+    let remote = libc::iovec {
+        iov_base: address as *mut _,
+        iov_len: length,
+    };
     // SAFETY: the kernel checks the address and fails where there is no memory.
-    let read = unsafe { libc::process_vm_readv(std::process::id() as c_int, &local, 1, &remote, 1, 0) };
+    let read =
+        unsafe { libc::process_vm_readv(std::process::id() as c_int, &local, 1, &remote, 1, 0) };
     let text = &bytes[..usize::try_from(read).ok()?];
     let text = &text[..text.iter().position(|byte| *byte == 0)?];
-    let is_name = !text.is_empty() && text.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    let is_name = !text.is_empty()
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     is_name.then(|| text.to_vec())
 }

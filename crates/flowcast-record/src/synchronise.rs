@@ -43,7 +43,10 @@ pub(crate) fn read_clock(library: &Library) -> Option<Reading> {
     let mut reading = Reading::default();
     let mut reach = (size.max(1) as u32).next_power_of_two() as c_int;
     while reach > 0 {
-        let talk = Talk { exchange: &exchange, communicator };
+        let talk = Talk {
+            exchange: &exchange,
+            communicator,
+        };
         match rank % (2 * reach) {
             0 if rank + reach < size => talk.guide(rank + reach, reading)?,
             behind if behind == reach => reading = talk.learn(rank - reach)?,
@@ -80,7 +83,10 @@ impl Talk<'_> {
             best = best.min((took, told.wrapping_sub(asked + took / 2).cast_signed()));
         }
         self.send(guide, 0)?;
-        Some(Reading { ahead: best.1, known_to: self.receive(guide)?.saturating_add(best.0 / 2) })
+        Some(Reading {
+            ahead: best.1,
+            known_to: self.receive(guide)?.saturating_add(best.0 / 2),
+        })
     }
 
     fn send(&self, other: c_int, value: u64) -> Option<()> {

@@ -87,19 +87,30 @@ impl Thread {
     pub(crate) fn enter(&self, recording_start: u64) -> Before {
         if self.last_end.get() < recording_start {
             let is_new = self.last_end.replace(recording_start) == 0;
-            self.mark.set((if is_new { 0 } else { clock::thread_cpu() }, recording_start));
+            self.mark.set((
+                if is_new { 0 } else { clock::thread_cpu() },
+                recording_start,
+            ));
         }
         let now = clock::now();
         let burst = clock::nanos(now.saturating_sub(self.last_end.get()));
         if burst < CPU_THRESHOLD {
-            return Before { burst, cpu: burst, begin: now };
+            return Before {
+                burst,
+                cpu: burst,
+                begin: now,
+            };
         }
         let cpu = clock::thread_cpu();
         let before = self.cpu_at(self.last_end.get());
         self.mark.set((cpu, now));
         let begin = clock::now();
         self.lost.set(self.lost.get() + begin.saturating_sub(now));
-        Before { burst, cpu: cpu.saturating_sub(before).min(burst), begin }
+        Before {
+            burst,
+            cpu: cpu.saturating_sub(before).min(burst),
+            begin,
+        }
     }
 
     /// The thread's CPU time at a moment since the mark: what lies between is short calls and computations, in which a
@@ -121,7 +132,11 @@ impl Thread {
         let lost = self.lost.get() + now.saturating_sub(end);
         let nanos = clock::nanos(lost);
         // The calls of several threads are put in order by their times.
-        let worth = if THREADS.load(Ordering::Relaxed) > 1 { 1 } else { WORTH };
+        let worth = if THREADS.load(Ordering::Relaxed) > 1 {
+            1
+        } else {
+            WORTH
+        };
         self.lost.set(if nanos >= worth { 0 } else { lost });
         (nanos >= worth).then_some(nanos)
     }

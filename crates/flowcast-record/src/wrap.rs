@@ -32,7 +32,9 @@ pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
 
 fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
     let real = entry.real();
-    let Some(library) = library() else { return invoke(real, words) };
+    let Some(library) = library() else {
+        return invoke(real, words);
+    };
     if !is_recorded(entry.language, library) {
         return invoke(real, words);
     }
@@ -41,7 +43,11 @@ fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
         Kind::Init => start::init(entry, real, words, thread),
         _ if !start::is_on() => invoke(real, words),
         Kind::Finalize | Kind::Abort => start::finish(function, real, words, thread),
-        Kind::Pcontrol => start::pcontrol(Arguments::new(words, function, entry.language, library), real, thread),
+        Kind::Pcontrol => start::pcontrol(
+            Arguments::new(words, function, entry.language, library),
+            real,
+            thread,
+        ),
         kind if start::is_paused() && !note::always_counts(kind) => invoke(real, words),
         _ => recorded(entry, real, words, thread),
     });
@@ -49,16 +55,25 @@ fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
 }
 
 fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) -> c_int {
-    let Some(library) = library() else { return invoke(real, words) };
+    let Some(library) = library() else {
+        return invoke(real, words);
+    };
     let function = entry.function;
     let before = thread.enter(start::begun());
     let mut scratch = Scratch::new();
     let arguments = Arguments::new(words, function, entry.language, library);
-    let completion = function.kind.completes().then(|| Completion::before(&arguments, &mut scratch));
+    let completion = function
+        .kind
+        .completes()
+        .then(|| Completion::before(&arguments, &mut scratch));
     let handle = note::takes_handle(function.kind).then(|| note::handle_before(&arguments));
     let ignored = scratch.stand_in(&arguments);
     let place = function.at.status;
-    let status = if place == NONE { 0 } else { words[place as usize] };
+    let status = if place == NONE {
+        0
+    } else {
+        words[place as usize]
+    };
     if let Some(address) = ignored {
         words[place as usize] = address;
     }
@@ -72,10 +87,20 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
     if let Some(session) = guard.as_mut() {
         #[cfg(debug_assertions)]
         injected::panic_if_asked(injected::BEHIND, function.name);
-        let times = Times { burst: before.burst, cpu: before.cpu, call: clock::nanos(end.saturating_sub(begin)) };
+        let times = Times {
+            burst: before.burst,
+            cpu: before.cpu,
+            call: clock::nanos(end.saturating_sub(begin)),
+        };
         // A Fortran function returns nothing.
         let failed = entry.language == Language::C && result != 0;
-        let call = note::Made { arguments, times, failed, completion, before: handle };
+        let call = note::Made {
+            arguments,
+            times,
+            failed,
+            completion,
+            before: handle,
+        };
         note::note(session, thread, call);
         if let Some(lost) = thread.leave(begin, end) {
             session.pause(thread, lost);

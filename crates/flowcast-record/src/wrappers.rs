@@ -1,6 +1,11 @@
 //! The exported functions, made from the table when this is built.
 
-#![allow(unreachable_pub, missing_docs, non_snake_case, clippy::missing_safety_doc)]
+#![allow(
+    unreachable_pub,
+    missing_docs,
+    non_snake_case,
+    clippy::missing_safety_doc
+)]
 
 use std::ffi::c_int;
 

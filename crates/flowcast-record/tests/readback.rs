@@ -24,22 +24,31 @@ impl Writer {
     fn new(rank: u32) -> Writer {
         let mut encoder = Encoder::new(TABLE.len(), 50_000, 1 << 12, None);
         encoder.communicator(&[0, 1], None);
-        Writer { rank, encoder, rest: Rest::default() }
+        Writer {
+            rank,
+            encoder,
+            rest: Rest::default(),
+        }
     }
 
     fn call(&mut self, name: &str, words: &[i64], burst: u64) {
         let number = TABLE.iter().position(|known| *known == name).unwrap() as u16;
         let mut signature = vec![self.encoder.function(number, name)];
         signature.extend_from_slice(words);
-        let times = Times { burst, cpu: burst, call: 100 };
+        let times = Times {
+            burst,
+            cpu: burst,
+            call: 100,
+        };
         self.encoder.call(&signature, 0, times, &mut self.rest);
     }
 
     fn bytes(mut self) -> Vec<u8> {
         self.encoder.control(control::END, &[]);
         let rank = self.rank;
-        let lines =
-            format!("rank {rank}\nranks 2\nhost a\ncores 8\nprogram ring\ncpu-threshold-ns 50000\noverhead-ns 0\n");
+        let lines = format!(
+            "rank {rank}\nranks 2\nhost a\ncores 8\nprogram ring\ncpu-threshold-ns 50000\noverhead-ns 0\n"
+        );
         let mut bytes = format::header(&lines).into_bytes();
         self.encoder.drain(|block| {
             bytes.extend_from_slice(&format::head(block));
@@ -54,7 +63,11 @@ fn recording() -> [Vec<u8>; 2] {
     let mut first = Writer::new(0);
     first.call("Init", &[], 0);
     first.call("Irecv", &[WORLD, -1, 7, format::ANY_SOURCE], 0);
-    first.call("Irecv", &[WORLD, -1, -1, format::ANY_SOURCE | format::ANY_TAG], 0);
+    first.call(
+        "Irecv",
+        &[WORLD, -1, -1, format::ANY_SOURCE | format::ANY_TAG],
+        0,
+    );
     first.call("Wait", &[4 + format::MATCHED, 1, 9], 1500);
     first.call("Wait", &[format::MATCHED, 1, 7], 0);
     first.call("Allreduce", &[WORLD, -1, 8, 8], 0);
@@ -69,10 +82,23 @@ fn recording() -> [Vec<u8>; 2] {
 fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
     let text = format!("{}\nranks 2\n", format::RECORDING_MAGIC);
     let mut open = |name: &str| -> io::Result<SharedBytes> {
-        let rank: usize = name.trim_start_matches("rank-").parse().map_err(io::Error::other)?;
-        Ok(Arc::new(files.get(rank).ok_or_else(|| io::Error::other("no such rank"))?.clone()))
+        let rank: usize = name
+            .trim_start_matches("rank-")
+            .parse()
+            .map_err(io::Error::other)?;
+        Ok(Arc::new(
+            files
+                .get(rank)
+                .ok_or_else(|| io::Error::other("no such rank"))?
+                .clone(),
+        ))
     };
-    match flowcast_trace::read("recording", Arc::new(text.into_bytes()), &mut open, ReadOptions::default())? {
+    match flowcast_trace::read(
+        "recording",
+        Arc::new(text.into_bytes()),
+        &mut open,
+        ReadOptions::default(),
+    )? {
         Trace::Program(program) => Ok(program),
         _ => panic!("a recording is a program"),
     }
@@ -81,11 +107,26 @@ fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
 #[test]
 fn wildcards_are_matched_as_they_were_and_waits_name_their_receives() {
     let program = read(&recording()).unwrap();
-    assert_eq!((program.ranks(), program.messages(), program.bytes().0), (2, 2, 300));
+    assert_eq!(
+        (program.ranks(), program.messages(), program.bytes().0),
+        (2, 2, 300)
+    );
     let ops: Vec<Op> = program.ops(Rank(0)).map(|(_, op)| op).collect();
     let nanos = |nanos| Op::Compute(Time::from_nanos(nanos));
-    let Op::Collective { .. } = ops[6] else { panic!("{ops:?}") };
-    assert_eq!(ops[..6], [Op::Nothing, Op::Irecv, Op::Irecv, nanos(1500.0), Op::WaitRecv(1), Op::WaitRecv(0)]);
+    let Op::Collective { .. } = ops[6] else {
+        panic!("{ops:?}")
+    };
+    assert_eq!(
+        ops[..6],
+        [
+            Op::Nothing,
+            Op::Irecv,
+            Op::Irecv,
+            nanos(1500.0),
+            Op::WaitRecv(1),
+            Op::WaitRecv(0)
+        ]
+    );
     let slots: Vec<u32> = program
         .ops(Rank(1))
         .filter_map(|(_, op)| match op {
@@ -115,7 +156,10 @@ fn a_send_that_nobody_received_is_taken_out_and_counted() {
 fn another_recording_s_file_is_refused() {
     let [first, second] = recording();
     let error = read(&[second, first]).unwrap_err().to_string();
-    assert!(error.contains("rank 1 of 2") && error.contains("expected rank 0 of 2"), "{error}");
+    assert!(
+        error.contains("rank 1 of 2") && error.contains("expected rank 0 of 2"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -133,7 +177,10 @@ fn a_file_that_ends_early_is_read_up_to_its_last_block() {
 fn no_flipped_bit_makes_another_program() {
     let [first, second] = recording();
     let whole = compiled(read(&[first.clone(), second.clone()]).unwrap());
-    let blocks = first.windows(4).position(|bytes| bytes == format::BLOCK).unwrap();
+    let blocks = first
+        .windows(4)
+        .position(|bytes| bytes == format::BLOCK)
+        .unwrap();
     for bit in 0..first.len() * 8 {
         let mut flipped = first.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
@@ -161,7 +208,10 @@ fn a_header_that_was_changed_is_refused() {
     let mut changed = first;
     changed[at] = b'6';
     let error = read(&[changed, second]).unwrap_err().to_string();
-    assert!(error.contains("expected the checksum of the header"), "{error}");
+    assert!(
+        error.contains("expected the checksum of the header"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -170,16 +220,31 @@ fn small_files_do_not_describe_large_communicators() {
     let world = [0, control::COMMUNICATOR, 0, 1, 0, 2, 0x80, 0x80, 0x80, 0x08];
     let file = |communicators: usize| {
         let block = world.repeat(communicators);
-        [format::header(lines).as_bytes(), &format::head(&block), &block].concat()
+        [
+            format::header(lines).as_bytes(),
+            &format::head(&block),
+            &block,
+        ]
+        .concat()
     };
-    assert_eq!(flowcast_recording::decode::read("r", &file(1)).unwrap().communicators[0].own.len(), 1 << 24);
+    assert_eq!(
+        flowcast_recording::decode::read("r", &file(1))
+            .unwrap()
+            .communicators[0]
+            .own
+            .len(),
+        1 << 24
+    );
     assert!(flowcast_recording::decode::read("r", &file(2)).is_err());
 }
 
 #[test]
 fn a_file_without_checksums_is_read() {
     let old = |file: Vec<u8>| {
-        let head = file.windows(4).position(|bytes| bytes == format::BLOCK).unwrap();
+        let head = file
+            .windows(4)
+            .position(|bytes| bytes == format::BLOCK)
+            .unwrap();
         let mut old = file;
         old.drain(head + 8..head + 12);
         let line = "checksum 01234567\n".len();

@@ -18,7 +18,11 @@ pub struct Members {
 impl Members {
     /// The rank in the world that a peer's number means.
     pub fn world_rank(&self, peer: i64) -> Option<Rank> {
-        let peers = if self.remote.is_empty() { &self.own } else { &self.remote };
+        let peers = if self.remote.is_empty() {
+            &self.own
+        } else {
+            &self.remote
+        };
         peers.get(usize::try_from(peer).ok()?).copied().map(Rank)
     }
 }
@@ -142,8 +146,18 @@ const MOST_FOLDED: usize = 1 << 16;
 /// The header or an item is not what it must be.
 pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
     let (header, mut at) = header(name, bytes)?;
-    let head = if bytes.starts_with(format::OLD_MAGIC.as_bytes()) { format::OLD_HEAD } else { format::HEAD };
-    let mut decoder = Decoder { file: RankFile { header, ..RankFile::default() }, ..Decoder::default() };
+    let head = if bytes.starts_with(format::OLD_MAGIC.as_bytes()) {
+        format::OLD_HEAD
+    } else {
+        format::HEAD
+    };
+    let mut decoder = Decoder {
+        file: RankFile {
+            header,
+            ..RankFile::default()
+        },
+        ..Decoder::default()
+    };
     decoder.file.bytes = bytes.len() as u64;
     while let Some(block) = block(bytes, at, head) {
         if head == format::HEAD && bytes[at..at + head] != format::head(block) {
@@ -152,11 +166,16 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
         let mut inside = 0;
         while inside < block.len() {
             let start = inside;
-            decoder.item(block, &mut inside).ok_or_else(|| damaged(name, at + head + start))?;
+            decoder
+                .item(block, &mut inside)
+                .ok_or_else(|| damaged(name, at + head + start))?;
         }
         at += head + block.len();
     }
-    if bytes.get(at..at + 4).is_some_and(|mark| mark != format::BLOCK) {
+    if bytes
+        .get(at..at + 4)
+        .is_some_and(|mark| mark != format::BLOCK)
+    {
         return Err(spoilt(name, at));
     }
     Ok(decoder.file)
@@ -184,7 +203,10 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
         found: format!("`{}`", found.escape_default()),
         expected: expected.to_owned(),
     };
-    let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
+    let end = bytes
+        .windows(2)
+        .position(|pair| pair == b"\n\n")
+        .unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end.min(1 << 16)]).into_owned();
     let first = text.lines().next().unwrap_or_default();
     if ![format::MAGIC, format::OLD_MAGIC].contains(&first) {
@@ -199,18 +221,35 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     if let Some(stated) = header.fields.get(format::CHECKSUM) {
         let behind = text.rfind(format::CHECKSUM).unwrap_or(text.len());
         if u32::from_str_radix(stated, 16) != Ok(crc32fast::hash(&text.as_bytes()[..behind])) {
-            return Err(fault(1, stated, "the checksum of the header: the file is damaged"));
+            return Err(fault(
+                1,
+                stated,
+                "the checksum of the header: the file is damaged",
+            ));
         }
     }
     let number = |key: &str, most: u64| {
         let value = header.fields.get(key).map_or("", String::as_str);
         let read = value.parse::<u64>().ok().filter(|number| *number <= most);
-        read.ok_or_else(|| fault(1, value, &format!("a number from 0 to {most} behind `{key}` in the header")))
+        read.ok_or_else(|| {
+            fault(
+                1,
+                value,
+                &format!("a number from 0 to {most} behind `{key}` in the header"),
+            )
+        })
     };
     let (rank, ranks) = (number("rank", 1 << 24)?, number("ranks", 1 << 24)?);
-    let (cpu_threshold, overhead) = (number("cpu-threshold-ns", u64::MAX)?, number("overhead-ns", 1 << 20)?);
+    let (cpu_threshold, overhead) = (
+        number("cpu-threshold-ns", u64::MAX)?,
+        number("overhead-ns", 1 << 20)?,
+    );
     if rank >= ranks {
-        return Err(fault(1, &rank.to_string(), &format!("a rank below {ranks}")));
+        return Err(fault(
+            1,
+            &rank.to_string(),
+            &format!("a rank below {ranks}"),
+        ));
     }
     (header.rank, header.ranks) = (Rank(rank as u32), ranks as u32);
     (header.cpu_threshold, header.overhead) = (cpu_threshold, overhead);
@@ -265,7 +304,9 @@ impl Decoder {
             control::WINDOW => self.file.windows.push(varint(bytes, at)?),
             control::FILE => self.file.files.push(varint(bytes, at)?),
             control::THREAD => {
-                self.thread = u32::try_from(varint(bytes, at)?).ok().filter(|thread| *thread < 1 << 16)?
+                self.thread = u32::try_from(varint(bytes, at)?)
+                    .ok()
+                    .filter(|thread| *thread < 1 << 16)?
             }
             control::PAUSE => {
                 let lost = varint(bytes, at)?;
@@ -295,10 +336,16 @@ impl Decoder {
     }
 
     fn define_signature(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let words = usize::try_from(varint(bytes, at)?).ok().filter(|words| (1..=bytes.len()).contains(words))?;
-        let signature: Option<Vec<i64>> = (0..words).map(|_| varint(bytes, at).map(unzigzag)).collect();
+        let words = usize::try_from(varint(bytes, at)?)
+            .ok()
+            .filter(|words| (1..=bytes.len()).contains(words))?;
+        let signature: Option<Vec<i64>> = (0..words)
+            .map(|_| varint(bytes, at).map(unzigzag))
+            .collect();
         let signature = signature?;
-        usize::try_from(signature[0]).ok().filter(|function| *function < self.file.functions.len())?;
+        usize::try_from(signature[0])
+            .ok()
+            .filter(|function| *function < self.file.functions.len())?;
         self.file.signatures.push(signature);
         Some(())
     }
@@ -306,11 +353,20 @@ impl Decoder {
     fn define_communicator(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
         let flags = varint(bytes, at)?;
         let ranks = self.file.header.ranks;
-        let known: usize = self.file.communicators.iter().map(|known| known.own.len() + known.remote.len()).sum();
+        let known: usize = self
+            .file
+            .communicators
+            .iter()
+            .map(|known| known.own.len() + known.remote.len())
+            .sum();
         let most = (ranks as usize).min(MOST_MEMBERS.checked_sub(known)?);
         let own = members(bytes, at, ranks, most)?;
         let between = flags & format::COMMUNICATOR_BETWEEN_GROUPS != 0;
-        let remote = if between { members(bytes, at, ranks, most)? } else { Vec::new() };
+        let remote = if between {
+            members(bytes, at, ranks, most)?
+        } else {
+            Vec::new()
+        };
         self.file.communicators.push(Members { own, remote });
         Some(())
     }
@@ -343,10 +399,16 @@ impl Decoder {
         let mut next = || varint(bytes, at);
         let (own, is_read, ahead, known_to) = (next()?, next()?, unzigzag(next()?), next()?);
         let nanos = |nanos: u64| Time::from_nanos(nanos as f64);
-        let reference =
-            (is_read != 0).then(|| Reference { ahead: Time::from_nanos(ahead as f64), known_to: nanos(known_to) });
+        let reference = (is_read != 0).then(|| Reference {
+            ahead: Time::from_nanos(ahead as f64),
+            known_to: nanos(known_to),
+        });
         let counted = nanos(*self.clock());
-        self.file.clocks.push(ClockReading { counted, own: nanos(own), reference });
+        self.file.clocks.push(ClockReading {
+            counted,
+            own: nanos(own),
+            reference,
+        });
         Some(())
     }
 
@@ -357,15 +419,30 @@ impl Decoder {
         if self.file.items.is_empty() {
             self.began = *self.clock();
         }
-        self.file.items.push(Item::Call(Call { thread, signature, begin, burst, cpu, time }));
+        self.file.items.push(Item::Call(Call {
+            thread,
+            signature,
+            begin,
+            burst,
+            cpu,
+            time,
+        }));
     }
 
     fn polls(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
         let mut next = || varint(bytes, at);
         let (function, count, burst, time) = (next()?, next()?, next()?, next()?);
-        let function = u32::try_from(function).ok().filter(|known| (*known as usize) < self.file.functions.len())?;
+        let function = u32::try_from(function)
+            .ok()
+            .filter(|known| (*known as usize) < self.file.functions.len())?;
         self.advance(burst.saturating_add(time));
-        self.file.items.push(Item::Polls(Polls { thread: self.thread, function, count, burst, time }));
+        self.file.items.push(Item::Polls(Polls {
+            thread: self.thread,
+            function,
+            count,
+            burst,
+            time,
+        }));
         Some(())
     }
 
@@ -376,7 +453,9 @@ impl Decoder {
         if period == 0 || period > bytes.len() || stride == 0 || calls > MOST_FOLDED {
             return None;
         }
-        let signatures: Option<Vec<u32>> = (0..period).map(|_| self.signature(varint(bytes, at)?.max(1))).collect();
+        let signatures: Option<Vec<u32>> = (0..period)
+            .map(|_| self.signature(varint(bytes, at)?.max(1)))
+            .collect();
         let signatures = signatures?;
         let mut kept = Vec::new();
         for _ in (0..repeats).step_by(stride) {
@@ -389,9 +468,16 @@ impl Decoder {
             between.push(self.times(bytes, at)?);
         }
         for repeat in 0..repeats {
-            let from = if repeat % stride == 0 { &kept[repeat / stride * period..][..period] } else { &between[..] };
+            let from = if repeat % stride == 0 {
+                &kept[repeat / stride * period..][..period]
+            } else {
+                &between[..]
+            };
             let times: Vec<(u64, u64, u64)> = from.to_vec();
-            signatures.iter().zip(times).for_each(|(signature, times)| self.call(*signature, times));
+            signatures
+                .iter()
+                .zip(times)
+                .for_each(|(signature, times)| self.call(*signature, times));
         }
         Some(())
     }
@@ -405,7 +491,9 @@ pub fn scaled(burst: u64, share: u8) -> u64 {
 fn code(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let code = bytes.get(*at..*at + 2)?;
     *at += 2;
-    Some(time_of(u16::from_le_bytes(code.try_into().expect("two bytes"))))
+    Some(time_of(u16::from_le_bytes(
+        code.try_into().expect("two bytes"),
+    )))
 }
 
 fn text(bytes: &[u8], at: &mut usize) -> Option<String> {
@@ -420,13 +508,21 @@ fn members(bytes: &[u8], at: &mut usize, ranks: u32, most: usize) -> Option<Vec<
     let runs = varint(bytes, at)?;
     let mut members = Vec::new();
     for _ in 0..runs {
-        let (first, step, count) = (varint(bytes, at)?, unzigzag(varint(bytes, at)?), varint(bytes, at)?);
+        let (first, step, count) = (
+            varint(bytes, at)?,
+            unzigzag(varint(bytes, at)?),
+            varint(bytes, at)?,
+        );
         if count > (most - members.len()) as u64 {
             return None;
         }
         let mut member = i64::try_from(first).ok()?;
         for _ in 0..count {
-            members.push(u32::try_from(member).ok().filter(|member| *member < ranks)?);
+            members.push(
+                u32::try_from(member)
+                    .ok()
+                    .filter(|member| *member < ranks)?,
+            );
             member = member.checked_add(step)?;
         }
     }

@@ -53,7 +53,11 @@ pub fn runs(entries: &[Entry], next: &mut [u32], seen: &mut [u32], mut take: imp
 const TRIES: usize = 24;
 
 fn best_run(entries: &[Entry], next: &[u32], start: usize) -> Run {
-    let mut best = Run { start, period: 1, repeats: 1 };
+    let mut best = Run {
+        start,
+        period: 1,
+        repeats: 1,
+    };
     let mut candidate = next[start];
     for _ in 0..TRIES {
         if candidate == u32::MAX || candidate as usize - start > LONGEST {
@@ -62,7 +66,11 @@ fn best_run(entries: &[Entry], next: &[u32], start: usize) -> Run {
         let period = candidate as usize - start;
         let repeats = repeats(entries, start, period);
         if repeats >= 2 && saved(period, repeats) > saved(best.period, best.repeats) {
-            best = Run { start, period, repeats };
+            best = Run {
+                start,
+                period,
+                repeats,
+            };
         }
         candidate = next[candidate as usize];
     }
@@ -84,13 +92,21 @@ mod tests {
     use proptest::prelude::*;
 
     fn entries(signatures: &[u32]) -> Vec<Entry> {
-        signatures.iter().map(|signature| Entry { signature: *signature, ..Entry::default() }).collect()
+        signatures
+            .iter()
+            .map(|signature| Entry {
+                signature: *signature,
+                ..Entry::default()
+            })
+            .collect()
     }
 
     fn cut(signatures: &[u32]) -> Vec<(usize, usize)> {
         let entries = entries(signatures);
         let mut found = Vec::new();
-        runs(&entries, &mut vec![0; entries.len()], &mut [0; 16], |run| found.push((run.period, run.repeats)));
+        runs(&entries, &mut vec![0; entries.len()], &mut [0; 16], |run| {
+            found.push((run.period, run.repeats))
+        });
         found
     }
 

@@ -35,8 +35,11 @@ pub fn operation(function: &str) -> Option<CollectiveOp> {
 
 /// The name of the region that a call of `MPI_Pcontrol` marks; numbered ones are named by their number.
 pub fn region_name(file: &RankFile, words: &[i64]) -> String {
-    let name = usize::try_from(words[2] - 1).ok().and_then(|name| file.names.get(name));
-    name.cloned().unwrap_or_else(|| words[1].unsigned_abs().to_string())
+    let name = usize::try_from(words[2] - 1)
+        .ok()
+        .and_then(|name| file.names.get(name));
+    name.cloned()
+        .unwrap_or_else(|| words[1].unsigned_abs().to_string())
 }
 
 #[cfg(test)]
@@ -49,7 +52,12 @@ mod tests {
             let is_collective = function.position('b').is_some()
                 || function.kind.contains("barrier")
                 || function.kind.contains("reduce-scatter");
-            assert_eq!(operation(&function.name).is_some(), is_collective, "{}", function.name);
+            assert_eq!(
+                operation(&function.name).is_some(),
+                is_collective,
+                "{}",
+                function.name
+            );
         }
         assert_eq!(operation("Iallreduce_c"), Some(CollectiveOp::Allreduce));
     }

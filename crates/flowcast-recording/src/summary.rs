@@ -109,19 +109,33 @@ impl Summary {
 /// The table by name; a name with a large count (`Send_c`) is the same function.
 pub fn known_functions() -> BTreeMap<String, Function> {
     let functions = table::functions();
-    let large = functions.clone().into_iter().map(|function| (format!("{}_c", function.name), function));
+    let large = functions
+        .clone()
+        .into_iter()
+        .map(|function| (format!("{}_c", function.name), function));
     let large: Vec<(String, Function)> = large.collect();
-    functions.into_iter().map(|function| (function.name.clone(), function)).chain(large).collect()
+    functions
+        .into_iter()
+        .map(|function| (function.name.clone(), function))
+        .chain(large)
+        .collect()
 }
 
 /// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.
 pub fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
-    let word = |index: usize| words.get(index).and_then(|word| u64::try_from(*word).ok()).unwrap_or(0);
+    let word = |index: usize| {
+        words
+            .get(index)
+            .and_then(|word| u64::try_from(*word).ok())
+            .unwrap_or(0)
+    };
     match function.kind.as_str() {
         "send" | "ssend" | "isend" | "issend" | "sendrecv" => word(4),
         "rma" | "irma" => word(3),
         "io" | "iio" => word(2),
-        _ if function.is_between_neighbours() => neighbours(words).0.iter().map(|(_, bytes)| *bytes).sum(),
+        _ if function.is_between_neighbours() => {
+            neighbours(words).0.iter().map(|(_, bytes)| *bytes).sum()
+        }
         _ if is_collective(function) && !function.kind.ends_with("-init") => word(3),
         _ => 0,
     }
@@ -130,7 +144,9 @@ pub fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
 /// Of a collective between neighbours: the ranks that this rank sends to, with the bytes for each, and those that it receives
 /// from.
 pub fn neighbours(words: &[i64]) -> (Vec<(i64, u64)>, &[i64]) {
-    let [_, _, count, rest @ ..] = words else { return (Vec::new(), &[]) };
+    let [_, _, count, rest @ ..] = words else {
+        return (Vec::new(), &[]);
+    };
     let count = usize::try_from(*count).unwrap_or(0).min(rest.len() / 2);
     let (destinations, sources) = rest.split_at(2 * count);
     let sent = |pair: &[i64]| (pair[0], u64::try_from(pair[1]).unwrap_or(0));
@@ -153,10 +169,22 @@ pub fn rank_file(rank: Rank) -> String {
 /// The text is something else.
 pub fn ranks(name: &str, text: &[u8]) -> Result<u32, RecordingError> {
     let text = String::from_utf8_lossy(text);
-    let value = text.lines().find_map(|line| line.strip_prefix("ranks ")).unwrap_or_default();
-    let ranks = value.parse().ok().filter(|ranks| (1..=1 << 24).contains(ranks));
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("ranks "))
+        .unwrap_or_default();
+    let ranks = value
+        .parse()
+        .ok()
+        .filter(|ranks| (1..=1 << 24).contains(ranks));
     if !text.starts_with(RECORDING_MAGIC) {
-        let found = text.lines().next().unwrap_or_default().chars().take(40).collect();
+        let found = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(40)
+            .collect();
         return Err(RecordingError::At {
             place: format!("{name}:1"),
             found,

@@ -23,7 +23,10 @@ pub struct Function {
 impl Function {
     /// The position of the argument with this letter.
     pub fn position(&self, letter: char) -> Option<usize> {
-        self.keys.iter().find(|(key, _)| *key == letter).map(|(_, position)| *position)
+        self.keys
+            .iter()
+            .find(|(key, _)| *key == letter)
+            .map(|(_, position)| *position)
     }
 
     /// Whether a communication is started that a later call completes.
@@ -65,13 +68,18 @@ const REQUEST_USERS: [&str; 12] = [
 
 /// All functions, in the order of the table.
 pub fn functions() -> Vec<Function> {
-    TEXT.lines().filter(|line| !line.starts_with('#')).filter_map(function).collect()
+    TEXT.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(function)
+        .collect()
 }
 
 /// All functions by their names.
 pub fn by_name() -> BTreeMap<&'static str, Function> {
     let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| Some((line.split_whitespace().next()?, function(line)?))).collect()
+    lines
+        .filter_map(|line| Some((line.split_whitespace().next()?, function(line)?)))
+        .collect()
 }
 
 fn function(line: &str) -> Option<Function> {
@@ -81,7 +89,12 @@ fn function(line: &str) -> Option<Function> {
         let mut letters = word.chars();
         Some((letters.next()?, letters.as_str().parse().ok()?))
     };
-    Some(Function { name: name.into(), arity, kind: kind.into(), keys: words.filter_map(key).collect() })
+    Some(Function {
+        name: name.into(),
+        arity,
+        kind: kind.into(),
+        keys: words.filter_map(key).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -91,8 +104,14 @@ mod tests {
     #[test]
     fn every_line_is_a_function_and_no_name_comes_twice() {
         let functions = functions();
-        assert_eq!(functions.len(), TEXT.lines().filter(|line| !line.starts_with('#')).count());
-        let mut names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
+        assert_eq!(
+            functions.len(),
+            TEXT.lines().filter(|line| !line.starts_with('#')).count()
+        );
+        let mut names: Vec<&str> = functions
+            .iter()
+            .map(|function| function.name.as_str())
+            .collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), functions.len());
@@ -101,14 +120,26 @@ mod tests {
     #[test]
     fn no_key_points_behind_the_last_argument() {
         for function in functions() {
-            assert!(function.keys.iter().all(|(_, position)| *position < function.arity), "{}", function.name);
+            assert!(
+                function
+                    .keys
+                    .iter()
+                    .all(|(_, position)| *position < function.arity),
+                "{}",
+                function.name
+            );
         }
     }
 
     #[test]
     fn waits_use_requests_and_immediate_operations_make_them() {
         let functions = functions();
-        let named = |name: &str| functions.iter().find(|function| function.name == name).unwrap();
+        let named = |name: &str| {
+            functions
+                .iter()
+                .find(|function| function.name == name)
+                .unwrap()
+        };
         assert!(named("Irecv").makes_request() && named("Ibarrier").makes_request());
         assert!(!named("Waitall").makes_request() && !named("Send").makes_request());
     }

@@ -37,9 +37,20 @@ pub struct TimeAxis {
 impl TimeAxis {
     /// Of the files of all ranks, rank 0's first. Each axis begins where the first of its ranks does.
     pub fn of(files: &[RankFile]) -> TimeAxis {
-        let Some(first) = files.first() else { return TimeAxis { clocks: Clocks::Shared, lines: Vec::new() } };
+        let Some(first) = files.first() else {
+            return TimeAxis {
+                clocks: Clocks::Shared,
+                lines: Vec::new(),
+            };
+        };
         let shares = |file: &RankFile| {
-            let clock = |file: &RankFile| file.header.fields.get(CLOCK).filter(|name| !name.is_empty()).cloned();
+            let clock = |file: &RankFile| {
+                file.header
+                    .fields
+                    .get(CLOCK)
+                    .filter(|name| !name.is_empty())
+                    .cloned()
+            };
             clock(file).is_some() && clock(file) == clock(first)
         };
         let mut known_to: Option<Time> = None;
@@ -48,7 +59,11 @@ impl TimeAxis {
                 return line(file, |reading| Some(reading.own));
             }
             let line = line(file, |reading| Some(reading.own + reading.reference?.ahead))?;
-            let worst = file.clocks.iter().filter_map(|reading| Some(reading.reference?.known_to)).max();
+            let worst = file
+                .clocks
+                .iter()
+                .filter_map(|reading| Some(reading.reference?.known_to))
+                .max();
             known_to = known_to.max(worst);
             Some(line)
         };
@@ -57,8 +72,16 @@ impl TimeAxis {
         if lines[0].is_none() {
             lines.fill(None);
         }
-        let begin = lines.iter().flatten().map(|line| line.read(Time::ZERO)).min().unwrap_or(Time::ZERO);
-        lines.iter_mut().flatten().for_each(|line| line.offset = line.offset - begin);
+        let begin = lines
+            .iter()
+            .flatten()
+            .map(|line| line.read(Time::ZERO))
+            .min()
+            .unwrap_or(Time::ZERO);
+        lines
+            .iter_mut()
+            .flatten()
+            .for_each(|line| line.offset = line.offset - begin);
         let apart = lines.iter().filter(|line| line.is_none()).count();
         let clocks = match known_to {
             _ if files.iter().all(|file| file.clocks.is_empty()) => Clocks::Unknown,
@@ -77,9 +100,15 @@ impl TimeAxis {
 
 /// A rank's own count in terms of another clock, by what that showed at the first and the last clock item.
 fn line(file: &RankFile, shown: impl Fn(&ClockReading) -> Option<Time>) -> Option<ClockLine> {
-    let mut points = file.clocks.iter().filter_map(|reading| Some((reading.counted, shown(reading)?)));
+    let mut points = file
+        .clocks
+        .iter()
+        .filter_map(|reading| Some((reading.counted, shown(reading)?)));
     let first = points.next()?;
-    Some(ClockLine::through(first, points.next_back().unwrap_or(first)))
+    Some(ClockLine::through(
+        first,
+        points.next_back().unwrap_or(first),
+    ))
 }
 
 #[cfg(test)]
@@ -97,27 +126,45 @@ mod tests {
         let reading = |counted: f64, ahead: Option<f64>| ClockReading {
             counted: seconds(counted),
             own: seconds(begin + counted),
-            reference: ahead.map(|ahead| Reference { ahead: seconds(ahead), known_to: Time::from_micros(9.0) }),
+            reference: ahead.map(|ahead| Reference {
+                ahead: seconds(ahead),
+                known_to: Time::from_micros(9.0),
+            }),
         };
         let mut file = RankFile::default();
         file.header.fields.insert(CLOCK.into(), clock.into());
-        file.clocks = vec![reading(0.0, ahead.map(|both| both.0)), reading(10.0, ahead.map(|both| both.1))];
+        file.clocks = vec![
+            reading(0.0, ahead.map(|both| both.0)),
+            reading(10.0, ahead.map(|both| both.1)),
+        ];
         file
     }
 
     #[test]
     fn ranks_of_one_kernel_share_its_clock() {
         let axis = TimeAxis::of(&[file("a", 5.0, None), file("a", 4.0, None)]);
-        assert_eq!((axis.clocks, axis.at(Rank(0), seconds(2.0))), (Clocks::Shared, Some(seconds(3.0))));
-        assert_eq!((axis.at(Rank(1), Time::ZERO), axis.at(Rank(2), Time::ZERO)), (Some(Time::ZERO), None));
+        assert_eq!(
+            (axis.clocks, axis.at(Rank(0), seconds(2.0))),
+            (Clocks::Shared, Some(seconds(3.0)))
+        );
+        assert_eq!(
+            (axis.at(Rank(1), Time::ZERO), axis.at(Rank(2), Time::ZERO)),
+            (Some(Time::ZERO), None)
+        );
     }
 
     #[test]
     fn hosts_that_were_not_synchronised_are_apart_and_old_recordings_say_nothing() {
         let axis = TimeAxis::of(&[file("a", 5.0, None), file("b", 4.0, None)]);
-        assert_eq!((axis.clocks, axis.at(Rank(1), Time::ZERO)), (Clocks::Apart(1), None));
+        assert_eq!(
+            (axis.clocks, axis.at(Rank(1), Time::ZERO)),
+            (Clocks::Apart(1), None)
+        );
         let old = TimeAxis::of(&[RankFile::default(), RankFile::default()]);
-        assert_eq!((old.clocks, old.at(Rank(0), Time::ZERO)), (Clocks::Unknown, None));
+        assert_eq!(
+            (old.clocks, old.at(Rank(0), Time::ZERO)),
+            (Clocks::Unknown, None)
+        );
     }
 
     proptest! {

@@ -44,7 +44,9 @@ struct Lock {
 impl Lock {
     /// When a request that nobody stands before is granted.
     fn grant(&mut self, request: Request) -> Option<Time> {
-        let Access::Lock { kind, .. } = request.access else { return None };
+        let Access::Lock { kind, .. } = request.access else {
+            return None;
+        };
         let time = request.time;
         match kind {
             LockKind::Shared if !self.exclusive => {
@@ -72,7 +74,10 @@ impl Lock {
 impl Requests {
     /// Of so many ranks.
     pub(crate) fn new(ranks: usize) -> Requests {
-        Requests { served: vec![None; ranks], ..Requests::default() }
+        Requests {
+            served: vec![None; ranks],
+            ..Requests::default()
+        }
     }
 
     /// A rank asks.
@@ -97,10 +102,16 @@ impl Requests {
 
     /// Serves the earliest request; gives the ranks that may go on to `ready`. Whether there was one.
     pub(crate) fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<Rank>) -> bool {
-        let Some(Reverse(request)) = self.waiting.pop() else { return false };
+        let Some(Reverse(request)) = self.waiting.pop() else {
+            return false;
+        };
         match request.access {
             Access::File { kind, size, .. } => {
-                let size = if matches!(kind, FileKind::Read | FileKind::Write) { size } else { Bytes(0) };
+                let size = if matches!(kind, FileKind::Read | FileKind::Write) {
+                    size
+                } else {
+                    Bytes(0)
+                };
                 let start = self.place(request.time, file_system);
                 let end = start + file_system.time_for(size);
                 self.places.push(Reverse(end));
@@ -108,7 +119,11 @@ impl Requests {
             }
             Access::Lock { window, target, .. } => {
                 let lock = self.locks.entry((window, target)).or_default();
-                match if lock.waiting.is_empty() { lock.grant(request) } else { None } {
+                match if lock.waiting.is_empty() {
+                    lock.grant(request)
+                } else {
+                    None
+                } {
                     Some(start) => self.answer(request.rank, (start, start), ready),
                     None => lock.waiting.push_back(request),
                 }
@@ -120,7 +135,8 @@ impl Requests {
 
     /// When a request finds a place at the file system.
     fn place(&mut self, time: Time, file_system: &FileSystem) -> Time {
-        let is_full = file_system.requests > 0 && self.places.len() >= file_system.requests as usize;
+        let is_full =
+            file_system.requests > 0 && self.places.len() >= file_system.requests as usize;
         let free = if is_full { self.places.pop() } else { None };
         if file_system.requests == 0 {
             self.places.clear();
@@ -135,15 +151,21 @@ impl Requests {
 
     /// A lock is given back; those that waited for it may have it now.
     pub(crate) fn unlock(&mut self, memory: Memory, time: Time, ready: &mut Vec<Rank>) {
-        let Some(lock) = self.locks.get_mut(&memory) else { return };
+        let Some(lock) = self.locks.get_mut(&memory) else {
+            return;
+        };
         lock.release(time);
         let mut granted = Vec::new();
         while let Some(request) = lock.waiting.front().copied() {
-            let Some(start) = lock.grant(request) else { break };
+            let Some(start) = lock.grant(request) else {
+                break;
+            };
             lock.waiting.pop_front();
             granted.push((request.rank, start));
         }
-        granted.into_iter().for_each(|(rank, start)| self.answer(rank, (start, start), ready));
+        granted
+            .into_iter()
+            .for_each(|(rank, start)| self.answer(rank, (start, start), ready));
     }
 }
 
@@ -165,7 +187,16 @@ impl Done {
     pub(crate) fn awaited(self, access: u32, call: Time) -> Accessed {
         let end = self.at.max(call);
         let queued = self.conflict.min(end - call);
-        Accessed { access, call, start: call, came: call, processor: Time::ZERO, queued, latency: self.latency, end }
+        Accessed {
+            access,
+            call,
+            start: call,
+            came: call,
+            processor: Time::ZERO,
+            queued,
+            latency: self.latency,
+            end,
+        }
     }
 }
 
@@ -187,7 +218,10 @@ pub(crate) struct Transfers {
 impl Transfers {
     /// Of so many ranks.
     pub(crate) fn new(ranks: usize) -> Transfers {
-        Transfers { all: vec![BTreeMap::new(); ranks], awaited: vec![None; ranks] }
+        Transfers {
+            all: vec![BTreeMap::new(); ranks],
+            awaited: vec![None; ranks],
+        }
     }
 
     /// A transfer starts.
@@ -197,7 +231,9 @@ impl Transfers {
 
     /// A transfer ends. Whether the rank has waited for it, and may go on.
     pub(crate) fn end(&mut self, rank: Rank, memory: Memory, done: Done) -> bool {
-        let under_way = self.all[rank.index()].get_mut(&memory).expect("what ends has started");
+        let under_way = self.all[rank.index()]
+            .get_mut(&memory)
+            .expect("what ends has started");
         under_way.count -= 1;
         under_way.done = under_way.done.later(done);
         let awaited = self.awaited[rank.index()];
@@ -211,8 +247,12 @@ impl Transfers {
     fn is_busy(&self, rank: Rank, window: i32, target: Option<Rank>) -> bool {
         let all = &self.all[rank.index()];
         match target {
-            Some(target) => all.get(&(window, target)).is_some_and(|under_way| under_way.count > 0),
-            None => all.range((window, Rank(0))..=(window, Rank(u32::MAX))).any(|(_, under_way)| under_way.count > 0),
+            Some(target) => all
+                .get(&(window, target))
+                .is_some_and(|under_way| under_way.count > 0),
+            None => all
+                .range((window, Rank(0))..=(window, Rank(u32::MAX)))
+                .any(|(_, under_way)| under_way.count > 0),
         }
     }
 
@@ -225,8 +265,9 @@ impl Transfers {
         }
         let all = &mut self.all[rank.index()];
         let Some(target) = target else {
-            let of_window =
-                all.range((window, Rank(0))..=(window, Rank(u32::MAX))).map(|(_, under_way)| under_way.done);
+            let of_window = all
+                .range((window, Rank(0))..=(window, Rank(u32::MAX)))
+                .map(|(_, under_way)| under_way.done);
             let last = of_window.fold(Done::default(), Done::later);
             all.retain(|(own, _), _| *own != window);
             return Some(last);

@@ -125,19 +125,40 @@ struct SiteShape {
 
 impl Costs {
     /// Computes all costs ahead of the replay of a program.
-    pub fn new(program: &Program, network: &Network, placement: &Placement, rendezvous: Rendezvous) -> Costs {
+    pub fn new(
+        program: &Program,
+        network: &Network,
+        placement: &Placement,
+        rendezvous: Rendezvous,
+    ) -> Costs {
         let groups = placement.groups().to_vec();
         let ranks = (0..program.streams() as u32).map(Rank);
-        let group_of_rank: Vec<usize> = ranks.map(|rank| placement.group_index(placement.node(rank))).collect();
-        let paced = |(group, rank): (&usize, u32)| speed(groups[*group].speed * placement.pace(Rank(rank)));
+        let group_of_rank: Vec<usize> = ranks
+            .map(|rank| placement.group_index(placement.node(rank)))
+            .collect();
+        let paced =
+            |(group, rank): (&usize, u32)| speed(groups[*group].speed * placement.pace(Rank(rank)));
         let speeds: Vec<f64> = group_of_rank.iter().zip(0..).map(paced).collect();
         Costs {
             is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
-            paths: routes(network, placement).map(|route| route.costs(program, rendezvous)).collect(),
+            paths: routes(network, placement)
+                .map(|route| route.costs(program, rendezvous))
+                .collect(),
             speeds,
-            accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
-            class_of_slot: if network.overheads.is_empty() { Vec::new() } else { classes_of_slots(program) },
-            awaits_sends: program.awaits_sends() && program.classes().iter().any(|class| class.mode.non_blocking),
+            accelerator_speeds: group_of_rank
+                .iter()
+                .map(|group| speed(groups[*group].accelerator_speed))
+                .collect(),
+            class_of_slot: if network.overheads.is_empty() {
+                Vec::new()
+            } else {
+                classes_of_slots(program)
+            },
+            awaits_sends: program.awaits_sends()
+                && program
+                    .classes()
+                    .iter()
+                    .any(|class| class.mode.non_blocking),
             communicators: shapes(program, placement),
             network: network.clone(),
             groups,
@@ -153,12 +174,17 @@ impl Costs {
 
     /// Whether any sender waits for its receiver.
     pub fn has_rendezvous(&self) -> bool {
-        self.paths.iter().any(|path| path.classes.iter().any(|class| class.rendezvous))
+        self.paths
+            .iter()
+            .any(|path| path.classes.iter().any(|class| class.rendezvous))
     }
 
     /// Whether an interface rests after a message. If not, when it is free never matters.
     pub fn has_busy_interfaces(&self) -> bool {
-        let costs = self.paths.iter().flat_map(|path| path.classes.iter().chain(&path.accesses));
+        let costs = self
+            .paths
+            .iter()
+            .flat_map(|path| path.classes.iter().chain(&path.accesses));
         costs.into_iter().any(|cost| cost.busy > Time::ZERO)
     }
 
@@ -169,8 +195,16 @@ impl Costs {
 
     /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
     pub fn waits_like(&self, other: &Costs) -> bool {
-        let waits = |path: &PathCosts| path.classes.iter().map(|class| class.rendezvous).collect::<Vec<_>>();
-        self.paths.iter().map(waits).eq(other.paths.iter().map(waits))
+        let waits = |path: &PathCosts| {
+            path.classes
+                .iter()
+                .map(|class| class.rendezvous)
+                .collect::<Vec<_>>()
+        };
+        self.paths
+            .iter()
+            .map(waits)
+            .eq(other.paths.iter().map(waits))
     }
 
     /// Index of the group of the node of a rank. Of a rank, the costs of collectives depend on nothing else.
@@ -180,12 +214,22 @@ impl Costs {
 
     /// What a collective takes after all have come: the phases inside the nodes and between them, at the site where
     /// they take longest; and between the sites.
-    pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> Time {
+    pub fn collective(
+        &self,
+        op: CollectiveOp,
+        communicator: u32,
+        root: Rank,
+        sizes: (Bytes, Bytes),
+    ) -> Time {
         let shape = &self.communicators[communicator as usize];
         let row = self.network.collectives.row(op);
         let group = self.group_of_rank[root.index()];
         let at_site = |site: &SiteShape| {
-            let first = if self.groups[group].site == site.site { group } else { site.first_group };
+            let first = if self.groups[group].site == site.site {
+                group
+            } else {
+                site.first_group
+            };
             self.inside_site(row, site, &self.groups[first], sizes)
         };
         let mut takes = shape.sites.iter().map(at_site).fold(Time::ZERO, Time::max);
@@ -195,40 +239,78 @@ impl Costs {
         takes
     }
 
-    fn inside_site(&self, row: Row, site: &SiteShape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
+    fn inside_site(
+        &self,
+        row: Row,
+        site: &SiteShape,
+        group: &NodeGroup,
+        sizes: (Bytes, Bytes),
+    ) -> Time {
         let between = if self.site_nodes[site.site as usize] > 1 {
             let buses = site_buses(&self.network, site.site);
             row.time(self.between_message(group, sizes), site.nodes, buses)
         } else {
             Time::ZERO
         };
-        let inside = site.on_nodes.iter().map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
+        let inside = site
+            .on_nodes
+            .iter()
+            .map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
         inside.fold(Time::ZERO, Time::max) + between
     }
 
     /// All ranks count, and the flight times to the root's site and from it.
-    fn between_sites(&self, op: CollectiveOp, shape: &Shape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
+    fn between_sites(
+        &self,
+        op: CollectiveOp,
+        shape: &Shape,
+        group: &NodeGroup,
+        sizes: (Bytes, Bytes),
+    ) -> Time {
         let wide_area = &self.network.machine.wide_area;
         let (send, recv) = sizes;
-        let message = PhaseMessage { latency: group.wide_area_latency, bandwidth: wide_area.bandwidth, send, recv };
+        let message = PhaseMessage {
+            latency: group.wide_area_latency,
+            bandwidth: wide_area.bandwidth,
+            send,
+            recv,
+        };
         let sites = || shape.sites.iter().map(|site| site.site);
-        let into = sites().map(|site| wide_area.flight_time(site, group.site)).fold(Time::ZERO, Time::max);
-        let out = sites().map(|site| wide_area.flight_time(group.site, site)).fold(Time::ZERO, Time::max);
+        let into = sites()
+            .map(|site| wide_area.flight_time(site, group.site))
+            .fold(Time::ZERO, Time::max);
+        let out = sites()
+            .map(|site| wide_area.flight_time(group.site, site))
+            .fold(Time::ZERO, Time::max);
         wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
     }
 
     /// The sites whose networks a collective on this communicator takes; none if a rank meets its progress stream there.
     pub fn sites(&self, communicator: u32) -> impl Iterator<Item = u32> + '_ {
-        self.communicators[communicator as usize].sites.iter().map(|site| site.site)
+        self.communicators[communicator as usize]
+            .sites
+            .iter()
+            .map(|site| site.site)
     }
 
     fn between_message(&self, group: &NodeGroup, (send, recv): (Bytes, Bytes)) -> PhaseMessage {
         let nic = &self.network.nic;
         let latency = group.latency.unwrap_or(nic.latency) + nic.overhead * 2.0;
-        PhaseMessage { latency, bandwidth: site_rate(&self.network, group.site), send, recv }
+        PhaseMessage {
+            latency,
+            bandwidth: site_rate(&self.network, group.site),
+            send,
+            recv,
+        }
     }
 
-    fn inside_time(&self, row: Row, group: usize, tasks: u32, (send, recv): (Bytes, Bytes)) -> Time {
+    fn inside_time(
+        &self,
+        row: Row,
+        group: usize,
+        tasks: u32,
+        (send, recv): (Bytes, Bytes),
+    ) -> Time {
         let group = &self.groups[group];
         let InsideNode { latency, rate } = match tasks {
             // The tool counts a constant phase of one task as well, but nothing is sent that a stand-in would be for.
@@ -238,7 +320,12 @@ impl Costs {
             },
             _ => group.inside(),
         };
-        let message = PhaseMessage { latency, bandwidth: rate, send, recv };
+        let message = PhaseMessage {
+            latency,
+            bandwidth: rate,
+            send,
+            recv,
+        };
         row.time(message, tasks, 0)
     }
 
@@ -248,10 +335,26 @@ impl Costs {
     pub fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank.index()]];
-        let between = if shape.nodes > 1 { group.latency.unwrap_or(self.network.nic.latency) } else { Time::ZERO };
-        let shares = shape.sites.iter().flat_map(|site| &site.on_nodes).any(|(_, tasks)| *tasks > 1);
-        let inside = if shares { group.inside().latency } else { Time::ZERO };
-        let far = if shape.sites.len() > 1 { group.wide_area_latency } else { Time::ZERO };
+        let between = if shape.nodes > 1 {
+            group.latency.unwrap_or(self.network.nic.latency)
+        } else {
+            Time::ZERO
+        };
+        let shares = shape
+            .sites
+            .iter()
+            .flat_map(|site| &site.on_nodes)
+            .any(|(_, tasks)| *tasks > 1);
+        let inside = if shares {
+            group.inside().latency
+        } else {
+            Time::ZERO
+        };
+        let far = if shape.sites.len() > 1 {
+            group.wide_area_latency
+        } else {
+            Time::ZERO
+        };
         at_least_a_nanosecond(between.max(inside).max(far))
     }
 
@@ -267,13 +370,19 @@ impl Costs {
         let (rate, flight) = match route {
             Route::Inside => (group.inside().rate, Time::ZERO),
             Route::Between => (site_rate(&self.network, group.site), Time::ZERO),
-            Route::ToSite(to) => (wide_area.bandwidth, wide_area.flight_time(group.site, to as u32)),
+            Route::ToSite(to) => (
+                wide_area.bandwidth,
+                wide_area.flight_time(group.site, to as u32),
+            ),
             Route::By(connection) => {
                 let connection = &wide_area.connections[connection];
                 (connection.bandwidth, connection.flight_time)
             }
         };
-        (TimePerByte::from_rate(rate).time_for(size), in_flight(rate, flight))
+        (
+            TimePerByte::from_rate(rate).time_for(size),
+            in_flight(rate, flight),
+        )
     }
 
     /// Bytes per second on a route; 0 is infinite.
@@ -296,7 +405,11 @@ impl Costs {
 /// What the threads of a rank, or a rank and its progress stream, do together costs nothing: they have no shape.
 fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
     let shape = |known: &Communicator| match program.is_inside_a_task(known) {
-        true => Shape { ranks: 0, nodes: 0, sites: Vec::new() },
+        true => Shape {
+            ranks: 0,
+            nodes: 0,
+            sites: Vec::new(),
+        },
         false => Shape::new(&known.members, placement),
     };
     program.communicators().iter().map(shape).collect()
@@ -317,24 +430,38 @@ fn classes_of_slots(program: &Program) -> Vec<u32> {
 /// All routes, in the order of their numbers.
 fn routes(network: &Network, placement: &Placement) -> impl Iterator<Item = RouteTimes> {
     let sites = placement.sites();
-    let far = if sites > 1 { placement.groups().len() * sites } else { 0 };
-    let connections = if sites > 1 { network.machine.wide_area.connections.len() } else { 0 };
-    let near = placement
-        .groups()
-        .iter()
-        .flat_map(|group| [RouteTimes::between(network, group), RouteTimes::inside(network, group)]);
+    let far = if sites > 1 {
+        placement.groups().len() * sites
+    } else {
+        0
+    };
+    let connections = if sites > 1 {
+        network.machine.wide_area.connections.len()
+    } else {
+        0
+    };
+    let near = placement.groups().iter().flat_map(|group| {
+        [
+            RouteTimes::between(network, group),
+            RouteTimes::inside(network, group),
+        ]
+    });
     let to_site = (0..far).flat_map(move |number| {
         let group = &placement.groups()[number / sites];
-        std::iter::repeat_with(move || RouteTimes::to_site(network, group, (number % sites) as u32)).take(2)
+        std::iter::repeat_with(move || RouteTimes::to_site(network, group, (number % sites) as u32))
+            .take(2)
     });
-    let by = (0..connections)
-        .flat_map(move |number| std::iter::repeat_with(move || RouteTimes::by(network, number)).take(2));
+    let by = (0..connections).flat_map(move |number| {
+        std::iter::repeat_with(move || RouteTimes::by(network, number)).take(2)
+    });
     near.chain(to_site).chain(by)
 }
 
 /// The bandwidth between nodes of a site.
 fn site_rate(network: &Network, site: u32) -> Rate {
-    further_site(network, site).and_then(|site| site.bandwidth).unwrap_or_else(|| network.nic.rate())
+    further_site(network, site)
+        .and_then(|site| site.bandwidth)
+        .unwrap_or_else(|| network.nic.rate())
 }
 
 /// The buses of a site; 0 is no limit.
@@ -343,12 +470,18 @@ pub fn site_buses(network: &Network, site: u32) -> u32 {
 }
 
 fn further_site(network: &Network, site: u32) -> Option<Site> {
-    (site as usize).checked_sub(1).map(|index| network.machine.further_sites[index])
+    (site as usize)
+        .checked_sub(1)
+        .map(|index| network.machine.further_sites[index])
 }
 
 /// Where bytes take no time, nothing is in flight, as in the tool.
 fn in_flight(rate: Rate, flight: Time) -> Time {
-    if rate.as_bytes_per_second() > 0.0 { flight } else { Time::ZERO }
+    if rate.as_bytes_per_second() > 0.0 {
+        flight
+    } else {
+        Time::ZERO
+    }
 }
 
 fn site_per_byte(network: &Network, site: u32) -> TimePerByte {
@@ -358,34 +491,56 @@ fn site_per_byte(network: &Network, site: u32) -> TimePerByte {
 
 /// A speed of 0 stands for computations that take no time.
 fn speed(relative: f64) -> f64 {
-    if relative > 0.0 { relative } else { f64::INFINITY }
+    if relative > 0.0 {
+        relative
+    } else {
+        f64::INFINITY
+    }
 }
 
 /// The tool counts a start-up below a nanosecond as none.
 fn at_least_a_nanosecond(time: Time) -> Time {
-    if time < Time::from_nanos(1.0) { Time::ZERO } else { time }
+    if time < Time::from_nanos(1.0) {
+        Time::ZERO
+    } else {
+        time
+    }
 }
 
 impl Shape {
     fn new(members: &[Rank], placement: &Placement) -> Shape {
-        let mut nodes: Vec<(u32, Node)> =
-            members.iter().map(|rank| (placement.group(*rank).site, placement.node(*rank))).collect();
+        let mut nodes: Vec<(u32, Node)> = members
+            .iter()
+            .map(|rank| (placement.group(*rank).site, placement.node(*rank)))
+            .collect();
         nodes.sort_unstable();
-        let sites: Vec<SiteShape> =
-            nodes.chunk_by(|a, b| a.0 == b.0).map(|at_site| SiteShape::new(at_site, placement)).collect();
+        let sites: Vec<SiteShape> = nodes
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|at_site| SiteShape::new(at_site, placement))
+            .collect();
         let count = sites.iter().map(|site| site.nodes).sum();
-        Shape { ranks: members.len() as u32, nodes: count, sites }
+        Shape {
+            ranks: members.len() as u32,
+            nodes: count,
+            sites,
+        }
     }
 }
 
 impl SiteShape {
     fn new(ranks: &[(u32, Node)], placement: &Placement) -> SiteShape {
-        let on_node = |chunk: &[(u32, Node)]| (placement.group_index(chunk[0].1), chunk.len() as u32);
+        let on_node =
+            |chunk: &[(u32, Node)]| (placement.group_index(chunk[0].1), chunk.len() as u32);
         let mut on_nodes: Vec<(usize, u32)> = ranks.chunk_by(|a, b| a == b).map(on_node).collect();
         let nodes = on_nodes.len() as u32;
         on_nodes.sort_unstable();
         on_nodes.dedup();
-        SiteShape { site: ranks[0].0, nodes, first_group: placement.group_index(ranks[0].1), on_nodes }
+        SiteShape {
+            site: ranks[0].0,
+            nodes,
+            first_group: placement.group_index(ranks[0].1),
+            on_nodes,
+        }
     }
 }
 
@@ -437,8 +592,16 @@ impl RouteTimes {
             site_per_byte(network, group.site),
             (nic.overhead, nic.gap),
         );
-        let recv_before = if network.overheads.receive.is_empty() { times.recv_before } else { Time::ZERO };
-        RouteTimes { recv_before, overheads: network.overheads.clone(), ..times }
+        let recv_before = if network.overheads.receive.is_empty() {
+            times.recv_before
+        } else {
+            Time::ZERO
+        };
+        RouteTimes {
+            recv_before,
+            overheads: network.overheads.clone(),
+            ..times
+        }
     }
 
     /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
@@ -450,22 +613,39 @@ impl RouteTimes {
 
     fn by(network: &Network, connection: usize) -> RouteTimes {
         let connection = &network.machine.wide_area.connections[connection];
-        RouteTimes::far(connection.latency, connection.bandwidth, connection.flight_time)
+        RouteTimes::far(
+            connection.latency,
+            connection.bandwidth,
+            connection.flight_time,
+        )
     }
 
     fn far(latency: Time, rate: Rate, flight: Time) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(rate);
         let near = RouteTimes::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
-        RouteTimes { latency: in_flight(rate, flight), ..near }
+        RouteTimes {
+            latency: in_flight(rate, flight),
+            ..near
+        }
     }
 
     fn inside(network: &Network, group: &NodeGroup) -> RouteTimes {
         let InsideNode { latency, rate } = group.inside();
         let per_byte = TimePerByte::from_rate(rate);
-        RouteTimes::new(network.point_to_point.rule, latency, per_byte, (Time::ZERO, Time::ZERO))
+        RouteTimes::new(
+            network.point_to_point.rule,
+            latency,
+            per_byte,
+            (Time::ZERO, Time::ZERO),
+        )
     }
 
-    fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> RouteTimes {
+    fn new(
+        rule: Rule,
+        latency: Time,
+        per_byte: TimePerByte,
+        (overhead, gap): (Time, Time),
+    ) -> RouteTimes {
         let none = Time::ZERO;
         let (send_overhead, recv_before, recv_after, latency, gap) = match rule {
             Rule::Hockney => (none, none, none, latency, none),
@@ -476,7 +656,16 @@ impl RouteTimes {
             Rule::Loggops => (overhead, none, overhead, latency, gap),
         };
         let overheads = Overheads::default();
-        RouteTimes { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule, overheads }
+        RouteTimes {
+            send_overhead,
+            recv_before,
+            recv_after,
+            latency,
+            gap,
+            per_byte,
+            rule,
+            overheads,
+        }
     }
 
     fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {
@@ -486,12 +675,24 @@ impl RouteTimes {
             recv_after: self.recv_after,
             latency: self.latency,
             gap: self.gap,
-            classes: program.classes().iter().map(|class| self.class_cost(class, rendezvous)).collect(),
+            classes: program
+                .classes()
+                .iter()
+                .map(|class| self.class_cost(class, rendezvous))
+                .collect(),
             overheads: match self.overheads.is_empty() {
                 true => Vec::new(),
-                false => program.classes().iter().map(|class| self.class_overheads(class.size)).collect(),
+                false => program
+                    .classes()
+                    .iter()
+                    .map(|class| self.class_overheads(class.size))
+                    .collect(),
             },
-            accesses: program.accesses().iter().map(|access| self.access_cost(access)).collect(),
+            accesses: program
+                .accesses()
+                .iter()
+                .map(|access| self.access_cost(access))
+                .collect(),
         }
     }
 
@@ -507,8 +708,16 @@ impl RouteTimes {
             Access::Transfer { size, .. } => *size,
             _ => Bytes(0),
         };
-        let class = MessageClass { size, tag: 0, communicator: 0, mode: SendMode::default() };
-        ClassCost { rendezvous: false, ..self.class_cost(&class, Rendezvous::AsRecorded) }
+        let class = MessageClass {
+            size,
+            tag: 0,
+            communicator: 0,
+            mode: SendMode::default(),
+        };
+        ClassCost {
+            rendezvous: false,
+            ..self.class_cost(&class, Rendezvous::AsRecorded)
+        }
     }
 
     fn class_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
@@ -519,9 +728,17 @@ impl RouteTimes {
         let bytes = self.per_byte.time_for(counted);
         ClassCost {
             delay: self.latency + bytes,
-            busy: if self.rule == Rule::Loggops { self.gap + bytes } else { Time::ZERO },
+            busy: if self.rule == Rule::Loggops {
+                self.gap + bytes
+            } else {
+                Time::ZERO
+            },
             bytes,
-            held: if self.rule == Rule::Dimemas { Time::ZERO } else { bytes },
+            held: if self.rule == Rule::Dimemas {
+                Time::ZERO
+            } else {
+                bytes
+            },
             rendezvous: rendezvous.holds_for(class),
             queues: class.mode.non_blocking,
         }

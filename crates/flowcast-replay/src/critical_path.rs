@@ -106,13 +106,19 @@ impl Replay<'_> {
     pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
         search(journal, |slot, _| {
             let path = self.path(slot);
-            Steady { latency: path.latency, gap: path.gap }
+            Steady {
+                latency: path.latency,
+                gap: path.gap,
+            }
         })
     }
 
     /// What messages cost on the route that this one takes.
     pub(crate) fn path(&self, slot: Slot) -> &PathCosts {
-        &self.costs.paths[self.route_of.get(slot.index()).map_or(0, |route| usize::from(*route))]
+        &self.costs.paths[self
+            .route_of
+            .get(slot.index())
+            .map_or(0, |route| usize::from(*route))]
     }
 }
 
@@ -122,8 +128,13 @@ impl Sends<'_> {
     pub fn critical_path(&self, costs: Costs<'_>, journal: &Journal<'_>) -> Option<CriticalPath> {
         let steady = |slot: Slot, flight: &Flight| {
             let message = self.sent(flight.from, slot);
-            let Travel { latency, interface, .. } = costs.travel(flight.from, message.to, message.size);
-            Steady { latency, gap: interface.map_or(Time::ZERO, |(gap, _)| gap) }
+            let Travel {
+                latency, interface, ..
+            } = costs.travel(flight.from, message.to, message.size);
+            Steady {
+                latency,
+                gap: interface.map_or(Time::ZERO, |(gap, _)| gap),
+            }
         };
         (self.cpus() <= 1).then(|| search(journal, steady))
     }
@@ -133,14 +144,28 @@ impl Sends<'_> {
 fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> CriticalPath {
     let source = journal.source();
     let intervals = |stream: usize| journal.intervals(Rank(stream as u32));
-    let ends = (0..source.ranks()).map(|rank| intervals(rank).last().map_or(Time::ZERO, |last| last.segment.end));
+    let ends = (0..source.ranks()).map(|rank| {
+        intervals(rank)
+            .last()
+            .map_or(Time::ZERO, |last| last.segment.end)
+    });
     let ends: Vec<Time> = ends.collect();
     let makespan = ends.iter().copied().fold(Time::ZERO, Time::max);
     let last = ends.iter().position(|end| *end == makespan).unwrap_or(0);
-    let path = CriticalPath { makespan, ..CriticalPath::default() };
-    let mut search = Search { journal, stream: Rank(last as u32), at: makespan, path };
+    let path = CriticalPath {
+        makespan,
+        ..CriticalPath::default()
+    };
+    let mut search = Search {
+        journal,
+        stream: Rank(last as u32),
+        at: makespan,
+        path,
+    };
     // No interval is met twice, since each is left for something that happened before its end.
-    let mut left: usize = (0..source.streams()).map(|stream| intervals(stream).len()).sum();
+    let mut left: usize = (0..source.streams())
+        .map(|stream| intervals(stream).len())
+        .sum();
     while search.at > Time::ZERO {
         match search.interval().filter(|_| left > 0) {
             Some(interval) => search.follow(interval, &steady),
@@ -171,7 +196,12 @@ impl<'a> Search<'a> {
     fn spend(&mut self, limit: Limit, start: Time) {
         if start < self.at {
             let rank = self.journal.source().owner(self.stream);
-            self.path.steps.push(Step { rank, start, end: self.at, limit });
+            self.path.steps.push(Step {
+                rank,
+                start,
+                end: self.at,
+                limit,
+            });
             self.at = start;
         }
     }
@@ -180,7 +210,11 @@ impl<'a> Search<'a> {
         let segment = interval.segment;
         if segment.end != self.at {
             // Causes are known for the ends of intervals only.
-            let known = if segment.end < self.at { segment.end } else { segment.start };
+            let known = if segment.end < self.at {
+                segment.end
+            } else {
+                segment.start
+            };
             return self.spend(Limit::Other, known);
         }
         match interval.cause {
@@ -226,7 +260,12 @@ impl<'a> Search<'a> {
     }
 
     /// From the start of a message past its wait for links to the rank that let it begin.
-    fn leave_message(&mut self, slot: Slot, flight: Flight, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn leave_message(
+        &mut self,
+        slot: Slot,
+        flight: Flight,
+        steady: impl Fn(Slot, &Flight) -> Steady,
+    ) {
         self.spend(Limit::Contention, flight.asked.unwrap_or(self.at));
         self.count_bytes(slot, &flight);
         self.stream = flight.from;
@@ -263,7 +302,9 @@ impl<'a> Search<'a> {
     fn ends_now(&self, stream: Rank) -> bool {
         let intervals = self.journal.intervals(stream);
         let index = intervals.partition_point(|interval| interval.segment.end < self.at);
-        intervals.get(index).is_some_and(|interval| interval.segment.end == self.at)
+        intervals
+            .get(index)
+            .is_some_and(|interval| interval.segment.end == self.at)
     }
 
     fn receiver(&self, slot: Slot) -> Rank {
@@ -281,11 +322,23 @@ impl CriticalPath {
     /// What the makespan is spent on, largest share first; limits without a share are left out.
     pub fn shares(&self) -> Vec<Share> {
         let share = |limit: Limit| {
-            let time = self.steps.iter().filter(|step| step.limit == limit).map(|step| step.end - step.start).sum();
-            Share { limit, time, fraction: fraction(time, self.makespan) }
+            let time = self
+                .steps
+                .iter()
+                .filter(|step| step.limit == limit)
+                .map(|step| step.end - step.start)
+                .sum();
+            Share {
+                limit,
+                time,
+                fraction: fraction(time, self.makespan),
+            }
         };
-        let mut shares: Vec<Share> =
-            Limit::ALL.into_iter().map(share).filter(|share| share.time > Time::ZERO).collect();
+        let mut shares: Vec<Share> = Limit::ALL
+            .into_iter()
+            .map(share)
+            .filter(|share| share.time > Time::ZERO)
+            .collect();
         shares.sort_by_key(|share| std::cmp::Reverse(share.time));
         shares
     }
@@ -303,5 +356,9 @@ impl CriticalPath {
 }
 
 fn fraction(part: Time, whole: Time) -> f64 {
-    if whole > Time::ZERO { part.as_nanos() / whole.as_nanos() } else { 0.0 }
+    if whole > Time::ZERO {
+        part.as_nanos() / whole.as_nanos()
+    } else {
+        0.0
+    }
 }

@@ -28,23 +28,42 @@ pub(crate) fn deadlock(waits: &[Wait]) -> SimulateError {
         Some(cycle) => cycle.iter().map(|index| &waits[*index]).collect(),
         None => waits.iter().take(SHOWN).collect(),
     };
-    let mut story: Vec<String> =
-        chosen.iter().map(|wait| format!("{}: rank {} waits for {}", wait.place, wait.owner, wait.what)).collect();
+    let mut story: Vec<String> = chosen
+        .iter()
+        .map(|wait| {
+            format!(
+                "{}: rank {} waits for {}",
+                wait.place, wait.owner, wait.what
+            )
+        })
+        .collect();
     if cycle.is_some() {
-        story.push(format!("which closes the cycle at rank {}", chosen[0].owner));
+        story.push(format!(
+            "which closes the cycle at rank {}",
+            chosen[0].owner
+        ));
     } else if waits.len() > SHOWN {
         story.push(format!("and {} more ranks", waits.len() - SHOWN));
     }
     let waiting = waits.iter().filter(|wait| wait.rank == wait.owner).count();
-    SimulateError::Deadlock { waiting, story: story.join("; ") }
+    SimulateError::Deadlock {
+        waiting,
+        story: story.join("; "),
+    }
 }
 
 /// Follows from each rank the first of those that it waits for; a rank met again closes a cycle.
 fn find_cycle(waits: &[Wait]) -> Option<Vec<usize>> {
-    let mut by_rank: Vec<(Rank, usize)> = waits.iter().enumerate().map(|(index, wait)| (wait.rank, index)).collect();
+    let mut by_rank: Vec<(Rank, usize)> = waits
+        .iter()
+        .enumerate()
+        .map(|(index, wait)| (wait.rank, index))
+        .collect();
     by_rank.sort_unstable();
     let index_of = |rank: Rank| {
-        let found = by_rank.binary_search_by_key(&rank, |(rank, _)| *rank).ok()?;
+        let found = by_rank
+            .binary_search_by_key(&rank, |(rank, _)| *rank)
+            .ok()?;
         Some(by_rank[found].1)
     };
     let mut visited = vec![0u32; waits.len()];
@@ -62,7 +81,9 @@ fn find_cycle(waits: &[Wait]) -> Option<Vec<usize>> {
         }
         if visited[at] == mark
             && let Some(first) = path.iter().position(|index| *index == at)
-            && waits[*path.last().expect("the path holds `at`")].on.contains(&waits[at].rank)
+            && waits[*path.last().expect("the path holds `at`")]
+                .on
+                .contains(&waits[at].rank)
         {
             return Some(path[first..].to_vec());
         }

@@ -34,7 +34,11 @@ impl DeadlockReport<'_> {
     /// The error that tells who waits for whom.
     pub(crate) fn explain(&self) -> SimulateError {
         let senders = self.senders();
-        let stopped = self.ranks.iter().enumerate().filter(|(_, stand)| !stand.done);
+        let stopped = self
+            .ranks
+            .iter()
+            .enumerate()
+            .filter(|(_, stand)| !stand.done);
         let explain = |(rank, stand)| self.explain_wait(Rank(rank as u32), stand, &senders);
         let waits: Vec<Wait> = stopped.map(explain).collect();
         deadlock(&waits)
@@ -55,29 +59,56 @@ impl DeadlockReport<'_> {
 
     fn explain_wait(&self, rank: Rank, stand: &Stand, senders: &[Option<(Rank, u32)>]) -> Wait {
         let words = self.program.words(rank);
-        let record = 1 + (0..).scan(0, |at, _| next_begin(words, at, stand.at)).count() as u32;
+        let record = 1
+            + (0..)
+                .scan(0, |at, _| next_begin(words, at, stand.at))
+                .count() as u32;
         let (what, on) = match opcodes::decode(words, stand.at).map(|(op, _)| op) {
             Some(Op::Recv) => self.explain_message(senders[stand.next_slot.index()]),
-            Some(Op::WaitRecv(own)) => self.explain_message(senders[(self.program.first_slot(rank) + own).index()]),
+            Some(Op::WaitRecv(own)) => {
+                self.explain_message(senders[(self.program.first_slot(rank) + own).index()])
+            }
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
-            Some(Op::WaitSend(_)) => match stand.send.and_then(|slot| Some((senders[slot.index()]?.1, slot))) {
+            Some(Op::WaitSend(_)) => match stand
+                .send
+                .and_then(|slot| Some((senders[slot.index()]?.1, slot)))
+            {
                 Some((class, slot)) => self.explain_receiver(class, slot),
                 None => ("a message of its own to be received".to_owned(), Vec::new()),
             },
-            Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
+            Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => {
+                self.explain_collective(instance)
+            }
             Some(Op::Access(access)) => match self.program.accesses()[access as usize].target() {
                 Some(target) => (format!("a lock on the memory of rank {target}"), Vec::new()),
                 None => ("the file system".to_owned(), Vec::new()),
             },
-            _ => ("an instruction that can be read (the compiled trace is damaged)".to_owned(), Vec::new()),
+            _ => (
+                "an instruction that can be read (the compiled trace is damaged)".to_owned(),
+                Vec::new(),
+            ),
         };
-        Wait { rank, owner: self.program.owner(rank), place: self.program.place(rank, record), what, on }
+        Wait {
+            rank,
+            owner: self.program.owner(rank),
+            place: self.program.place(rank, record),
+            what,
+            on,
+        }
     }
 
     fn explain_message(&self, sender: Option<(Rank, u32)>) -> (String, Vec<Rank>) {
-        let Some((rank, class)) = sender else { return ("a message that nobody sends".to_owned(), Vec::new()) };
-        let (from, class) = (self.program.owner(rank), self.program.classes()[class as usize]);
-        let text = format!("a message from rank {from} (tag {}, communicator {})", class.tag, class.communicator);
+        let Some((rank, class)) = sender else {
+            return ("a message that nobody sends".to_owned(), Vec::new());
+        };
+        let (from, class) = (
+            self.program.owner(rank),
+            self.program.classes()[class as usize],
+        );
+        let text = format!(
+            "a message from rank {from} (tag {}, communicator {})",
+            class.tag, class.communicator
+        );
         (text, vec![rank])
     }
 
@@ -85,15 +116,32 @@ impl DeadlockReport<'_> {
         let receiver = self.program.receiver(slot);
         let Bytes(size) = self.program.classes()[class as usize].size;
         let shown = self.program.owner(receiver);
-        (format!("rank {shown} to receive its message ({size} bytes, synchronous)"), vec![receiver])
+        (
+            format!("rank {shown} to receive its message ({size} bytes, synchronous)"),
+            vec![receiver],
+        )
     }
 
     fn explain_collective(&self, instance: u32) -> (String, Vec<Rank>) {
-        let communicator = &self.program.communicators()[self.program.instances()[instance as usize] as usize];
+        let communicator =
+            &self.program.communicators()[self.program.instances()[instance as usize] as usize];
         let members = communicator.members.iter().copied();
-        let missing: Vec<Rank> = members.filter(|member| self.has_yet_to_call(*member, instance)).collect();
-        let names: Vec<String> = missing.iter().take(8).map(|rank| self.program.owner(*rank).to_string()).collect();
-        (format!("rank {} in a collective on communicator {}", names.join(", "), communicator.id), missing)
+        let missing: Vec<Rank> = members
+            .filter(|member| self.has_yet_to_call(*member, instance))
+            .collect();
+        let names: Vec<String> = missing
+            .iter()
+            .take(8)
+            .map(|rank| self.program.owner(*rank).to_string())
+            .collect();
+        (
+            format!(
+                "rank {} in a collective on communicator {}",
+                names.join(", "),
+                communicator.id
+            ),
+            missing,
+        )
     }
 
     /// Whether a rank still has this execution of a collective before it.

@@ -67,14 +67,26 @@ impl Distribution {
     /// How many there are from each power of two of nanoseconds (or 0) to the next, from the first to the last class that
     /// has any.
     pub fn doublings(&self) -> Vec<(Time, u64)> {
-        let Some((below, others)) = self.classes.split_first() else { return Vec::new() };
-        let sum = |classes: &[Class]| classes.iter().map(|class| u64::from(class.number)).sum::<u64>();
+        let Some((below, others)) = self.classes.split_first() else {
+            return Vec::new();
+        };
+        let sum = |classes: &[Class]| {
+            classes
+                .iter()
+                .map(|class| u64::from(class.number))
+                .sum::<u64>()
+        };
         let sums = others.chunks(PER_DOUBLING).enumerate();
-        let all = sums.map(|(doubling, counts)| (Time::from_nanos((doubling as f64).exp2()), sum(counts)));
-        let all: Vec<_> = std::iter::once((Time::ZERO, u64::from(below.number))).chain(all).collect();
+        let all = sums
+            .map(|(doubling, counts)| (Time::from_nanos((doubling as f64).exp2()), sum(counts)));
+        let all: Vec<_> = std::iter::once((Time::ZERO, u64::from(below.number)))
+            .chain(all)
+            .collect();
         let has_any = |(_, count): &(Time, u64)| *count > 0;
         let (first, last) = (all.iter().position(has_any), all.iter().rposition(has_any));
-        first.zip(last).map_or(Vec::new(), |(first, last)| all[first..=last].to_vec())
+        first
+            .zip(last)
+            .map_or(Vec::new(), |(first, last)| all[first..=last].to_vec())
     }
 }
 
@@ -95,18 +107,41 @@ mod tests {
     #[test]
     fn classes_double_and_those_between_are_kept() {
         let mut distribution = Distribution::default();
-        assert_eq!((distribution.median(), distribution.doublings()), (Time::ZERO, vec![]));
-        [0.0, 5.0, 7.9, 32.0].map(Time::from_nanos).into_iter().for_each(|time| distribution.add(time));
-        let counts = distribution.doublings().into_iter().map(|(from, count)| (from.as_nanos(), count));
-        let expected = [(0.0, 1), (1.0, 0), (2.0, 0), (4.0, 2), (8.0, 0), (16.0, 0), (32.0, 1)];
+        assert_eq!(
+            (distribution.median(), distribution.doublings()),
+            (Time::ZERO, vec![])
+        );
+        [0.0, 5.0, 7.9, 32.0]
+            .map(Time::from_nanos)
+            .into_iter()
+            .for_each(|time| distribution.add(time));
+        let counts = distribution
+            .doublings()
+            .into_iter()
+            .map(|(from, count)| (from.as_nanos(), count));
+        let expected = [
+            (0.0, 1),
+            (1.0, 0),
+            (2.0, 0),
+            (4.0, 2),
+            (8.0, 0),
+            (16.0, 0),
+            (32.0, 1),
+        ];
         assert_eq!(counts.collect::<Vec<_>>(), expected);
-        assert_eq!((distribution.number(), distribution.longest()), (4, Time::from_nanos(32.0)));
+        assert_eq!(
+            (distribution.number(), distribution.longest()),
+            (4, Time::from_nanos(32.0))
+        );
     }
 
     #[test]
     fn the_median_of_equal_times_is_exact() {
         let mut distribution = Distribution::default();
-        [6100.0, 6100.0, 6100.0, 9000.0].map(Time::from_nanos).into_iter().for_each(|time| distribution.add(time));
+        [6100.0, 6100.0, 6100.0, 9000.0]
+            .map(Time::from_nanos)
+            .into_iter()
+            .for_each(|time| distribution.add(time));
         assert_eq!(distribution.median(), Time::from_nanos(6100.0));
     }
 

@@ -147,7 +147,10 @@ impl<'a> Explainer<'a> {
     pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
         let replay = engine.free();
         let program = replay.program;
-        let columns = Columns { moves: true, ..Columns::default() };
+        let columns = Columns {
+            moves: true,
+            ..Columns::default()
+        };
         Explainer {
             program,
             replay,
@@ -164,28 +167,55 @@ impl<'a> Explainer<'a> {
             account.wait_for_processor(outcome.end);
             for (site, sums) in &account.sites {
                 let known = sites.entry(*site).or_default();
-                known.0.iter_mut().zip(sums.0).for_each(|(sum, more)| *sum += more);
+                known
+                    .0
+                    .iter_mut()
+                    .zip(sums.0)
+                    .for_each(|(sum, more)| *sum += more);
             }
         }
         let mut sites: Vec<(Site, Sums)> = sites.into_iter().collect();
         sites.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
-        let ranks = self.ranks.into_iter().take(self.program.ranks()).map(|account| account.sums).collect();
+        let ranks = self
+            .ranks
+            .into_iter()
+            .take(self.program.ranks())
+            .map(|account| account.sums)
+            .collect();
         Explanation { ranks, sites }
     }
 
     /// An interval up to `end` in which a message was waited for from `begin` on.
-    fn waited(&mut self, rank: Rank, slot: Slot, (begin, end): (Time, Time), (late, site): (Cost, Site)) {
+    fn waited(
+        &mut self,
+        rank: Rank,
+        slot: Slot,
+        (begin, end): (Time, Time),
+        (late, site): (Cost, Site),
+    ) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
         let account = &mut self.ranks[rank.index()];
         // Times that are not known, as those of a message in a queue, end up at the bounds.
-        let asked = flight.asked.map_or(begin, |asked| asked.max(begin)).min(end);
-        let moving = flight.start.map_or(asked, |start| start.max(asked)).min(end);
-        let arrived = flight.arrival.map_or(moving, |arrival| arrival.max(moving)).min(end);
+        let asked = flight
+            .asked
+            .map_or(begin, |asked| asked.max(begin))
+            .min(end);
+        let moving = flight
+            .start
+            .map_or(asked, |start| start.max(asked))
+            .min(end);
+        let arrived = flight
+            .arrival
+            .map_or(moving, |arrival| arrival.max(moving))
+            .min(end);
         account.add(site, late, asked - begin);
         account.add(site, Cost::Conflict, moving - asked);
         let alone = (path.latency, path.classes[flight.class as usize].bytes);
-        let whole = flight.arrival.zip(flight.start).map_or(Time::ZERO, |(arrival, start)| arrival - start);
+        let whole = flight
+            .arrival
+            .zip(flight.start)
+            .map_or(Time::ZERO, |(arrival, start)| arrival - start);
         account.add_moving(site, arrived - moving, whole, alone);
         account.add(site, Cost::Processor, end - arrived);
     }
@@ -196,13 +226,27 @@ impl<'a> Explainer<'a> {
 
     /// Where a message is sent or waited for, in this call or in the collective that it carries out.
     fn message_site(&self, rank: Rank, slot: Slot, own: Function) -> Site {
-        self.site(rank, operation_of(self.class(slot)).map_or(own, Function::Collective))
+        self.site(
+            rank,
+            operation_of(self.class(slot)).map_or(own, Function::Collective),
+        )
     }
 
     fn site(&self, rank: Rank, own: impl Into<Call>) -> Site {
-        let Account { function: user, caller, line, within, .. } = self.ranks[rank.index()];
+        let Account {
+            function: user,
+            caller,
+            line,
+            within,
+            ..
+        } = self.ranks[rank.index()];
         let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
-        Site { function: user, caller, line, call }
+        Site {
+            function: user,
+            caller,
+            line,
+            call,
+        }
     }
 }
 
@@ -231,7 +275,11 @@ impl Account {
         let bytes = (bytes * share).min(time - latency);
         // What rounding leaves over is no conflict.
         let conflict = time - latency - bytes;
-        let conflict = if conflict > whole * 1e-9 { conflict } else { Time::ZERO };
+        let conflict = if conflict > whole * 1e-9 {
+            conflict
+        } else {
+            Time::ZERO
+        };
         self.add(site, Cost::Latency, latency);
         self.add(site, Cost::Bandwidth, time - latency - conflict);
         self.add(site, Cost::Conflict, conflict);
@@ -261,7 +309,13 @@ impl Observer for Explainer<'_> {
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        let Sent { call, start, processor, end, .. } = sent;
+        let Sent {
+            call,
+            start,
+            processor,
+            end,
+            ..
+        } = sent;
         self.flights.sent(rank, slot, sent);
         let site = self.message_site(rank, slot, self.own.send(slot, self.class(slot)));
         let account = &mut self.ranks[rank.index()];
@@ -293,7 +347,9 @@ impl Observer for Explainer<'_> {
             USER_FUNCTION => account.function = inside,
             CALLER => account.caller = inside,
             CALLER_LINE => account.line = inside,
-            kind if MPI_EVENTS.contains(&kind) => account.within = inside.map(|value| (kind, value)),
+            kind if MPI_EVENTS.contains(&kind) => {
+                account.within = inside.map(|value| (kind, value))
+            }
             _ => {}
         }
     }
@@ -314,7 +370,13 @@ impl Observer for Explainer<'_> {
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
-        let Received { call, processor, before, taken, end } = received;
+        let Received {
+            call,
+            processor,
+            before,
+            taken,
+            end,
+        } = received;
         let function = self.own.receive(slot, self.flights.is_posted(slot));
         let site = self.message_site(rank, slot, function);
         let account = &mut self.ranks[rank.index()];
@@ -328,8 +390,20 @@ impl Observer for Explainer<'_> {
     }
 
     fn accessed(&mut self, rank: Rank, accessed: Accessed) {
-        let Accessed { access, call, start, came, processor, queued, latency, end } = accessed;
-        let site = self.site(rank, Call::Access(self.program.accesses()[access as usize].name()));
+        let Accessed {
+            access,
+            call,
+            start,
+            came,
+            processor,
+            queued,
+            latency,
+            end,
+        } = accessed;
+        let site = self.site(
+            rank,
+            Call::Access(self.program.accesses()[access as usize].name()),
+        );
         let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
@@ -343,8 +417,21 @@ impl Observer for Explainer<'_> {
     }
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        let Gathered { instance, call, processor, came, last, end, .. } = gathered;
-        let site = self.site(rank, self.own.collective(instance).map_or(Call::OtherThreads, Call::Function));
+        let Gathered {
+            instance,
+            call,
+            processor,
+            came,
+            last,
+            end,
+            ..
+        } = gathered;
+        let site = self.site(
+            rank,
+            self.own
+                .collective(instance)
+                .map_or(Call::OtherThreads, Call::Function),
+        );
         let last = last.clamp(came, end.max(came));
         let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);

@@ -100,7 +100,11 @@ impl Flight {
     /// When its sender's overhead would have begun had that waited for the interface.
     pub(crate) fn started(&self) -> Option<Time> {
         let overhead = self.ready? - self.begun?;
-        Some(if self.behind.is_some() { self.departs? - overhead } else { self.begun? })
+        Some(if self.behind.is_some() {
+            self.departs? - overhead
+        } else {
+            self.begun?
+        })
     }
 }
 
@@ -132,7 +136,12 @@ struct Overhead {
 }
 
 impl Overhead {
-    const UNKNOWN: Overhead = Overhead { begun: NAN, ready: NAN, departs: NAN, behind: None };
+    const UNKNOWN: Overhead = Overhead {
+        begun: NAN,
+        ready: NAN,
+        departs: NAN,
+        behind: None,
+    };
 }
 
 /// What is not known, in a column.
@@ -160,7 +169,15 @@ impl<'a> Flights<'a> {
         let rows = |is_kept: bool| if is_kept { source.messages() } else { 0 };
         Flights {
             source,
-            times: vec![Times { call: NAN, asked: NAN, arrival: NAN, received: NAN }; source.messages()],
+            times: vec![
+                Times {
+                    call: NAN,
+                    asked: NAN,
+                    arrival: NAN,
+                    received: NAN
+                };
+                source.messages()
+            ],
             origins: vec![(Rank(0), 0); rows(matches!(source, Source::Program(_)))],
             moves: vec![(NAN, NAN); rows(columns.moves)],
             overheads: vec![Overhead::UNKNOWN; rows(columns.overheads)],
@@ -170,13 +187,22 @@ impl<'a> Flights<'a> {
     /// What is known of a message.
     pub(crate) fn flight(&self, slot: Slot) -> Flight {
         let number = self.source.number(slot);
-        let Times { call, asked, arrival, received } = self.times[number];
+        let Times {
+            call,
+            asked,
+            arrival,
+            received,
+        } = self.times[number];
         let (from, class) = match self.source {
             Source::Program(_) => self.origins[number],
             Source::Schedule(sends) => (sends.sender(slot), 0),
         };
         let (start, posted) = self.moves.get(number).copied().unwrap_or((NAN, NAN));
-        let overhead = self.overheads.get(number).copied().unwrap_or(Overhead::UNKNOWN);
+        let overhead = self
+            .overheads
+            .get(number)
+            .copied()
+            .unwrap_or(Overhead::UNKNOWN);
         Flight {
             from,
             class,
@@ -198,7 +224,11 @@ impl<'a> Flights<'a> {
         match self.source {
             Source::Program(program) => {
                 let class = &program.classes()[self.origins[slot.index()].1 as usize];
-                Message { to: program.receiver(slot), size: class.size, tag: class.tag }
+                Message {
+                    to: program.receiver(slot),
+                    size: class.size,
+                    tag: class.tag,
+                }
             }
             Source::Schedule(sends) => sends.sent(from, slot),
         }
@@ -206,13 +236,18 @@ impl<'a> Flights<'a> {
 
     /// The class of a program's message that was sent.
     pub(crate) fn class(&self, slot: Slot) -> Option<&'a MessageClass> {
-        let Source::Program(program) = self.source else { return None };
+        let Source::Program(program) = self.source else {
+            return None;
+        };
         Some(&program.classes()[self.origins[slot.index()].1 as usize])
     }
 
     /// The size of a message that was sent.
     pub(crate) fn size(&self, slot: Slot) -> Bytes {
-        self.class(slot).map_or_else(|| self.message(self.flight(slot).from, slot).size, |class| class.size)
+        self.class(slot).map_or_else(
+            || self.message(self.flight(slot).from, slot).size,
+            |class| class.size,
+        )
     }
 
     /// Whether it was sent.
@@ -223,7 +258,10 @@ impl<'a> Flights<'a> {
     /// The interface let a message that was sent wait for another.
     pub(crate) fn wait_behind(&mut self, slot: Slot, before: Slot) {
         let number = self.source.number(slot);
-        self.overheads.get_mut(number).into_iter().for_each(|overhead| overhead.behind = Some(before));
+        self.overheads
+            .get_mut(number)
+            .into_iter()
+            .for_each(|overhead| overhead.behind = Some(before));
     }
 
     /// When it could have begun to move.
@@ -233,12 +271,18 @@ impl<'a> Flights<'a> {
 
     /// Whether its receive was posted by a call of its own; false without the column of moves.
     pub(crate) fn is_posted(&self, slot: Slot) -> bool {
-        self.moves.get(self.source.number(slot)).is_some_and(|(_, posted)| !posted.is_nan())
+        self.moves
+            .get(self.source.number(slot))
+            .is_some_and(|(_, posted)| !posted.is_nan())
     }
 
     /// When each message that has arrived did so.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = Time> + '_ {
-        self.times.iter().map(|times| times.arrival).filter(|arrival| arrival.is_finite()).map(Time::from_nanos)
+        self.times
+            .iter()
+            .map(|times| times.arrival)
+            .filter(|arrival| arrival.is_finite())
+            .map(Time::from_nanos)
     }
 }
 
@@ -248,12 +292,28 @@ impl Observer for Flights<'_> {
         let [call, departs, arrival] = [sent.call, sent.departs, sent.arrival].map(Time::as_nanos);
         let number = self.source.number(slot);
         let times = &mut self.times[number];
-        *times = Times { call, asked: departs, arrival, received: times.received };
-        self.origins.get_mut(number).into_iter().for_each(|origin| *origin = (rank, class));
-        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = departs);
+        *times = Times {
+            call,
+            asked: departs,
+            arrival,
+            received: times.received,
+        };
+        self.origins
+            .get_mut(number)
+            .into_iter()
+            .for_each(|origin| *origin = (rank, class));
+        self.moves
+            .get_mut(number)
+            .into_iter()
+            .for_each(|(began, _)| *began = departs);
         if let Some(overhead) = self.overheads.get_mut(number) {
             let [begun, ready] = [sent.start, sent.end].map(Time::as_nanos);
-            *overhead = Overhead { begun, ready, departs, behind: None };
+            *overhead = Overhead {
+                begun,
+                ready,
+                departs,
+                behind: None,
+            };
         }
     }
 
@@ -261,7 +321,10 @@ impl Observer for Flights<'_> {
         let number = self.source.number(slot);
         let times = &mut self.times[number];
         (times.asked, times.arrival) = (start.as_nanos(), arrival.as_nanos());
-        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = start.as_nanos());
+        self.moves
+            .get_mut(number)
+            .into_iter()
+            .for_each(|(began, _)| *began = start.as_nanos());
     }
 
     fn queued(&mut self, slot: Slot, asked: Time) {
@@ -271,7 +334,10 @@ impl Observer for Flights<'_> {
     fn posted(&mut self, slot: Slot, time: Time) {
         let time = time.as_nanos();
         let number = self.source.number(slot);
-        self.moves.get_mut(number).into_iter().for_each(|(_, posted)| *posted = time);
+        self.moves
+            .get_mut(number)
+            .into_iter()
+            .for_each(|(_, posted)| *posted = time);
         // In a schedule a receive may come after the message has been taken from the network.
         let received = &mut self.times[number].received;
         if time > *received {
@@ -282,7 +348,12 @@ impl Observer for Flights<'_> {
     fn received(&mut self, _rank: Rank, slot: Slot, received: Received) {
         let number = self.source.number(slot);
         self.times[number].received = received.end.as_nanos();
-        let unposted = self.moves.get_mut(number).filter(|(_, posted)| posted.is_nan());
-        unposted.into_iter().for_each(|(_, posted)| *posted = received.call.as_nanos());
+        let unposted = self
+            .moves
+            .get_mut(number)
+            .filter(|(_, posted)| posted.is_nan());
+        unposted
+            .into_iter()
+            .for_each(|(_, posted)| *posted = received.call.as_nanos());
     }
 }

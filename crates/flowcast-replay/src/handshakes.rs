@@ -59,7 +59,8 @@ impl<T: Transit> Handshakes<T> {
     }
 
     fn schedule(&mut self, at: Time, index: u32) {
-        self.coming.push(Reverse((at, self.open[index].departure.slot, index)));
+        self.coming
+            .push(Reverse((at, self.open[index].departure.slot, index)));
     }
 
     /// A rank has to see something that comes at this time.
@@ -76,13 +77,22 @@ impl<T: Transit> Handshakes<T> {
             self.open[index].next = Next::Answer;
             self.schedule(posted.since, index);
         } else {
-            self.see(self.open[index].rts.to, came.max(posted.since), index, Next::Answer);
+            self.see(
+                self.open[index].rts.to,
+                came.max(posted.since),
+                index,
+                Next::Answer,
+            );
         }
     }
 
     /// What was scheduled for a message happens; its data once both ranks have seen each other.
     fn happen(&mut self, index: u32, now: Time) -> Option<Departure> {
-        let Handshake { departure, rts, next } = self.open[index];
+        let Handshake {
+            departure,
+            rts,
+            next,
+        } = self.open[index];
         match next {
             Next::Arrive => match rts.posted {
                 Some(posted) => self.answer(index, now, posted),
@@ -91,7 +101,11 @@ impl<T: Transit> Handshakes<T> {
             Next::Answer => self.see(rts.from, now, index, Next::Move),
             Next::Move => {
                 self.open.give_back(index);
-                return Some(Departure { start: now, rts: None, ..departure });
+                return Some(Departure {
+                    start: now,
+                    rts: None,
+                    ..departure
+                });
             }
             Next::Post(_) => {}
         }
@@ -104,8 +118,14 @@ impl<T: Transit> Transit for Handshakes<T> {
     const HANDSHAKES: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        let Some(rts) = departure.rts else { return self.carrier.depart(departure) };
-        let index = self.open.insert(Handshake { departure, rts, next: Next::Arrive });
+        let Some(rts) = departure.rts else {
+            return self.carrier.depart(departure);
+        };
+        let index = self.open.insert(Handshake {
+            departure,
+            rts,
+            next: Next::Arrive,
+        });
         if rts.posted.is_none() {
             self.requested.insert(departure.slot, index);
         }
@@ -113,7 +133,9 @@ impl<T: Transit> Transit for Handshakes<T> {
     }
 
     fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
-        let Some(index) = self.requested.remove(&slot) else { return };
+        let Some(index) = self.requested.remove(&slot) else {
+            return;
+        };
         let handshake = &mut self.open[index];
         handshake.rts.posted = Some(posted);
         if let Next::Post(came) = handshake.next {
@@ -138,8 +160,14 @@ impl<T: Transit> Transit for Handshakes<T> {
             if let Some(happening) = self.carrier.deliver(until)? {
                 return Ok(Some(happening));
             }
-            let due = self.coming.peek().copied().filter(|Reverse((at, ..))| limit.is_none_or(|limit| *at <= limit));
-            let Some(Reverse((now, _, index))) = due else { return Ok(None) };
+            let due = self
+                .coming
+                .peek()
+                .copied()
+                .filter(|Reverse((at, ..))| limit.is_none_or(|limit| *at <= limit));
+            let Some(Reverse((now, _, index))) = due else {
+                return Ok(None);
+            };
             self.coming.pop();
             if let Some(departure) = self.happen(index, now) {
                 return Ok(Some(Progress::Met(departure)));
@@ -157,19 +185,37 @@ pub(crate) struct InOrder {
 impl Transit for InOrder {
     const SHARED: bool = true;
 
-    fn depart(&mut self, Departure { slot, start, cost, latency, .. }: Departure) {
+    fn depart(
+        &mut self,
+        Departure {
+            slot,
+            start,
+            cost,
+            latency,
+            ..
+        }: Departure,
+    ) {
         let arrival = start + cost.delay;
-        self.in_flight.push(Reverse((arrival, slot, start, arrival - latency)));
+        self.in_flight
+            .push(Reverse((arrival, slot, start, arrival - latency)));
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         let is_due = |arrival: Time| limit.is_none_or(|limit| arrival <= limit);
-        let Some(Reverse((arrival, slot, start, left))) =
-            self.in_flight.peek().copied().filter(|Reverse((arrival, ..))| is_due(*arrival))
+        let Some(Reverse((arrival, slot, start, left))) = self
+            .in_flight
+            .peek()
+            .copied()
+            .filter(|Reverse((arrival, ..))| is_due(*arrival))
         else {
             return Ok(None);
         };
         self.in_flight.pop();
-        Ok(Some(Progress::Arrived(Delivery { slot, start, arrival, left })))
+        Ok(Some(Progress::Arrived(Delivery {
+            slot,
+            start,
+            arrival,
+            left,
+        })))
     }
 }

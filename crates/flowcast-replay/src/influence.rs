@@ -27,9 +27,15 @@ const PARAMETERS_OF: [(&str, &[Model]); 9] = [
     ("backbone.wire_rate", &[Model::Packet]),
     ("bus.wire_rate", &[Model::Packet]),
     ("sharing.flow_cuts", &[Model::FlowCuts]),
-    ("sharing.closed_loop", &[Model::ClosedLoop, Model::AlphaFair]),
+    (
+        "sharing.closed_loop",
+        &[Model::ClosedLoop, Model::AlphaFair],
+    ),
     ("sharing.alpha_fair", &[Model::AlphaFair]),
-    ("sharing.asymmetric", &[Model::Asymmetric, Model::DegreeFair]),
+    (
+        "sharing.asymmetric",
+        &[Model::Asymmetric, Model::DegreeFair],
+    ),
     ("sharing.ib_penalty", &[Model::IbPenalty]),
     ("sharing.packet", &[Model::Packet]),
 ];
@@ -87,22 +93,39 @@ struct Uses {
 
 /// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
 pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
-    let mut list = List { asked: asked.iter().map(|name| bare(current_name(name))).collect(), unused: Vec::new() };
+    let mut list = List {
+        asked: asked.iter().map(|name| bare(current_name(name))).collect(),
+        unused: Vec::new(),
+    };
     let uses = Uses::of(done, list.asks_for_accelerators(done));
     list.messages(done, &uses);
-    done.model.into_iter().for_each(|model| list.other_models(model));
+    done.model
+        .into_iter()
+        .for_each(|model| list.other_models(model));
     list.machine(done, &uses);
     list.scheduler(done, &uses);
     list.wide_area(done, &uses);
     list.random(done, &uses);
-    list.check("collectives", done.network.collectives.has_own_formula(), uses.collectives, "no collective operation");
-    list.check("file_system", !done.network.file_system.is_default(), uses.files, "no request to a file");
+    list.check(
+        "collectives",
+        done.network.collectives.has_own_formula(),
+        uses.collectives,
+        "no collective operation",
+    );
+    list.check(
+        "file_system",
+        !done.network.file_system.is_default(),
+        uses.files,
+        "no request to a file",
+    );
     list.unused
 }
 
 /// A dotted name without the places in lists.
 fn bare(name: &str) -> String {
-    let parts = name.split('.').filter(|part| *part != "*" && part.parse::<u64>().is_err());
+    let parts = name
+        .split('.')
+        .filter(|part| *part != "*" && part.parse::<u64>().is_err());
     parts.collect::<Vec<_>>().join(".")
 }
 
@@ -113,14 +136,19 @@ impl Uses {
     /// Looks at the instructions until all is found that the tables let expect: mostly after a few of them.
     fn of(done: &Done, asks_for_accelerators: bool) -> Uses {
         let most = Uses::at_most(done, asks_for_accelerators);
-        let mut uses = Uses { connected: vec![false; most.connected.len()], ..Uses::default() };
+        let mut uses = Uses {
+            connected: vec![false; most.connected.len()],
+            ..Uses::default()
+        };
         for rank in (0..done.program.streams() as u32).map(Rank) {
             let mut ops = done.program.ops(rank).map(|(_, op)| op).peekable();
             while ops.peek().is_some() {
                 if uses == most {
                     return uses;
                 }
-                ops.by_ref().take(INSTRUCTIONS).for_each(|op| uses.instruction(done, rank, op, &most));
+                ops.by_ref()
+                    .take(INSTRUCTIONS)
+                    .for_each(|op| uses.instruction(done, rank, op, &most));
             }
         }
         uses
@@ -128,9 +156,22 @@ impl Uses {
 
     /// What can be found at most, by the tables of the program and the machine.
     fn at_most(done: &Done, asks_for_accelerators: bool) -> Uses {
-        let Done { program, network, placement, rendezvous, outcome, .. } = *done;
+        let Done {
+            program,
+            network,
+            placement,
+            rendezvous,
+            outcome,
+            ..
+        } = *done;
         let accesses = || program.accesses().iter();
-        let sizes = || program.classes().iter().map(|class| class.size).chain(accesses().filter_map(size_of));
+        let sizes = || {
+            program
+                .classes()
+                .iter()
+                .map(|class| class.size)
+                .chain(accesses().filter_map(size_of))
+        };
         let on = |is_possible: bool| Traffics {
             messages: is_possible && sizes().next().is_some(),
             bytes: is_possible && sizes().any(|size| size > Bytes(0)),
@@ -150,17 +191,29 @@ impl Uses {
             accelerated: computed && asks_for_accelerators,
             ..Uses::default()
         };
-        program.classes().iter().for_each(|class| most.rendezvous(rendezvous, class.size));
-        program.calls().iter().for_each(|call| most.collective(done, call.communicator));
+        program
+            .classes()
+            .iter()
+            .for_each(|class| most.rendezvous(rendezvous, class.size));
+        program
+            .calls()
+            .iter()
+            .for_each(|call| most.collective(done, call.communicator));
         most
     }
 
     fn instruction(&mut self, done: &Done, rank: Rank, op: Op, most: &Uses) {
-        let Done { program, network, placement, .. } = *done;
+        let Done {
+            program,
+            network,
+            placement,
+            ..
+        } = *done;
         match op {
             Op::Send { class, slot } => {
                 let class = &program.classes()[class as usize];
-                let is_plain = !most.inside.messages && !most.to_sites.messages && most.connected.is_empty();
+                let is_plain =
+                    !most.inside.messages && !most.to_sites.messages && most.connected.is_empty();
                 let route = if is_plain {
                     Route::Between
                 } else {
@@ -170,7 +223,9 @@ impl Uses {
                 self.message(route, class.size);
                 self.rendezvous(done.rendezvous, class.size);
             }
-            Op::Collective { call, .. } => self.collective(done, program.calls()[call as usize].communicator),
+            Op::Collective { call, .. } => {
+                self.collective(done, program.calls()[call as usize].communicator)
+            }
             Op::Compute(time) => self.computed |= time > Time::ZERO,
             Op::Accelerator(time) => self.accelerated |= most.accelerated && time > Time::ZERO,
             Op::Access(access) => self.access(done, rank, &program.accesses()[access as usize]),
@@ -186,7 +241,9 @@ impl Uses {
 
     fn access(&mut self, done: &Done, rank: Rank, access: &Access) {
         self.files |= matches!(access, Access::File { .. });
-        let (Some(size), Some(target)) = (size_of(access), access.target()) else { return };
+        let (Some(size), Some(target)) = (size_of(access), access.target()) else {
+            return;
+        };
         let nodes = (done.placement.node(rank), done.placement.node(target));
         self.message(route(done.network, done.placement, nodes, (0, size)), size);
     }
@@ -211,7 +268,8 @@ impl Uses {
         let nodes = || members.iter().map(|rank| done.placement.node(*rank));
         let site = |rank: &Rank| done.placement.group(*rank).site;
         self.collectives_between_nodes |= done.placement.nodes() > 1 && nodes().next().is_some();
-        self.collectives_between_sites |= members.iter().any(|rank| site(rank) != site(&members[0]));
+        self.collectives_between_sites |=
+            members.iter().any(|rank| site(rank) != site(&members[0]));
     }
 }
 
@@ -233,14 +291,22 @@ struct List {
 const ACCELERATOR_SPEED: &str = "machine.nodes.accelerator_speed";
 
 fn has_accelerators(done: &Done) -> bool {
-    done.network.machine.nodes.iter().any(|group| group.accelerator_speed != 1.0)
+    done.network
+        .machine
+        .nodes
+        .iter()
+        .any(|group| group.accelerator_speed != 1.0)
 }
 
 impl List {
     /// Whether the caller set a parameter, or one inside it.
     fn is_asked(&self, parameter: &str) -> bool {
-        let inside =
-            |name: &String| name == parameter || name.strip_prefix(parameter).is_some_and(|rest| rest.starts_with('.'));
+        let inside = |name: &String| {
+            name == parameter
+                || name
+                    .strip_prefix(parameter)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
         self.asked.iter().any(inside)
     }
 
@@ -251,7 +317,10 @@ impl List {
     /// Notes a parameter that is set, or was asked for, and was not used.
     fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
         if !used && (set || self.is_asked(parameter)) {
-            self.unused.push(Unused { parameter: parameter.to_owned(), reason });
+            self.unused.push(Unused {
+                parameter: parameter.to_owned(),
+                reason,
+            });
         }
     }
 
@@ -262,14 +331,34 @@ impl List {
         let messages = uses.between.messages;
         let bytes = uses.between.bytes || collective;
         let loggops = done.network.point_to_point.rule == Rule::Loggops;
-        let threshold =
-            done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
-        self.check("point_to_point.rendezvous_from", threshold, uses.reached_rendezvous, "no message reached it");
+        let threshold = done.network.point_to_point.rendezvous_from.is_some()
+            || matches!(done.rendezvous, Rendezvous::From(_));
+        self.check(
+            "point_to_point.rendezvous_from",
+            threshold,
+            uses.reached_rendezvous,
+            "no message reached it",
+        );
         let is_recorded = done.rendezvous == Rendezvous::AsRecorded;
-        let waits = is_recorded && done.program.classes().iter().any(|class| class.mode.synchronous);
+        let waits = is_recorded
+            && done
+                .program
+                .classes()
+                .iter()
+                .any(|class| class.mode.synchronous);
         let waits = waits || uses.reached_rendezvous;
-        self.check("point_to_point.progress", false, waits, "no message waits for its receiver");
-        self.check("nic.latency", nic.latency > Time::ZERO, messages || collective, NONE);
+        self.check(
+            "point_to_point.progress",
+            false,
+            waits,
+            "no message waits for its receiver",
+        );
+        self.check(
+            "nic.latency",
+            nic.latency > Time::ZERO,
+            messages || collective,
+            NONE,
+        );
         let name = match nic.rate.given_goodput() {
             Some(LoneFlow::Bandwidth(_)) => "nic.bandwidth",
             Some(LoneFlow::GapPerByte(_)) => "nic.gap_per_byte",
@@ -277,43 +366,100 @@ impl List {
         };
         self.check(name, nic.rate().as_bytes_per_second() > 0.0, bytes, NONE);
         let reason = if loggops { NONE } else { "the rule has none" };
-        self.check("nic.overhead", nic.overhead > Time::ZERO, loggops && messages || collective, reason);
+        self.check(
+            "nic.overhead",
+            nic.overhead > Time::ZERO,
+            loggops && messages || collective,
+            reason,
+        );
         self.check("nic.gap", nic.gap > Time::ZERO, loggops && messages, reason);
         const NO_MODEL: &str = "messages do not share bandwidth under this model";
         let is_shared = done.model.is_some_and(|model| model != Model::Independent);
-        self.check("backbone", done.network.backbone.is_some(), is_shared, NO_MODEL);
+        self.check(
+            "backbone",
+            done.network.backbone.is_some(),
+            is_shared,
+            NO_MODEL,
+        );
         self.check("bus", done.network.bus.is_some(), is_shared, NO_MODEL);
-        self.check("nic.duplex", nic.duplex != Duplex::Full, is_shared, NO_MODEL);
-        self.check("sharing", done.network.sharing != Sharing::default(), is_shared, NO_MODEL);
-        self.check("overheads", !done.network.overheads.is_empty(), messages, NONE);
+        self.check(
+            "nic.duplex",
+            nic.duplex != Duplex::Full,
+            is_shared,
+            NO_MODEL,
+        );
+        self.check(
+            "sharing",
+            done.network.sharing != Sharing::default(),
+            is_shared,
+            NO_MODEL,
+        );
+        self.check(
+            "overheads",
+            !done.network.overheads.is_empty(),
+            messages,
+            NONE,
+        );
     }
 
     /// A network has parameters for all models, which is no reason for a word unless the caller asked for one of them.
     fn other_models(&mut self, model: Model) {
         for (parameter, models) in PARAMETERS_OF {
-            self.check(parameter, false, models.contains(&model), "a parameter of another model");
+            self.check(
+                parameter,
+                false,
+                models.contains(&model),
+                "a parameter of another model",
+            );
         }
     }
 
     fn machine(&mut self, done: &Done, uses: &Uses) {
         const INSIDE: &str = "no message inside a node";
         let independent = done.model == Some(Model::Independent);
-        let never = if independent { "the model independent knows no limits" } else { "never contended" };
+        let never = if independent {
+            "the model independent knows no limits"
+        } else {
+            "never contended"
+        };
         let waits = done.outcome.waits;
         let machine = &done.network.machine;
         let any = |set: fn(&NodeGroup) -> bool| machine.nodes.iter().any(set);
         let packets = done.model == Some(Model::Packet);
-        let between = if packets { "packets wait at interfaces and switches instead" } else { never };
-        let all_rows =
-            || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
+        let between = if packets {
+            "packets wait at interfaces and switches instead"
+        } else {
+            never
+        };
+        let all_rows = || {
+            std::iter::once(&done.network.collectives.default)
+                .chain(done.network.collectives.rows.values())
+        };
         let logarithmic = |row: &flowcast_model::collective::Row| {
-            [row.fan_in, row.fan_out].iter().any(|phase| phase.repeats == Repeats::Logarithmic)
+            [row.fan_in, row.fan_out]
+                .iter()
+                .any(|phase| phase.repeats == Repeats::Logarithmic)
         };
         let in_collectives = uses.collectives_between_nodes && all_rows().any(logarithmic);
         let buses = machine.buses > 0 || machine.further_sites.iter().any(|site| site.buses > 0);
-        self.check("machine.buses", buses, waits.buses > 0 || in_collectives, between);
-        self.check("machine.nodes.in_links", any(|group| group.in_links > 0), waits.links > 0, between);
-        self.check("machine.nodes.out_links", any(|group| group.out_links > 0), waits.links > 0, between);
+        self.check(
+            "machine.buses",
+            buses,
+            waits.buses > 0 || in_collectives,
+            between,
+        );
+        self.check(
+            "machine.nodes.in_links",
+            any(|group| group.in_links > 0),
+            waits.links > 0,
+            between,
+        );
+        self.check(
+            "machine.nodes.out_links",
+            any(|group| group.out_links > 0),
+            waits.links > 0,
+            between,
+        );
         let fills = done.network.machine.mapping == Some(Mapping::Fill);
         let cpus = waits.processors > 0 || fills;
         let (set, reason) = match independent {
@@ -321,23 +467,66 @@ impl List {
             false => (any(|group| group.cpus > 1), "no rank waited for one"),
         };
         self.check("machine.nodes.cpus", set, cpus, reason);
-        self.check("machine.processors", machine.processors > 0, waits.processors > 0, "no rank waited for one");
+        self.check(
+            "machine.processors",
+            machine.processors > 0,
+            waits.processors > 0,
+            "no rank waited for one",
+        );
         let inside = uses.inside.messages || uses.collectives;
         self.check(
             "machine.nodes.intra_latency",
-            any(|group| group.intra_latency.is_some_and(|latency| latency > Time::ZERO)),
+            any(|group| {
+                group
+                    .intra_latency
+                    .is_some_and(|latency| latency > Time::ZERO)
+            }),
             inside,
             INSIDE,
         );
-        let bandwidth = any(|group| group.intra_bandwidth.is_some_and(|rate| rate.as_bytes_per_second() > 0.0));
-        self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes || uses.collectives, INSIDE);
+        let bandwidth = any(|group| {
+            group
+                .intra_bandwidth
+                .is_some_and(|rate| rate.as_bytes_per_second() > 0.0)
+        });
+        self.check(
+            "machine.nodes.intra_bandwidth",
+            bandwidth,
+            uses.inside.bytes || uses.collectives,
+            INSIDE,
+        );
         let contended = if uses.inside.messages { never } else { INSIDE };
         let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;
-        self.check("machine.nodes.intra_in_links", any(links), waits.intra_links > 0, contended);
-        self.check("machine.nodes.intra_out_links", any(links), waits.intra_links > 0, contended);
-        self.check("machine.nodes.intra_buses", any(|group| group.intra_buses > 0), waits.intra_buses > 0, contended);
-        self.check("machine.nodes.speed", any(|group| group.speed != 1.0), uses.computed, "nothing was computed");
-        self.check(ACCELERATOR_SPEED, has_accelerators(done), uses.accelerated, "nothing was computed on one");
+        self.check(
+            "machine.nodes.intra_in_links",
+            any(links),
+            waits.intra_links > 0,
+            contended,
+        );
+        self.check(
+            "machine.nodes.intra_out_links",
+            any(links),
+            waits.intra_links > 0,
+            contended,
+        );
+        self.check(
+            "machine.nodes.intra_buses",
+            any(|group| group.intra_buses > 0),
+            waits.intra_buses > 0,
+            contended,
+        );
+        self.check(
+            "machine.nodes.speed",
+            any(|group| group.speed != 1.0),
+            uses.computed,
+            "nothing was computed",
+        );
+        self.check(
+            ACCELERATOR_SPEED,
+            has_accelerators(done),
+            uses.accelerated,
+            "nothing was computed on one",
+        );
     }
 
     fn scheduler(&mut self, done: &Done, uses: &Uses) {
@@ -346,16 +535,36 @@ impl List {
         let scheduler = &done.network.machine.scheduler;
         let shares = waits.processors > 0;
         let policy = scheduler.policy;
-        self.check("machine.scheduler.policy", policy != Policy::Fifo, shares, ALONE);
+        self.check(
+            "machine.scheduler.policy",
+            policy != Policy::Fifo,
+            shares,
+            ALONE,
+        );
         let quanta = shares && policy == Policy::RoundRobin && waits.preemptions > 0;
-        self.check("machine.scheduler.quantum", policy == Policy::RoundRobin, quanta, "no computation was cut");
+        self.check(
+            "machine.scheduler.quantum",
+            policy == Policy::RoundRobin,
+            quanta,
+            "no computation was cut",
+        );
         let switches = scheduler.context_switch > Time::ZERO;
         let switched = switches && (uses.computed || uses.between.messages || uses.inside.messages);
-        self.check("machine.scheduler.context_switch", switches, switched, "no rank got a processor");
+        self.check(
+            "machine.scheduler.context_switch",
+            switches,
+            switched,
+            "no rank got a processor",
+        );
         let priorities = !scheduler.priorities.is_empty();
         let ordered = shares && policy == Policy::Priority;
         self.check("machine.scheduler.priorities", priorities, ordered, ALONE);
-        self.check("machine.scheduler.preemptive", scheduler.preemptive, waits.preemptions > 0, "nobody was preempted");
+        self.check(
+            "machine.scheduler.preemptive",
+            scheduler.preemptive,
+            waits.preemptions > 0,
+            "nobody was preempted",
+        );
     }
 
     fn wide_area(&mut self, done: &Done, uses: &Uses) {
@@ -365,13 +574,31 @@ impl List {
         let collective = uses.collectives_between_sites;
         let messages = uses.to_sites.messages || collective;
         let default = WideArea::default();
-        let latency = done.network.machine.nodes.iter().any(|group| group.wide_area_latency > Time::ZERO);
+        let latency = done
+            .network
+            .machine
+            .nodes
+            .iter()
+            .any(|group| group.wide_area_latency > Time::ZERO);
         self.check("machine.nodes.wide_area_latency", latency, messages, NONE);
-        self.check("machine.wide_area.bandwidth", wide_area.bandwidth != default.bandwidth, messages, NONE);
-        let flights = wide_area.flight_times.iter().flatten().any(|time| *time > Time::ZERO);
+        self.check(
+            "machine.wide_area.bandwidth",
+            wide_area.bandwidth != default.bandwidth,
+            messages,
+            NONE,
+        );
+        let flights = wide_area
+            .flight_times
+            .iter()
+            .flatten()
+            .any(|time| *time > Time::ZERO);
         self.check("machine.wide_area.flight_times", flights, messages, NONE);
         let several = done.placement.sites() > 1;
-        let contended = if uses.to_sites.messages { "never contended" } else { NONE };
+        let contended = if uses.to_sites.messages {
+            "never contended"
+        } else {
+            NONE
+        };
         self.check(
             "machine.wide_area.in_links",
             several && wide_area.in_links > 0,
@@ -385,12 +612,31 @@ impl List {
             contended,
         );
         let counts = uses.to_sites.bytes && wide_area.traffic_weight > 0.0;
-        let reason = if wide_area.traffic_weight > 0.0 { NONE } else { "the program's own traffic has no weight" };
+        let reason = if wide_area.traffic_weight > 0.0 {
+            NONE
+        } else {
+            "the program's own traffic has no weight"
+        };
         let maximum = wide_area.max_traffic.as_bytes_per_second() > 0.0;
-        self.check("machine.wide_area.traffic", wide_area.traffic != Traffic::Constant, counts && maximum, reason);
-        self.check("machine.wide_area.max_traffic", maximum, counts && wide_area.traffic != Traffic::Constant, reason);
+        self.check(
+            "machine.wide_area.traffic",
+            wide_area.traffic != Traffic::Constant,
+            counts && maximum,
+            reason,
+        );
+        self.check(
+            "machine.wide_area.max_traffic",
+            maximum,
+            counts && wide_area.traffic != Traffic::Constant,
+            reason,
+        );
         let rows = wide_area.collectives != default.collectives;
-        self.check("machine.wide_area.collectives", rows, collective, "no collective operation between sites");
+        self.check(
+            "machine.wide_area.collectives",
+            rows,
+            collective,
+            "no collective operation between sites",
+        );
         for (number, messages) in uses.connected.iter().enumerate() {
             let name = format!("machine.wide_area.connections.{number}");
             self.check(&name, true, *messages, "no message took it");
@@ -399,21 +645,70 @@ impl List {
 
     fn random(&mut self, done: &Done, uses: &Uses) {
         let random: &Randomness = &done.network.machine.random;
-        let Uses { between, inside, to_sites, .. } = *uses;
+        let Uses {
+            between,
+            inside,
+            to_sites,
+            ..
+        } = *uses;
         let drawn = random.varies();
-        self.check("machine.random.seed", random.seed != 0, drawn, "nothing varies at random");
-        self.check("machine.random.speed", random.speed.varies(), uses.computed, "nothing was computed");
+        self.check(
+            "machine.random.seed",
+            random.seed != 0,
+            drawn,
+            "nothing varies at random",
+        );
+        self.check(
+            "machine.random.speed",
+            random.speed.varies(),
+            uses.computed,
+            "nothing was computed",
+        );
         const BETWEEN: &str = "no message between nodes";
         const INSIDE: &str = "no message inside a node";
         const SITES: &str = "no message between sites";
-        self.check("machine.random.latency", random.latency.varies(), between.messages, BETWEEN);
+        self.check(
+            "machine.random.latency",
+            random.latency.varies(),
+            between.messages,
+            BETWEEN,
+        );
         let packets = done.model == Some(Model::Packet);
-        let reason = if packets { "packets have the wire rate" } else { BETWEEN };
-        self.check("machine.random.bandwidth", random.bandwidth.varies(), between.bytes && !packets, reason);
-        self.check("machine.random.intra_latency", random.intra_latency.varies(), inside.messages, INSIDE);
-        self.check("machine.random.intra_bandwidth", random.intra_bandwidth.varies(), inside.bytes, INSIDE);
-        self.check("machine.random.wide_area_latency", random.wide_area_latency.varies(), to_sites.messages, SITES);
-        self.check("machine.random.wide_area_bandwidth", random.wide_area_bandwidth.varies(), to_sites.bytes, SITES);
+        let reason = if packets {
+            "packets have the wire rate"
+        } else {
+            BETWEEN
+        };
+        self.check(
+            "machine.random.bandwidth",
+            random.bandwidth.varies(),
+            between.bytes && !packets,
+            reason,
+        );
+        self.check(
+            "machine.random.intra_latency",
+            random.intra_latency.varies(),
+            inside.messages,
+            INSIDE,
+        );
+        self.check(
+            "machine.random.intra_bandwidth",
+            random.intra_bandwidth.varies(),
+            inside.bytes,
+            INSIDE,
+        );
+        self.check(
+            "machine.random.wide_area_latency",
+            random.wide_area_latency.varies(),
+            to_sites.messages,
+            SITES,
+        );
+        self.check(
+            "machine.random.wide_area_bandwidth",
+            random.wide_area_bandwidth.varies(),
+            to_sites.bytes,
+            SITES,
+        );
     }
 }
 
@@ -432,7 +727,14 @@ mod tests {
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
         let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        match read("generated.dim", Arc::new(text), &mut no_parts, ReadOptions::default()).unwrap() {
+        match read(
+            "generated.dim",
+            Arc::new(text),
+            &mut no_parts,
+            ReadOptions::default(),
+        )
+        .unwrap()
+        {
             Trace::Program(program) => program,
             _ => unreachable!("a trace of Dimemas is a program"),
         }

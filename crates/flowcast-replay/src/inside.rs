@@ -25,14 +25,20 @@ impl InsideTraffic {
     /// Of a program; none if nothing happens between ranks of one node.
     pub fn of_program(program: &Program, placement: &Placement) -> Option<InsideTraffic> {
         let mut traffic = InsideTraffic::none(placement);
-        let may_stay = placement.is_shared() || program.has_self_messages() || !program.accesses().is_empty();
+        let may_stay =
+            placement.is_shared() || program.has_self_messages() || !program.accesses().is_empty();
         for rank in (0..program.streams() as u32).map(Rank).filter(|_| may_stay) {
             for (_, op) in program.ops(rank) {
                 let (to, size) = match op {
-                    Op::Send { class, slot } => (program.receiver(slot), program.classes()[class as usize].size),
+                    Op::Send { class, slot } => (
+                        program.receiver(slot),
+                        program.classes()[class as usize].size,
+                    ),
                     Op::Access(access) => {
                         let access = &program.accesses()[access as usize];
-                        let (Some(target), Some(size)) = (access.target(), size_of(access)) else { continue };
+                        let (Some(target), Some(size)) = (access.target(), size_of(access)) else {
+                            continue;
+                        };
                         (target, size)
                     }
                     _ => continue,
@@ -57,7 +63,12 @@ impl InsideTraffic {
     pub fn times(self, times: u64) -> InsideTraffic {
         let messages = self.messages.saturating_mul(times);
         let bytes = Bytes(self.bytes.0.saturating_mul(times));
-        InsideTraffic { messages, bytes, time: self.time * times as f64, ..self }
+        InsideTraffic {
+            messages,
+            bytes,
+            time: self.time * times as f64,
+            ..self
+        }
     }
 
     /// Both together, on the same nodes.
@@ -65,12 +76,22 @@ impl InsideTraffic {
     pub fn and(self, other: InsideTraffic) -> InsideTraffic {
         let messages = self.messages.saturating_add(other.messages);
         let bytes = Bytes(self.bytes.0.saturating_add(other.bytes.0));
-        InsideTraffic { messages, bytes, time: self.time + other.time, ..self }
+        InsideTraffic {
+            messages,
+            bytes,
+            time: self.time + other.time,
+            ..self
+        }
     }
 
     fn none(placement: &Placement) -> InsideTraffic {
         let source = InsideSource::of(placement.groups());
-        InsideTraffic { source, messages: 0, bytes: Bytes(0), time: Time::ZERO }
+        InsideTraffic {
+            source,
+            messages: 0,
+            bytes: Bytes(0),
+            time: Time::ZERO,
+        }
     }
 
     fn add(&mut self, placement: &Placement, (from, to): (Rank, Rank), size: Bytes) {
@@ -89,10 +110,19 @@ fn shares_collectives(program: &Program, placement: &Placement) -> bool {
         nodes.sort_unstable();
         nodes.windows(2).any(|pair| pair[0] == pair[1])
     };
-    let mut used: Vec<u32> = program.calls().iter().map(|call| call.communicator).collect();
+    let mut used: Vec<u32> = program
+        .calls()
+        .iter()
+        .map(|call| call.communicator)
+        .collect();
     used.sort_unstable();
     used.dedup();
-    let communicators = used.iter().map(|communicator| &program.communicators()[*communicator as usize].members);
+    let communicators = used
+        .iter()
+        .map(|communicator| &program.communicators()[*communicator as usize].members);
     let of_ranks = |members: &&Vec<Rank>| members.iter().all(|rank| rank.index() < program.ranks());
-    placement.is_shared() && communicators.filter(of_ranks).any(|members| shares_node(members))
+    placement.is_shared()
+        && communicators
+            .filter(of_ranks)
+            .any(|members| shares_node(members))
 }

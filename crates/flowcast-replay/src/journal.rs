@@ -100,9 +100,19 @@ pub struct Keeps {
 
 impl Keeps {
     /// All that files for other programs need.
-    pub const FILES: Keeps = Keeps { slices: true, calls: true, receipts: true, causes: false };
+    pub const FILES: Keeps = Keeps {
+        slices: true,
+        calls: true,
+        receipts: true,
+        causes: false,
+    };
     /// What timelines and critical paths need.
-    pub const CAUSES: Keeps = Keeps { slices: false, calls: false, receipts: false, causes: true };
+    pub const CAUSES: Keeps = Keeps {
+        slices: false,
+        calls: false,
+        receipts: false,
+        causes: true,
+    };
 }
 
 /// Messages and their bytes.
@@ -163,10 +173,23 @@ pub const MPI_EVENTS: std::ops::RangeInclusive<i64> = 50_000_001..=50_000_005;
 impl<'a> Journal<'a> {
     /// For the replay of this program. Calls are kept if its trace has no events that mark them.
     pub fn new(program: &'a Program, keeps: Keeps) -> Journal<'a> {
-        let is_marked = || program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
+        let is_marked = || {
+            program
+                .events()
+                .iter()
+                .any(|(kind, _)| MPI_EVENTS.contains(kind))
+        };
         let keeps_calls = keeps.calls && !is_marked();
-        let own = if keeps_calls || keeps.causes { OwnCalls::new(program) } else { OwnCalls::default() };
-        Journal { own, keeps_calls, ..Journal::of(Source::Program(program), Time::NEVER, keeps) }
+        let own = if keeps_calls || keeps.causes {
+            OwnCalls::new(program)
+        } else {
+            OwnCalls::default()
+        };
+        Journal {
+            own,
+            keeps_calls,
+            ..Journal::of(Source::Program(program), Time::NEVER, keeps)
+        }
     }
 
     /// For the replay of a schedule with these messages. Of a receiver's processor time on a message `overhead` is LogGP's
@@ -177,7 +200,10 @@ impl<'a> Journal<'a> {
 
     fn of(source: Source<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
         let streams = if keeps.causes { source.streams() } else { 0 };
-        let columns = Columns { moves: keeps.calls || keeps.causes, overheads: keeps.causes };
+        let columns = Columns {
+            moves: keeps.calls || keeps.causes,
+            overheads: keeps.causes,
+        };
         Journal {
             keeps,
             keeps_calls: keeps.calls,
@@ -185,7 +211,9 @@ impl<'a> Journal<'a> {
             own: OwnCalls::default(),
             ranks: vec![RankJournal::default(); source.ranks()],
             flights: Flights::new(source, columns),
-            intervals: (0..streams as u32).map(|stream| Vec::with_capacity(source.intervals(Rank(stream)))).collect(),
+            intervals: (0..streams as u32)
+                .map(|stream| Vec::with_capacity(source.intervals(Rank(stream))))
+                .collect(),
             last_sends: vec![Slot(u32::MAX); streams],
             tallies: Tallies::default(),
         }
@@ -193,42 +221,79 @@ impl<'a> Journal<'a> {
 
     /// A rank's slices in time order; gaps are idle.
     pub fn slices(&self, rank: Rank) -> impl Iterator<Item = Slice> + '_ {
-        let spans = self.ranks[rank.index()].slices.spans().filter(|(start, end, _)| end > start);
+        let spans = self.ranks[rank.index()]
+            .slices
+            .spans()
+            .filter(|(start, end, _)| end > start);
         spans.map(|(start, end, code)| {
             let activity = Activity::ALL[code as usize >> 1];
-            Slice { segment: Segment { start: whole(start), end: whole(end), activity }, is_sender: code & 1 == 1 }
+            Slice {
+                segment: Segment {
+                    start: whole(start),
+                    end: whole(end),
+                    activity,
+                },
+                is_sender: code & 1 == 1,
+            }
         })
     }
 
     /// A rank's calls in time order; none if the trace's own events mark them.
     pub fn calls(&self, rank: Rank) -> impl Iterator<Item = Call> + '_ {
         let journal = &self.ranks[rank.index()];
-        let open = journal.open.filter(|open| self.keeps_calls && open.end > open.start);
-        let open = open.and_then(|OpenCall { kind, start, end, .. }| {
-            Some((nanos(start), nanos(end), kind.function()?.code())).filter(|(start, end, _)| end > start)
-        });
+        let open = journal
+            .open
+            .filter(|open| self.keeps_calls && open.end > open.start);
+        let open = open.and_then(
+            |OpenCall {
+                 kind, start, end, ..
+             }| {
+                Some((nanos(start), nanos(end), kind.function()?.code()))
+                    .filter(|(start, end, _)| end > start)
+            },
+        );
         let spans = journal.calls.spans().chain(open);
-        spans.map(|(start, end, code)| Call { function: Function::of_code(code), start: whole(start), end: whole(end) })
+        spans.map(|(start, end, code)| Call {
+            function: Function::of_code(code),
+            start: whole(start),
+            end: whole(end),
+        })
     }
 
     /// The events of the trace that a rank passed, in time order.
     pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
-        self.ranks[rank.index()].marks.spans().map(|(time, _, event)| {
-            let Source::Program(program) = self.flights.source else { unreachable!("a schedule has no events") };
-            let (kind, value) = program.events()[event as usize];
-            Mark { time: whole(time), kind, value }
-        })
+        self.ranks[rank.index()]
+            .marks
+            .spans()
+            .map(|(time, _, event)| {
+                let Source::Program(program) = self.flights.source else {
+                    unreachable!("a schedule has no events")
+                };
+                let (kind, value) = program.events()[event as usize];
+                Mark {
+                    time: whole(time),
+                    kind,
+                    value,
+                }
+            })
     }
 
     /// The messages that a rank sent, in the order of its sends, each with its number.
     pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
-        self.ranks[rank.index()].sends.iter().map(Slot).map(|slot| self.message_times(slot))
+        self.ranks[rank.index()]
+            .sends
+            .iter()
+            .map(Slot)
+            .map(|slot| self.message_times(slot))
     }
 
     /// The messages for which a rank posted receives, in the order of posting, each with its number.
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
         let receipts = self.ranks[rank.index()].receipts.iter().map(Slot);
-        self.slots(rank).filter(|slot| self.flights.is_sent(*slot)).chain(receipts).map(|slot| self.message_times(slot))
+        self.slots(rank)
+            .filter(|slot| self.flights.is_sent(*slot))
+            .chain(receipts)
+            .map(|slot| self.message_times(slot))
     }
 
     /// What a rank sent.
@@ -254,7 +319,9 @@ impl<'a> Journal<'a> {
     /// What a rank, or a stream of a non-blocking collective behind the ranks, did when and why; nothing if causes are not
     /// kept.
     pub fn intervals(&self, stream: Rank) -> &[Interval] {
-        self.intervals.get(stream.index()).map_or(&[], Vec::as_slice)
+        self.intervals
+            .get(stream.index())
+            .map_or(&[], Vec::as_slice)
     }
 
     /// What is known of a message, by slot.
@@ -265,27 +332,42 @@ impl<'a> Journal<'a> {
     /// What all ranks did when, and their messages; without the ranks' segments if causes are not kept.
     pub fn timeline(&self) -> Timeline {
         let ranks = || (0..self.ranks.len() as u32).map(Rank);
-        let messages = ranks().flat_map(|rank| self.sent(rank).map(|(_, times)| times.span)).collect();
-        Timeline { ranks: ranks().map(|rank| self.segments(rank)).collect(), messages }
+        let messages = ranks()
+            .flat_map(|rank| self.sent(rank).map(|(_, times)| times.span))
+            .collect();
+        Timeline {
+            ranks: ranks().map(|rank| self.segments(rank)).collect(),
+            messages,
+        }
     }
 
     /// What a rank did when; nothing if causes are not kept.
     pub fn segments(&self, rank: Rank) -> Vec<Segment> {
         let overlaps = matches!(self.flights.source, Source::Schedule(sends) if sends.cpus() > 1);
         let segments = self.intervals(rank).iter().map(|interval| interval.segment);
-        if overlaps { busiest(segments) } else { merged(segments) }
+        if overlaps {
+            busiest(segments)
+        } else {
+            merged(segments)
+        }
     }
 
     /// Shows each message that was sent, in the order in which their times are kept.
     pub fn each_message(&self, mut visit: impl FnMut(Slot, MessageSpan)) {
         if let Source::Schedule(_) = self.flights.source {
-            let sends = self.ranks.iter().flat_map(|rank| rank.sends.iter()).map(Slot);
+            let sends = self
+                .ranks
+                .iter()
+                .flat_map(|rank| rank.sends.iter())
+                .map(Slot);
             return sends.for_each(|slot| visit(slot, self.message_times(slot).1.span));
         }
         for to in (0..self.flights.source.streams() as u32).map(Rank) {
             for slot in self.slots(to).filter(|slot| self.flights.is_sent(*slot)) {
                 let flight = self.flights.flight(slot);
-                let Some(MessageClass { size, tag, .. }) = self.flights.class(slot).copied() else { continue };
+                let Some(MessageClass { size, tag, .. }) = self.flights.class(slot).copied() else {
+                    continue;
+                };
                 visit(slot, self.times_of(&flight, Message { to, size, tag }).span);
             }
         }
@@ -293,20 +375,29 @@ impl<'a> Journal<'a> {
 
     /// The call that sent a message.
     pub fn send_kind(&self, slot: Slot) -> CallKind {
-        let Some(class) = self.flights.class(slot) else { return CallKind::Function(Function::Send) };
+        let Some(class) = self.flights.class(slot) else {
+            return CallKind::Function(Function::Send);
+        };
         kind_within(class, self.own.send(slot, class))
     }
 
     /// All calls by kind, those of progress streams excepted; none if causes are not kept.
     pub fn call_tallies(&self) -> Vec<(CallKind, CallTally)> {
         let mut tallies = self.tallies.clone();
-        self.ranks.iter().filter_map(|rank| rank.open).for_each(|open| tallies.add(open));
+        self.ranks
+            .iter()
+            .filter_map(|rank| rank.open)
+            .for_each(|open| tallies.add(open));
         tallies.into_kinds()
     }
 
     /// A call for a message that is not its send's.
     fn kind_for(&self, slot: Slot, function: Function) -> CallKind {
-        self.flights.class(slot).map_or(CallKind::Function(function), |class| kind_within(class, function))
+        self.flights
+            .class(slot)
+            .map_or(CallKind::Function(function), |class| {
+                kind_within(class, function)
+            })
     }
 
     pub(crate) fn source(&self) -> Source<'a> {
@@ -335,7 +426,15 @@ impl<'a> Journal<'a> {
     }
 
     fn times_of(&self, flight: &Flight, Message { to, size, tag }: Message) -> MessageTimes {
-        let Flight { from, call, start, arrival, posted, received, .. } = *flight;
+        let Flight {
+            from,
+            call,
+            start,
+            arrival,
+            posted,
+            received,
+            ..
+        } = *flight;
         let source = self.flights.source;
         let arrival = arrival.unwrap_or_default();
         let span = MessageSpan {
@@ -347,7 +446,11 @@ impl<'a> Journal<'a> {
             arrived: arrival,
             received: received.unwrap_or(arrival),
         };
-        MessageTimes { span, moved: start.unwrap_or(span.sent), posted: posted.unwrap_or(arrival) }
+        MessageTimes {
+            span,
+            moved: start.unwrap_or(span.sent),
+            posted: posted.unwrap_or(arrival),
+        }
     }
 }
 
@@ -375,7 +478,9 @@ impl Function {
             5 => Function::Start,
             op => match CollectiveOp::ALL.get(op as usize - 6) {
                 Some(op) => Function::Collective(*op),
-                None => Function::NonBlocking(CollectiveOp::ALL[op as usize - 6 - CollectiveOp::ALL.len()]),
+                None => Function::NonBlocking(
+                    CollectiveOp::ALL[op as usize - 6 - CollectiveOp::ALL.len()],
+                ),
             },
         }
     }
@@ -383,7 +488,9 @@ impl Function {
 
 /// The function, or one for a message of the operation that the message's class carries out.
 fn kind_within(class: &MessageClass, function: Function) -> CallKind {
-    operation_of(class).map_or(CallKind::Function(function), |op| CallKind::Within(op, function))
+    operation_of(class).map_or(CallKind::Function(function), |op| {
+        CallKind::Within(op, function)
+    })
 }
 
 /// Whole nanoseconds, the nearest ones; of two the later.

@@ -139,9 +139,13 @@ impl<'a> Engine<'a> {
     ) -> Result<Engine<'a>, SimulateError> {
         let limited = contention::is_needed(network, &placement);
         Ok(if limited {
-            Engine::Contention(Box::new(Contention::new(program, network, placement, rendezvous)?))
+            Engine::Contention(Box::new(Contention::new(
+                program, network, placement, rendezvous,
+            )?))
         } else {
-            Engine::Free(Box::new(Replay::new(program, network, placement, rendezvous)?))
+            Engine::Free(Box::new(Replay::new(
+                program, network, placement, rendezvous,
+            )?))
         })
     }
 

@@ -33,7 +33,12 @@ pub(crate) struct MatchQueue<T> {
 
 impl<T> Default for MatchQueue<T> {
     fn default() -> MatchQueue<T> {
-        MatchQueue { exact: HashMap::new(), wild: VecDeque::new(), put: 0, len: 0 }
+        MatchQueue {
+            exact: HashMap::new(),
+            wild: VecDeque::new(),
+            put: 0,
+            len: 0,
+        }
     }
 }
 
@@ -41,7 +46,11 @@ impl<T: Copy> MatchQueue<T> {
     /// Appends an entry.
     pub(crate) fn push(&mut self, pattern: Pattern, value: T) {
         match pattern.key() {
-            Some(key) => self.exact.entry(key).or_default().push_back((self.put, value)),
+            Some(key) => self
+                .exact
+                .entry(key)
+                .or_default()
+                .push_back((self.put, value)),
             None => self.wild.push_back((self.put, pattern, value)),
         }
         self.put += 1;
@@ -58,9 +67,14 @@ impl<T: Copy> MatchQueue<T> {
             None => self.first_key(|key| pattern.meets(exact_pattern(key))),
         };
         let exact = key.and_then(|key| Some((key, self.exact.get(&key)?.front()?.0)));
-        let wild = self.wild.iter().position(|(_, entry, _)| entry.meets(pattern));
+        let wild = self
+            .wild
+            .iter()
+            .position(|(_, entry, _)| entry.meets(pattern));
         let value = match (exact, wild) {
-            (Some((_, order)), Some(index)) if self.wild[index].0 < order => self.wild.remove(index)?.2,
+            (Some((_, order)), Some(index)) if self.wild[index].0 < order => {
+                self.wild.remove(index)?.2
+            }
             (Some((key, _)), _) => self.take_exact(key)?,
             (None, Some(index)) => self.wild.remove(index)?.2,
             (None, None) => return None,
@@ -81,7 +95,10 @@ impl<T: Copy> MatchQueue<T> {
     /// The key, among those that `fits` accepts, whose first entry came first.
     fn first_key(&self, fits: impl Fn((u32, u32)) -> bool) -> Option<(u32, u32)> {
         let fitting = self.exact.iter().filter(|(key, _)| fits(**key));
-        fitting.filter_map(|(key, queue)| Some((queue.front()?.0, *key))).min().map(|(_, key)| key)
+        fitting
+            .filter_map(|(key, queue)| Some((queue.front()?.0, *key)))
+            .min()
+            .map(|(_, key)| key)
     }
 
     /// The entry that came first, with its pattern.
@@ -90,7 +107,10 @@ impl<T: Copy> MatchQueue<T> {
             let (order, value) = self.exact[&key].front()?;
             Some((*order, exact_pattern(key), *value))
         });
-        let wild = self.wild.front().map(|(order, pattern, value)| (*order, *pattern, *value));
+        let wild = self
+            .wild
+            .front()
+            .map(|(order, pattern, value)| (*order, *pattern, *value));
         let first = match (exact, wild) {
             (Some(exact), Some(wild)) => Some(if exact.0 < wild.0 { exact } else { wild }),
             (exact, wild) => exact.or(wild),
@@ -105,7 +125,11 @@ impl<T: Copy> MatchQueue<T> {
 
     /// The values in the order of their coming.
     pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
-        let exact = self.exact.values().flatten().map(|(order, value)| (*order, *value));
+        let exact = self
+            .exact
+            .values()
+            .flatten()
+            .map(|(order, value)| (*order, *value));
         let wild = self.wild.iter().map(|(order, _, value)| (*order, *value));
         let mut all: Vec<(u64, T)> = exact.chain(wild).collect();
         all.sort_by_key(|(order, _)| *order);
@@ -114,7 +138,10 @@ impl<T: Copy> MatchQueue<T> {
 }
 
 fn exact_pattern((peer, tag): (u32, u32)) -> Pattern {
-    Pattern { peer: Some(peer), tag: Some(tag) }
+    Pattern {
+        peer: Some(peer),
+        tag: Some(tag),
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,12 @@ pub fn messages_meet(replay: &Replay<'_>) -> Result<bool, SimulateError> {
         met: false,
     };
     replay.observed(&mut meetings)?;
-    Ok(meetings.met || meetings.sending.into_iter().chain(meetings.receiving).any(overlap))
+    Ok(meetings.met
+        || meetings
+            .sending
+            .into_iter()
+            .chain(meetings.receiving)
+            .any(overlap))
 }
 
 /// When an interface was busy in one direction: starts and ends.
@@ -47,15 +52,24 @@ struct Meetings<'a> {
 
 impl Meetings<'_> {
     fn carried(&mut self, from: Rank, slot: Slot, (left, arrival): (Time, Time)) {
-        let Replay { program, placement, costs, route_of, .. } = self.replay;
+        let Replay {
+            program,
+            placement,
+            costs,
+            route_of,
+            ..
+        } = self.replay;
         let ends = [placement.node(from), placement.node(program.receiver(slot))];
         if ends[0] == ends[1] {
             return;
         }
-        let route = route_of.get(slot.index()).map_or(0, |route| usize::from(*route));
+        let route = route_of
+            .get(slot.index())
+            .map_or(0, |route| usize::from(*route));
         let busy = (left + costs.paths[route].latency, arrival);
         if busy.0 < busy.1 {
-            self.met |= add(&mut self.sending, ends[0], busy) | add(&mut self.receiving, ends[1], busy);
+            self.met |=
+                add(&mut self.sending, ends[0], busy) | add(&mut self.receiving, ends[1], busy);
         }
     }
 }
@@ -63,18 +77,28 @@ impl Meetings<'_> {
 /// Adds a stretch; whether it obviously overlaps the one added before it, so that the rest need not be kept.
 fn add(all: &mut [Busy], node: Node, busy: (Time, Time)) -> bool {
     let known = &mut all[node.index()];
-    let meets = known.last().is_some_and(|last| busy.0 < last.1 - TOLERANCE && last.0 < busy.1 - TOLERANCE);
+    let meets = known
+        .last()
+        .is_some_and(|last| busy.0 < last.1 - TOLERANCE && last.0 < busy.1 - TOLERANCE);
     known.push(busy);
     meets
 }
 
 fn overlap(mut busy: Busy) -> bool {
     busy.sort_unstable_by_key(|(start, _)| *start);
-    busy.windows(2).any(|pair| pair[1].0 < pair[0].1 - TOLERANCE)
+    busy.windows(2)
+        .any(|pair| pair[1].0 < pair[0].1 - TOLERANCE)
 }
 
 impl Observer for Meetings<'_> {
-    fn sent(&mut self, rank: Rank, slot: Slot, Sent { departs, arrival, .. }: Sent) {
+    fn sent(
+        &mut self,
+        rank: Rank,
+        slot: Slot,
+        Sent {
+            departs, arrival, ..
+        }: Sent,
+    ) {
         if self.met {
             return;
         }

@@ -32,7 +32,12 @@ impl RankOutcome {
         let on_grid = |time: Time| (end + time) - end;
         let compute = on_grid(compute).min(end);
         let overhead = on_grid(overhead).min(end - compute);
-        RankOutcome { end, compute, blocked: end - compute - overhead, overhead }
+        RankOutcome {
+            end,
+            compute,
+            blocked: end - compute - overhead,
+            overhead,
+        }
     }
 
     /// Time in communication: all that is not the program's own computation.
@@ -88,12 +93,18 @@ impl Outcome {
 
     /// When the last rank ended.
     pub fn makespan(&self) -> Time {
-        self.ranks.iter().map(|rank| rank.end).fold(Time::ZERO, Time::max)
+        self.ranks
+            .iter()
+            .map(|rank| rank.end)
+            .fold(Time::ZERO, Time::max)
     }
 
     /// The rank that ended last, the first of them if several did; `None` without ranks.
     pub fn slowest(&self) -> Option<Rank> {
         let last = self.makespan();
-        self.ranks.iter().position(|rank| rank.end == last).map(|rank| Rank(rank as u32))
+        self.ranks
+            .iter()
+            .position(|rank| rank.end == last)
+            .map(|rank| Rank(rank as u32))
     }
 }

@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use super::placement::Placement;
 use super::polling::Polling;
 use super::slab::Slab;
-use super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of};
+use super::transit::{
+    Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of,
+};
 use flowcast_flows::concurrent::trace_wire;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::network::Network;
@@ -103,13 +105,26 @@ impl Packets {
         // Progress streams use the connections of their ranks.
         let sends = |stream: Rank| {
             program.ops(stream).filter_map(move |(_, op)| match op {
-                Op::Send { slot, .. } => Some((slot, program.owner(stream), program.owner(program.receiver(slot)))),
+                Op::Send { slot, .. } => Some((
+                    slot,
+                    program.owner(stream),
+                    program.owner(program.receiver(slot)),
+                )),
                 _ => None,
             })
         };
         let streams = (0..program.streams() as u32).map(Rank);
-        let pairs = Pairs::of(program.messages() as usize, placement, streams.flat_map(sends));
-        Packets::over(pairs, &transfers_of(program, placement), trace_wire(network, seed)?, network)
+        let pairs = Pairs::of(
+            program.messages() as usize,
+            placement,
+            streams.flat_map(sends),
+        );
+        Packets::over(
+            pairs,
+            &transfers_of(program, placement),
+            trace_wire(network, seed)?,
+            network,
+        )
     }
 
     /// For what ranks send in so many slots: slot, sender and receiver of each message.
@@ -122,16 +137,28 @@ impl Packets {
         sends: impl Iterator<Item = (Slot, Rank, Rank)>,
         network: &Network,
     ) -> Result<Packets, SharingError> {
-        Packets::over(Pairs::of(slots, placement, sends), &[], trace_wire(network, None)?, network)
+        Packets::over(
+            Pairs::of(slots, placement, sends),
+            &[],
+            trace_wire(network, None)?,
+            network,
+        )
     }
 
-    fn over(pairs: Pairs, transfers: &[Flow], wire: Wire, network: &Network) -> Result<Packets, SharingError> {
+    fn over(
+        pairs: Pairs,
+        transfers: &[Flow],
+        wire: Wire,
+        network: &Network,
+    ) -> Result<Packets, SharingError> {
         let flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
         let fabric = fabric_of(&flows, network)?;
         let mut live = Live::new(&fabric, wire);
-        let mut open: Vec<ConnectionId> = fabric.paths.iter().map(|path| live.connect(path)).collect();
+        let mut open: Vec<ConnectionId> =
+            fabric.paths.iter().map(|path| live.connect(path)).collect();
         let of_transfers = open.split_off(pairs.flows.len());
-        open.chunks_exact(2).for_each(|both| live.pair(both[0], both[1]));
+        open.chunks_exact(2)
+            .for_each(|both| live.pair(both[0], both[1]));
         let ends = transfers.iter().map(|flow| (flow.src, flow.dst));
         Ok(Packets {
             open,
@@ -169,7 +196,11 @@ impl Packets {
     fn send_cts(&mut self, index: u32, came: Time, rts: Rts, posted: ReceivePosted) {
         self.in_flight[index].stage = Stage::Cts;
         if came <= posted.polled {
-            self.schedule(posted.since, Turn::Posted(self.in_flight[index].slot), index);
+            self.schedule(
+                posted.since,
+                Turn::Posted(self.in_flight[index].slot),
+                index,
+            );
         } else {
             self.see(rts.to, came.max(posted.since), index);
         }
@@ -177,7 +208,13 @@ impl Packets {
 
     /// Writes what is next of a message, or puts it off for as long as its host takes.
     fn write(&mut self, turn: Turn, index: u32) -> Result<(), SharingError> {
-        let InFlight { stage, there, back, size, .. } = self.in_flight[index];
+        let InFlight {
+            stage,
+            there,
+            back,
+            size,
+            ..
+        } = self.in_flight[index];
         let (connection, size) = match stage {
             Stage::Rts | Stage::RtsArrived(_) => (there, CONTROL),
             Stage::Cts => (back, CONTROL),
@@ -192,7 +229,8 @@ impl Packets {
             let at = (self.now + self.live.host_delay()).max(self.written[number]);
             if at > self.now {
                 (self.written[number], self.put_off) = (at, self.put_off + 1);
-                self.coming.push(Reverse((at, Turn::Late(self.put_off), index)));
+                self.coming
+                    .push(Reverse((at, Turn::Late(self.put_off), index)));
                 return Ok(());
             }
         }
@@ -201,7 +239,13 @@ impl Packets {
 
     /// An RTS, a CTS or the data have arrived.
     fn arrive(&mut self, index: u32, at: Time) -> Option<Delivery> {
-        let InFlight { slot, start, stage, rts, .. } = self.in_flight[index];
+        let InFlight {
+            slot,
+            start,
+            stage,
+            rts,
+            ..
+        } = self.in_flight[index];
         match (stage, rts) {
             (Stage::Rts, Some(rts)) => {
                 self.in_flight[index].stage = Stage::RtsArrived(at);
@@ -217,7 +261,12 @@ impl Packets {
             }
             _ => {
                 self.in_flight.give_back(index);
-                Some(Delivery { slot, start, arrival: at, left: at - self.latency })
+                Some(Delivery {
+                    slot,
+                    start,
+                    arrival: at,
+                    left: at - self.latency,
+                })
             }
         }
     }
@@ -240,7 +289,14 @@ impl Transit for Packets {
     const CONTROL_FRAMES: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        let Departure { slot, start, size, rts, ends, .. } = departure;
+        let Departure {
+            slot,
+            start,
+            size,
+            rts,
+            ends,
+            ..
+        } = departure;
         let (there, back) = match ends {
             Some(ends) => (self.transfers[&ends], self.transfers[&ends]),
             None => {
@@ -248,10 +304,28 @@ impl Transit for Packets {
                 (self.open[index], self.open[index ^ 1])
             }
         };
-        let stage = if rts.is_some() { Stage::Rts } else { Stage::Data };
-        let since = rts.and_then(|rts| rts.posted).map_or(start, |posted| posted.since);
-        let size = if rts.is_none() && ends.is_none() { Bytes(size.0 + ENVELOPE.0) } else { size };
-        let index = self.in_flight.insert(InFlight { slot, start: start.max(since), size, stage, rts, there, back });
+        let stage = if rts.is_some() {
+            Stage::Rts
+        } else {
+            Stage::Data
+        };
+        let since = rts
+            .and_then(|rts| rts.posted)
+            .map_or(start, |posted| posted.since);
+        let size = if rts.is_none() && ends.is_none() {
+            Bytes(size.0 + ENVELOPE.0)
+        } else {
+            size
+        };
+        let index = self.in_flight.insert(InFlight {
+            slot,
+            start: start.max(since),
+            size,
+            stage,
+            rts,
+            there,
+            back,
+        });
         if rts.is_some_and(|rts| rts.posted.is_none()) {
             self.requested.insert(slot, index);
         }
@@ -259,7 +333,9 @@ impl Transit for Packets {
     }
 
     fn receive_posted(&mut self, slot: Slot, posted: ReceivePosted) {
-        let Some(index) = self.requested.remove(&slot) else { return };
+        let Some(index) = self.requested.remove(&slot) else {
+            return;
+        };
         let message = &mut self.in_flight[index];
         message.start = message.start.max(posted.since);
         let Some(rts) = &mut message.rts else { return };
@@ -294,7 +370,9 @@ impl Transit for Packets {
             let start = self.coming.peek().map(|Reverse((time, ..))| *time);
             let event = self.live.next_event();
             let next = start.into_iter().chain(event).min();
-            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else { return Ok(None) };
+            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else {
+                return Ok(None);
+            };
             self.now = next.max(self.now);
             if event.is_some_and(|event| event <= self.now) {
                 self.live.step();
@@ -313,8 +391,15 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of(slots: usize, placement: &Placement, sends: impl Iterator<Item = (Slot, Rank, Rank)>) -> Pairs {
-        let mut pairs = Pairs { flows: Vec::new(), of_slot: vec![0; slots] };
+    fn of(
+        slots: usize,
+        placement: &Placement,
+        sends: impl Iterator<Item = (Slot, Rank, Rank)>,
+    ) -> Pairs {
+        let mut pairs = Pairs {
+            flows: Vec::new(),
+            of_slot: vec![0; slots],
+        };
         let mut known = BTreeMap::new();
         for (slot, rank, other) in sends {
             let (src, dst) = (placement.node(rank), placement.node(other));
@@ -330,8 +415,15 @@ impl Pairs {
 
     fn add(&mut self, (src, dst): (Node, Node)) -> u32 {
         let first = self.flows.len() as u32;
-        let flow = |id, src, dst| Flow { id, src, dst, size: Bytes(0), start: Time::ZERO };
-        self.flows.extend([flow(first, src, dst), flow(first + 1, dst, src)]);
+        let flow = |id, src, dst| Flow {
+            id,
+            src,
+            dst,
+            size: Bytes(0),
+            start: Time::ZERO,
+        };
+        self.flows
+            .extend([flow(first, src, dst), flow(first + 1, dst, src)]);
         first
     }
 }

@@ -38,8 +38,18 @@ impl Placement {
     ///
     /// # Errors
     /// [`SimulateError::Placement`] if the mapping names other ranks or nodes than there are.
-    pub fn new(machine: &Machine, mapping: Option<&Mapping>, ranks: usize) -> Result<Placement, SimulateError> {
-        Placement::of_applications(machine, &[Application { threads: vec![1; ranks], mapping }])
+    pub fn new(
+        machine: &Machine,
+        mapping: Option<&Mapping>,
+        ranks: usize,
+    ) -> Result<Placement, SimulateError> {
+        Placement::of_applications(
+            machine,
+            &[Application {
+                threads: vec![1; ranks],
+                mapping,
+            }],
+        )
     }
 
     /// Places the tasks of a program, with their threads and progress streams.
@@ -51,9 +61,16 @@ impl Placement {
         mapping: Option<&Mapping>,
         program: &Program,
     ) -> Result<Placement, SimulateError> {
-        let application = Application { threads: program.threads_of_tasks(), mapping };
+        let application = Application {
+            threads: program.threads_of_tasks(),
+            mapping,
+        };
         let mut placement = Placement::of_applications(machine, &[application])?;
-        let strands: Vec<Node> = program.progress_streams().iter().map(|rank| placement.node(*rank)).collect();
+        let strands: Vec<Node> = program
+            .progress_streams()
+            .iter()
+            .map(|rank| placement.node(*rank))
+            .collect();
         placement.node_of.extend(strands);
         Ok(placement)
     }
@@ -63,19 +80,31 @@ impl Placement {
     ///
     /// # Errors
     /// As [`Placement::new`].
-    pub fn of_applications(machine: &Machine, applications: &[Application]) -> Result<Placement, SimulateError> {
+    pub fn of_applications(
+        machine: &Machine,
+        applications: &[Application],
+    ) -> Result<Placement, SimulateError> {
         // As many nodes as ranks means: as many as the largest program has tasks.
-        let ranks = applications.iter().map(|application| application.threads.len()).max().unwrap_or(0);
+        let ranks = applications
+            .iter()
+            .map(|application| application.threads.len())
+            .max()
+            .unwrap_or(0);
         let groups = machine.groups();
         let nodes: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
         if nodes > MAX_NODES {
-            let problem = format!("machine.nodes: found {nodes} nodes, expected at most {MAX_NODES}");
+            let problem =
+                format!("machine.nodes: found {nodes} nodes, expected at most {MAX_NODES}");
             return Err(SimulateError::Placement(problem));
         }
         let mut group_of = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             // A count of 0 stands for as many nodes as there are ranks.
-            let count = if group.count == 0 { ranks } else { group.count as usize };
+            let count = if group.count == 0 {
+                ranks
+            } else {
+                group.count as usize
+            };
             group_of.extend(std::iter::repeat_n(index as u32, count));
         }
         let sites = machine.further_sites.len() + 1;
@@ -84,19 +113,34 @@ impl Placement {
                 "found site {}, expected a site below {sites}, as in machine.further_sites",
                 groups[index].site
             );
-            return Err(SimulateError::Placement(format!("machine.nodes.{index}.site: {problem}")));
+            return Err(SimulateError::Placement(format!(
+                "machine.nodes.{index}.site: {problem}"
+            )));
         }
         let mut node_of = Vec::new();
         for (index, application) in applications.iter().enumerate() {
-            let own = index.checked_sub(1).and_then(|further| machine.further_mappings.get(further));
-            let mapping = application.mapping.or(own).or(machine.mapping.as_ref()).unwrap_or(&Mapping::RoundRobin);
+            let own = index
+                .checked_sub(1)
+                .and_then(|further| machine.further_mappings.get(further));
+            let mapping = application
+                .mapping
+                .or(own)
+                .or(machine.mapping.as_ref())
+                .unwrap_or(&Mapping::RoundRobin);
             let tasks = nodes_of_ranks(mapping, application.threads.len(), &group_of, &groups)?;
             for (node, threads) in tasks.into_iter().zip(&application.threads) {
                 node_of.extend(std::iter::repeat_n(node, *threads as usize));
             }
         }
-        let mut placement =
-            Placement { ranks: node_of.len(), node_of, group_of, groups, sites, follow: Vec::new(), paces: Vec::new() };
+        let mut placement = Placement {
+            ranks: node_of.len(),
+            node_of,
+            group_of,
+            groups,
+            sites,
+            follow: Vec::new(),
+            paces: Vec::new(),
+        };
         placement.set_processors();
         Ok(placement)
     }
@@ -108,7 +152,12 @@ impl Placement {
             let group = self.group_of[node] as usize;
             most[group] = ranks.max(most[group]);
         }
-        for (group, ranks) in self.groups.iter_mut().zip(most).filter(|(group, _)| group.cpus == 0) {
+        for (group, ranks) in self
+            .groups
+            .iter_mut()
+            .zip(most)
+            .filter(|(group, _)| group.cpus == 0)
+        {
             group.cpus = ranks.max(1);
             self.follow.push(group.cpus);
         }
@@ -116,7 +165,9 @@ impl Placement {
 
     fn ranks_of_nodes(&self) -> Vec<u32> {
         let mut ranks = vec![0; self.nodes()];
-        self.node_of[..self.ranks].iter().for_each(|node| ranks[node.index()] += 1);
+        self.node_of[..self.ranks]
+            .iter()
+            .for_each(|node| ranks[node.index()] += 1);
         ranks
     }
 
@@ -141,7 +192,9 @@ impl Placement {
     /// The same ranks on nodes whose links to other nodes have no limit.
     #[must_use]
     pub(super) fn without_links(mut self) -> Placement {
-        self.groups.iter_mut().for_each(|group| (group.in_links, group.out_links) = (0, 0));
+        self.groups
+            .iter_mut()
+            .for_each(|group| (group.in_links, group.out_links) = (0, 0));
         self
     }
 
@@ -150,7 +203,10 @@ impl Placement {
     pub fn on(&self, machine: &Machine) -> Placement {
         let mut placement = self.clone();
         for (own, other) in placement.groups.iter_mut().zip(&machine.nodes) {
-            *own = NodeGroup { cpus: own.cpus, ..*other };
+            *own = NodeGroup {
+                cpus: own.cpus,
+                ..*other
+            };
         }
         placement
     }
@@ -168,7 +224,9 @@ impl Placement {
     /// By site: how many nodes it has.
     pub fn nodes_of_sites(&self) -> Vec<u32> {
         let mut nodes = vec![0; self.sites];
-        self.group_of.iter().for_each(|group| nodes[self.groups[*group as usize].site as usize] += 1);
+        self.group_of
+            .iter()
+            .for_each(|group| nodes[self.groups[*group as usize].site as usize] += 1);
         nodes
     }
 
@@ -199,20 +257,30 @@ impl Placement {
 
     /// Whether every rank runs on the same node of the same group as there, whatever the groups are like.
     pub fn places_like(&self, other: &Placement) -> bool {
-        self.node_of == other.node_of && self.group_of == other.group_of && self.groups.len() == other.groups.len()
+        self.node_of == other.node_of
+            && self.group_of == other.group_of
+            && self.groups.len() == other.groups.len()
     }
 
     /// Whether two ranks share a node anywhere.
     pub fn is_shared(&self) -> bool {
         let mut used = vec![false; self.nodes()];
-        self.node_of[..self.ranks].iter().any(|node| std::mem::replace(&mut used[node.index()], true))
+        self.node_of[..self.ranks]
+            .iter()
+            .any(|node| std::mem::replace(&mut used[node.index()], true))
     }
 
     /// Nodes with more ranks than processors, which take turns in reality.
     pub fn oversubscribed(&self) -> usize {
         let ranks = self.ranks_of_nodes();
-        let more = |(node, ranks): (usize, &u32)| *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1);
-        ranks.iter().enumerate().filter(|entry| more(*entry)).count()
+        let more = |(node, ranks): (usize, &u32)| {
+            *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1)
+        };
+        ranks
+            .iter()
+            .enumerate()
+            .filter(|entry| more(*entry))
+            .count()
     }
 }
 
@@ -224,25 +292,40 @@ fn nodes_of_ranks(
 ) -> Result<Vec<Node>, SimulateError> {
     let nodes = group_of.len();
     let found: Vec<u64> = match mapping {
-        Mapping::RoundRobin => (0..ranks as u64).map(|rank| rank % nodes.max(1) as u64).collect(),
-        Mapping::PerNode(each) => (0..ranks as u64).map(|rank| rank / u64::from((*each).max(1))).collect(),
+        Mapping::RoundRobin => (0..ranks as u64)
+            .map(|rank| rank % nodes.max(1) as u64)
+            .collect(),
+        Mapping::PerNode(each) => (0..ranks as u64)
+            .map(|rank| rank / u64::from((*each).max(1)))
+            .collect(),
         Mapping::Fill => {
             let cpus = |node: usize| groups[group_of[node] as usize].cpus.max(1) as usize;
             let filled = (0..nodes).flat_map(|node| std::iter::repeat_n(node as u64, cpus(node)));
             // Once all nodes are full, the rest goes to the last one, as in Dimemas.
-            filled.chain(std::iter::repeat(nodes.saturating_sub(1) as u64)).take(ranks).collect()
+            filled
+                .chain(std::iter::repeat(nodes.saturating_sub(1) as u64))
+                .take(ranks)
+                .collect()
         }
         // A list may serve several programs: of one longer than needed the first part holds.
-        Mapping::List(list) => list.iter().take(ranks).map(|node| u64::from(*node)).collect(),
+        Mapping::List(list) => list
+            .iter()
+            .take(ranks)
+            .map(|node| u64::from(*node))
+            .collect(),
     };
     if found.len() != ranks {
-        let problem = format!("mapping: found places for {} ranks, expected {ranks}, as in the trace", found.len());
+        let problem = format!(
+            "mapping: found places for {} ranks, expected {ranks}, as in the trace",
+            found.len()
+        );
         return Err(SimulateError::Placement(problem));
     }
     if let Some(rank) = found.iter().position(|node| *node >= nodes as u64) {
         let node = found[rank];
-        let problem =
-            format!("mapping: found node {node} for rank {rank}, expected a node below {nodes}, as in the network");
+        let problem = format!(
+            "mapping: found node {node} for rank {rank}, expected a node below {nodes}, as in the network"
+        );
         return Err(SimulateError::Placement(problem));
     }
     Ok(found.into_iter().map(|node| Node(node as u32)).collect())
@@ -253,13 +336,22 @@ mod tests {
     use super::*;
 
     fn machine(counts: &[(u32, u32)]) -> Machine {
-        let group = |(count, cpus): &(u32, u32)| NodeGroup { count: *count, cpus: *cpus, ..NodeGroup::default() };
-        Machine { nodes: counts.iter().map(group).collect(), ..Machine::default() }
+        let group = |(count, cpus): &(u32, u32)| NodeGroup {
+            count: *count,
+            cpus: *cpus,
+            ..NodeGroup::default()
+        };
+        Machine {
+            nodes: counts.iter().map(group).collect(),
+            ..Machine::default()
+        }
     }
 
     fn nodes(machine: &Machine, mapping: Mapping, ranks: usize) -> Vec<u32> {
         let placement = Placement::new(machine, Some(&mapping), ranks).unwrap();
-        (0..ranks as u32).map(|rank| placement.node(Rank(rank)).0).collect()
+        (0..ranks as u32)
+            .map(|rank| placement.node(Rank(rank)).0)
+            .collect()
     }
 
     #[test]
@@ -268,14 +360,24 @@ mod tests {
         assert_eq!(nodes(&machine, Mapping::Fill, 7), [0, 0, 1, 1, 2, 2, 2]);
         assert_eq!(nodes(&machine, Mapping::RoundRobin, 5), [0, 1, 2, 0, 1]);
         assert_eq!(nodes(&machine, Mapping::PerNode(2), 5), [0, 0, 1, 1, 2]);
-        assert_eq!(nodes(&machine, Mapping::List(vec![2, 2, 0, 1]), 3), [2, 2, 0]);
+        assert_eq!(
+            nodes(&machine, Mapping::List(vec![2, 2, 0, 1]), 3),
+            [2, 2, 0]
+        );
     }
 
     #[test]
     fn places_that_do_not_exist_are_refused() {
         let machine = machine(&[(2, 1)]);
-        for mapping in [Mapping::PerNode(1), Mapping::List(vec![0, 1, 2]), Mapping::List(vec![0])] {
-            assert!(Placement::new(&machine, Some(&mapping), 3).is_err(), "{mapping:?}");
+        for mapping in [
+            Mapping::PerNode(1),
+            Mapping::List(vec![0, 1, 2]),
+            Mapping::List(vec![0]),
+        ] {
+            assert!(
+                Placement::new(&machine, Some(&mapping), 3).is_err(),
+                "{mapping:?}"
+            );
         }
     }
 }

@@ -24,7 +24,10 @@ struct Host {
 impl Polling {
     /// No rank waits yet.
     pub(crate) fn new(progress: Progress) -> Polling {
-        Polling { progress, hosts: Vec::new() }
+        Polling {
+            progress,
+            hosts: Vec::new(),
+        }
     }
 
     fn host(&mut self, rank: Rank) -> &mut Host {

@@ -32,7 +32,10 @@ pub enum Route {
 impl RouteNumbers {
     /// The numbers for the groups and sites of a placement.
     pub fn new(placement: &Placement) -> RouteNumbers {
-        RouteNumbers { groups: placement.groups().len(), sites: placement.sites() }
+        RouteNumbers {
+            groups: placement.groups().len(),
+            sites: placement.sites(),
+        }
     }
 
     /// The route of a message that leaves a node of this group.
@@ -67,10 +70,12 @@ pub fn route_of_messages(
     let numbers = RouteNumbers::new(placement);
     let connections = network.machine.wide_area.connections.len();
     if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {
-        let problem = "found more than 32,767 routes (groups of nodes, times sites, and connections)";
+        let problem =
+            "found more than 32,767 routes (groups of nodes, times sites, and connections)";
         return Err(SimulateError::Placement(problem.to_owned()));
     }
-    let is_one = placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages();
+    let is_one =
+        placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages();
     if is_one && network.overheads.is_empty() {
         return Ok(Vec::new());
     }
@@ -91,7 +96,12 @@ pub fn route_of_messages(
 }
 
 /// Where a message between two nodes goes, by its tag and size.
-pub fn route(network: &Network, placement: &Placement, (from, to): (Node, Node), (tag, size): (i32, Bytes)) -> Route {
+pub fn route(
+    network: &Network,
+    placement: &Placement,
+    (from, to): (Node, Node),
+    (tag, size): (i32, Bytes),
+) -> Route {
     if from == to {
         return Route::Inside;
     }

@@ -48,7 +48,10 @@ impl<'a> RunTimer<'a> {
             self.times.computation[task] += times.compute;
         }
         for regions in &self.regions {
-            regions.sums().iter().for_each(|(name, time)| self.times.add_region(name, *time));
+            regions
+                .sums()
+                .iter()
+                .for_each(|(name, time)| self.times.add_region(name, *time));
         }
         self.times
     }
@@ -69,7 +72,9 @@ impl<'a> RunTimer<'a> {
     }
 
     fn is_non_blocking(&self, slot: Slot) -> bool {
-        self.program.classes()[self.classes[slot.index()] as usize].mode.non_blocking
+        self.program.classes()[self.classes[slot.index()] as usize]
+            .mode
+            .non_blocking
     }
 }
 
@@ -80,7 +85,11 @@ impl Observer for RunTimer<'_> {
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
-        let own = if self.is_non_blocking(slot) { Function::Wait } else { Function::Send };
+        let own = if self.is_non_blocking(slot) {
+            Function::Wait
+        } else {
+            Function::Send
+        };
         self.add(rank, slot, own, end - start);
     }
 
@@ -101,11 +110,16 @@ impl Observer for RunTimer<'_> {
             return;
         }
         let communicator = self.program.instances()[gathered.instance as usize];
-        if self.program.is_inside_a_task(&self.program.communicators()[communicator as usize]) {
+        if self
+            .program
+            .is_inside_a_task(&self.program.communicators()[communicator as usize])
+        {
             self.asleep[rank.index()] += gathered.end - gathered.call;
             return;
         }
-        if let Some(Function::Collective(op) | Function::NonBlocking(op)) = self.own.collective(gathered.instance) {
+        if let Some(Function::Collective(op) | Function::NonBlocking(op)) =
+            self.own.collective(gathered.instance)
+        {
             self.times.add_call(op.name(), gathered.end - gathered.call);
         }
     }
@@ -116,7 +130,9 @@ impl Observer for RunTimer<'_> {
             return;
         }
         let regions = &mut self.regions[rank.index()];
-        let name = usize::try_from(value - 1).ok().and_then(|at| self.names.get(at));
+        let name = usize::try_from(value - 1)
+            .ok()
+            .and_then(|at| self.names.get(at));
         match name {
             Some(name) => regions.begin(name, time),
             None => regions.end(time),
@@ -140,8 +156,16 @@ mod tests {
                          3:1:0:0:-1:1000:7:1:0\n20:1:0:60000019:0\n10:1:0:0:1:0:0:0:0:1\n";
 
     fn program() -> Program {
-        let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
-        match flowcast_trace::read("x.dim", Arc::new(TRACE.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
+        let mut none =
+            |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
+        match flowcast_trace::read(
+            "x.dim",
+            Arc::new(TRACE.as_bytes()),
+            &mut none,
+            ReadOptions::default(),
+        )
+        .unwrap()
+        {
             Trace::Program(program) => program,
             _ => panic!("a .dim is a program"),
         }
@@ -153,14 +177,23 @@ mod tests {
                     bandwidth = \"1MB/s\"\n[collectives]\ndefault = \"NULL | NULL\"\n";
         let (network, program) = (Network::from_toml(text, &[]).unwrap(), program());
         let placement = Placement::of_program(&network.machine, None, &program).unwrap();
-        let engine = Engine::new(&program, &network, placement, Rendezvous::of(&network, None)).unwrap();
+        let engine = Engine::new(
+            &program,
+            &network,
+            placement,
+            Rendezvous::of(&network, None),
+        )
+        .unwrap();
         let regions = ["solve".to_owned()];
         let mut timer = RunTimer::new(&program, &regions);
         let outcome = engine.observed(&mut timer).unwrap();
         let times = timer.finish(&outcome);
         // The message takes 10 us and 1 ms, after 1 ms of computation.
         assert_eq!(times.total, Time::from_micros(2010.0));
-        assert_eq!(times.communication, [Time::from_micros(1010.0), Time::from_micros(2010.0)]);
+        assert_eq!(
+            times.communication,
+            [Time::from_micros(1010.0), Time::from_micros(2010.0)]
+        );
         assert_eq!(times.computation, [Time::from_micros(1000.0), Time::ZERO]);
         assert_eq!(times.calls[RECEIVING], Time::from_micros(2010.0));
         assert_eq!(times.calls["Barrier"], Time::from_micros(1010.0));

@@ -32,16 +32,25 @@ impl<const W: usize> SendQueues<W> {
         let mut first = 0;
         for rank in (0..streams).map(Rank) {
             let length = program.awaited_sends(rank).next_power_of_two();
-            rings.push(Ring { first, mask: length - 1, sent: 0 });
+            rings.push(Ring {
+                first,
+                mask: length - 1,
+                sent: 0,
+            });
             first += length as usize;
         }
-        SendQueues { left: vec![[Time::ZERO; W]; first], rings }
+        SendQueues {
+            left: vec![[Time::ZERO; W]; first],
+            rings,
+        }
     }
 
     /// A rank sends a message that leaves at `left`. Whether that matters.
     #[inline(always)]
     pub(crate) fn push(&mut self, rank: Rank, left: [Time; W]) -> bool {
-        let Some(ring) = self.rings.get_mut(rank.index()) else { return false };
+        let Some(ring) = self.rings.get_mut(rank.index()) else {
+            return false;
+        };
         self.left[ring.first + (ring.sent & ring.mask) as usize] = left;
         ring.sent = ring.sent.wrapping_add(1);
         true

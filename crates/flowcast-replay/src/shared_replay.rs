@@ -43,7 +43,11 @@ enum Host<'a> {
 }
 
 impl Host<'_> {
-    fn through<O: Observer, T: Transit>(&self, observer: &mut O, mut transit: T) -> Result<Outcome, SimulateError> {
+    fn through<O: Observer, T: Transit>(
+        &self,
+        observer: &mut O,
+        mut transit: T,
+    ) -> Result<Outcome, SimulateError> {
         match self {
             Host::Walk(replay) => replay.through(observer, &mut transit),
             Host::Contention(contention) => contention.through(observer, &mut transit),
@@ -77,13 +81,23 @@ impl<'a> SharedReplay<'a> {
         } else {
             Host::Walk(Box::new(replay))
         };
-        Ok(SharedReplay { program, network, placement, model, seed: None, host })
+        Ok(SharedReplay {
+            program,
+            network,
+            placement,
+            model,
+            seed: None,
+            host,
+        })
     }
 
     /// With random times of hosts, where messages go packet by packet.
     #[must_use]
     pub fn disturbed(self, seed: u64) -> SharedReplay<'a> {
-        SharedReplay { seed: Some(seed), ..self }
+        SharedReplay {
+            seed: Some(seed),
+            ..self
+        }
     }
 
     /// The same program without sharing and without limits, for its costs.
@@ -115,7 +129,14 @@ impl<'a> SharedReplay<'a> {
     }
 
     fn through<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        let SharedReplay { program, network, placement, model, seed, host } = self;
+        let SharedReplay {
+            program,
+            network,
+            placement,
+            model,
+            seed,
+            host,
+        } = self;
         match Rule::of(*model, network)? {
             Some(rule) => {
                 let shared = Shared::new(program, placement, network, rule)?;
@@ -131,14 +152,25 @@ impl<'a> SharedReplay<'a> {
 
 /// What limits ranks and messages beside a model. Packets queue at interfaces and switches instead of waiting for links and
 /// buses between nodes.
-fn limits<'n>(model: Model, network: &'n Network, placement: &'n Placement) -> (Cow<'n, Network>, Cow<'n, Placement>) {
+fn limits<'n>(
+    model: Model,
+    network: &'n Network,
+    placement: &'n Placement,
+) -> (Cow<'n, Network>, Cow<'n, Placement>) {
     if model != Model::Packet {
         return (Cow::Borrowed(network), Cow::Borrowed(placement));
     }
     let mut machine = network.clone();
     machine.machine.buses = 0;
-    machine.machine.further_sites.iter_mut().for_each(|site| site.buses = 0);
-    (Cow::Owned(machine), Cow::Owned(placement.clone().without_links()))
+    machine
+        .machine
+        .further_sites
+        .iter_mut()
+        .for_each(|site| site.buses = 0);
+    (
+        Cow::Owned(machine),
+        Cow::Owned(placement.clone().without_links()),
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ pub(crate) struct Slab<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab { values: Vec::new(), free: Vec::new() }
+        Slab {
+            values: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 

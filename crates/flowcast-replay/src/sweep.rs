@@ -51,18 +51,31 @@ impl WhatIf {
         let placement = Placement::of_program(&network.machine, mapping, program)?;
         let rendezvous = Rendezvous::of(&network, rendezvous_from);
         let is_limited = contention::is_needed(&network, &placement);
-        Ok(WhatIf { network, placement, rendezvous, is_limited })
+        Ok(WhatIf {
+            network,
+            placement,
+            rendezvous,
+            is_limited,
+        })
     }
 
     /// The same where messages never disturb one another, whatever the machine limits.
     #[must_use]
     pub fn unlimited(self) -> WhatIf {
-        WhatIf { is_limited: false, ..self }
+        WhatIf {
+            is_limited: false,
+            ..self
+        }
     }
 
     /// With ranks that are placed, where messages never disturb one another, whatever the machine limits.
     pub fn placed(network: Network, placement: Placement, rendezvous: Rendezvous) -> WhatIf {
-        WhatIf { network, placement, rendezvous, is_limited: false }
+        WhatIf {
+            network,
+            placement,
+            rendezvous,
+            is_limited: false,
+        }
     }
 
     /// The replay on its own.
@@ -71,9 +84,19 @@ impl WhatIf {
     /// As [`Engine::new`].
     pub fn replay<'a>(&self, program: &'a Program) -> Result<Engine<'a>, SimulateError> {
         if self.is_limited {
-            return Engine::new(program, &self.network, self.placement.clone(), self.rendezvous);
+            return Engine::new(
+                program,
+                &self.network,
+                self.placement.clone(),
+                self.rendezvous,
+            );
         }
-        let replay = Replay::new(program, &self.network, self.placement.clone(), self.rendezvous)?;
+        let replay = Replay::new(
+            program,
+            &self.network,
+            self.placement.clone(),
+            self.rendezvous,
+        )?;
         Ok(Engine::Free(Box::new(replay)))
     }
 }
@@ -97,7 +120,11 @@ impl SetOutcome {
     pub fn communication_share(&self) -> f64 {
         let total: Time = self.ends.iter().copied().sum();
         let compute: Time = self.computes.iter().copied().sum();
-        if total == Time::ZERO { 0.0 } else { (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0) }
+        if total == Time::ZERO {
+            0.0
+        } else {
+            (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0)
+        }
     }
 }
 
@@ -117,7 +144,14 @@ impl From<&Outcome> for SetOutcome {
 pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, SimulateError> {
     let prepared: Vec<Costs> = what_ifs
         .iter()
-        .map(|what_if| Costs::new(program, &what_if.network, &what_if.placement, what_if.rendezvous))
+        .map(|what_if| {
+            Costs::new(
+                program,
+                &what_if.network,
+                &what_if.placement,
+                what_if.rendezvous,
+            )
+        })
         .collect();
     let mut outcomes = vec![SetOutcome::default(); what_ifs.len()];
     for alike in groups(what_ifs, &prepared) {
@@ -131,12 +165,27 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
         }
         let route_of = route_of_messages(program, &first.network, &first.placement)?;
         let waits = prepared[alike[0]].has_rendezvous();
-        let awaited = if waits { awaited_sends(program) } else { Vec::new() };
-        let same = Same { program, placement: &first.placement, route_of: &route_of, awaited: &awaited };
+        let awaited = if waits {
+            awaited_sends(program)
+        } else {
+            Vec::new()
+        };
+        let same = Same {
+            program,
+            placement: &first.placement,
+            route_of: &route_of,
+            awaited: &awaited,
+        };
         for pass in alike.chunks(WIDE) {
             let costs: Vec<&Costs> = pass.iter().map(|index| &prepared[*index]).collect();
-            let ended = if pass.len() <= NARROW { same.walk::<NARROW>(&costs)? } else { same.walk::<WIDE>(&costs)? };
-            pass.iter().zip(ended).for_each(|(index, outcome)| outcomes[*index] = outcome);
+            let ended = if pass.len() <= NARROW {
+                same.walk::<NARROW>(&costs)?
+            } else {
+                same.walk::<WIDE>(&costs)?
+            };
+            pass.iter()
+                .zip(ended)
+                .for_each(|(index, outcome)| outcomes[*index] = outcome);
         }
     }
     Ok(outcomes)
@@ -153,14 +202,27 @@ struct Same<'a> {
 
 impl Same<'_> {
     fn walk<const W: usize>(&self, networks: &[&Costs]) -> Result<Vec<SetOutcome>, SimulateError> {
-        let Same { program, placement, route_of, awaited } = *self;
+        let Same {
+            program,
+            placement,
+            route_of,
+            awaited,
+        } = *self;
         let costs = LaneCosts::<W>::new(networks);
-        let walk = Walk { program, placement, costs: &costs, route_of, awaited };
+        let walk = Walk {
+            program,
+            placement,
+            costs: &costs,
+            route_of,
+            awaited,
+        };
         let (mut observer, mut transit) = (Unobserved, Undisturbed);
         let ranks = walk.run(&mut observer, &mut transit)?;
         let ranks = &ranks[..program.ranks()];
         let times = |lane: usize| {
-            ranks.iter().map(move |rank| RankOutcome::new(rank.time[lane], rank.compute[lane], Time::ZERO))
+            ranks
+                .iter()
+                .map(move |rank| RankOutcome::new(rank.time[lane], rank.compute[lane], Time::ZERO))
         };
         let of_lane = |lane: usize| SetOutcome {
             ends: times(lane).map(|rank| rank.end).collect(),
@@ -177,7 +239,9 @@ fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
         let alike = |group: &&mut Vec<usize>| {
             let first = group[0];
             what_ifs[first].is_limited == what_ifs[index].is_limited
-                && what_ifs[first].placement.places_like(&what_ifs[index].placement)
+                && what_ifs[first]
+                    .placement
+                    .places_like(&what_ifs[index].placement)
                 && costs[first].waits_like(&costs[index])
                 && costs[first].needs_polling() == costs[index].needs_polling()
                 && costs[first].class_of_slot.is_empty() == costs[index].class_of_slot.is_empty()

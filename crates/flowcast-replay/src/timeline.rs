@@ -105,15 +105,31 @@ pub(crate) fn merged(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
 /// The segments of a rank with several processors, whose intervals overlap: at each time the first activity, in the order
 /// of [`Activity::ALL`], that any of them has.
 pub(crate) fn busiest(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
-    let edges = |segment: Segment| [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)];
+    let edges = |segment: Segment| {
+        [
+            (segment.start, segment.activity, 1),
+            (segment.end, segment.activity, -1),
+        ]
+    };
     let mut edges: Vec<(Time, Activity, i32)> = segments.flat_map(edges).collect();
     edges.sort_by_key(|(time, ..)| *time);
     let mut processors = [0; Activity::ALL.len()];
     let (mut segments, mut start) = (Vec::new(), Time::ZERO);
     for (end, changed, by) in edges {
         if end > start {
-            let first = Activity::ALL.into_iter().find(|activity| processors[*activity as usize] > 0);
-            first.into_iter().for_each(|activity| append(&mut segments, Segment { start, end, activity }));
+            let first = Activity::ALL
+                .into_iter()
+                .find(|activity| processors[*activity as usize] > 0);
+            first.into_iter().for_each(|activity| {
+                append(
+                    &mut segments,
+                    Segment {
+                        start,
+                        end,
+                        activity,
+                    },
+                )
+            });
             start = end;
         }
         processors[changed as usize] += by;
@@ -123,7 +139,9 @@ pub(crate) fn busiest(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
 
 fn append(segments: &mut Vec<Segment>, segment: Segment) {
     match segments.last_mut() {
-        Some(last) if last.activity == segment.activity && last.end == segment.start => last.end = segment.end,
+        Some(last) if last.activity == segment.activity && last.end == segment.start => {
+            last.end = segment.end
+        }
         _ => segments.push(segment),
     }
 }

@@ -196,7 +196,11 @@ struct Coming(u128);
 
 impl Coming {
     fn new(time: Time, slot: Slot, number: u32) -> Coming {
-        Coming(u128::from(time.as_nanos().to_bits()) << 64 | u128::from(slot.0) << 32 | u128::from(number))
+        Coming(
+            u128::from(time.as_nanos().to_bits()) << 64
+                | u128::from(slot.0) << 32
+                | u128::from(number),
+        )
     }
 
     fn time(self) -> Time {
@@ -225,7 +229,11 @@ impl Shared {
                 _ => None,
             })
         };
-        let routes = routes_of((program.streams(), program.messages() as usize), placement, sends);
+        let routes = routes_of(
+            (program.streams(), program.messages() as usize),
+            placement,
+            sends,
+        );
         Shared::of(routes, transfers_of(program, placement), (network, rule))
     }
 
@@ -254,7 +262,11 @@ impl Shared {
         let numbers = messages as u32..;
         Ok(Shared {
             routes: std::mem::take(&mut fabric.paths),
-            transfers: flows[messages..].iter().map(|flow| (flow.src, flow.dst)).zip(numbers).collect(),
+            transfers: flows[messages..]
+                .iter()
+                .map(|flow| (flow.src, flow.dst))
+                .zip(numbers)
+                .collect(),
             fabric,
             route_of,
             traffic,
@@ -278,9 +290,19 @@ impl Shared {
     }
 
     fn arrive(&mut self, number: u32) {
-        let InFlight { slot, start, latency, .. } = self.in_flight[number];
+        let InFlight {
+            slot,
+            start,
+            latency,
+            ..
+        } = self.in_flight[number];
         let arrival = self.now;
-        self.arrived.push(Delivery { slot, start, arrival, left: arrival - latency });
+        self.arrived.push(Delivery {
+            slot,
+            start,
+            arrival,
+            left: arrival - latency,
+        });
         self.in_flight.give_back(number);
     }
 
@@ -312,7 +334,8 @@ impl Shared {
 
     /// The caller takes from the end.
     fn order_arrivals(&mut self) {
-        self.arrived.sort_unstable_by_key(|delivery| Reverse(delivery.slot));
+        self.arrived
+            .sort_unstable_by_key(|delivery| Reverse(delivery.slot));
     }
 }
 
@@ -320,14 +343,28 @@ impl Transit for Shared {
     const SHARED: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        let Departure { slot, start, cost, latency, ends, .. } = departure;
+        let Departure {
+            slot,
+            start,
+            cost,
+            latency,
+            ends,
+            ..
+        } = departure;
         let work = (cost.delay - latency).max(Time::ZERO);
         let route = match ends {
             Some(ends) => self.transfers[&ends],
             None => self.route_of[slot.index()],
         };
-        let number = self.in_flight.insert(InFlight { slot, start, latency, work, route });
-        self.coming.push(Reverse(Coming::new(start + latency, slot, number)));
+        let number = self.in_flight.insert(InFlight {
+            slot,
+            start,
+            latency,
+            work,
+            route,
+        });
+        self.coming
+            .push(Reverse(Coming::new(start + latency, slot, number)));
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
@@ -342,7 +379,9 @@ impl Transit for Shared {
             }
             let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
             let next = start.into_iter().chain(end).chain(step).min();
-            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else { return Ok(None) };
+            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else {
+                return Ok(None);
+            };
             self.now = next.max(self.now);
             if end.is_some_and(|end| end <= self.now) {
                 self.end_messages();
@@ -377,37 +416,69 @@ fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
             let number = &mut known[dst.index()];
             if *number == NONE {
                 *number = flows.len() as u32;
-                flows.push(Flow { id: *number, src, dst, size: Bytes(0), start: Time::ZERO });
+                flows.push(Flow {
+                    id: *number,
+                    src,
+                    dst,
+                    size: Bytes(0),
+                    start: Time::ZERO,
+                });
             }
             route_of[slot.index()] = *number;
         }
-        flows[first..].iter().for_each(|flow| known[flow.dst.index()] = NONE);
+        flows[first..]
+            .iter()
+            .for_each(|flow| known[flow.dst.index()] = NONE);
     }
     (flows, route_of)
 }
 
 /// The links between the nodes of these flows, which stand in the racks of the machine where those are joined by a backbone.
 pub(super) fn fabric_of(flows: &[Flow], network: &Network) -> Result<Fabric, SharingError> {
-    let nodes = flows.iter().map(|flow| flow.src.max(flow.dst).index() + 1).max().unwrap_or(0);
+    let nodes = flows
+        .iter()
+        .map(|flow| flow.src.max(flow.dst).index() + 1)
+        .max()
+        .unwrap_or(0);
     let is_split = network.backbone.is_some() && network.topology.is_none();
-    let nodes_per_rack = if is_split { network.machine.nodes_per_rack } else { 0 };
+    let nodes_per_rack = if is_split {
+        network.machine.nodes_per_rack
+    } else {
+        0
+    };
     Fabric::of(flows, &Racks::in_blocks(nodes, nodes_per_rack), network)
 }
 
 /// A flow for each pair of nodes between which one-sided transfers go.
 pub(super) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
-    let ranks = if program.accesses().is_empty() { 0 } else { program.ranks() as u32 };
+    let ranks = if program.accesses().is_empty() {
+        0
+    } else {
+        program.ranks() as u32
+    };
     let mut ends = BTreeSet::new();
     for rank in (0..ranks).map(Rank) {
         for (_, op) in program.ops(rank) {
             let Op::Access(access) = op else { continue };
-            let Access::Transfer { kind, target, .. } = program.accesses()[access as usize] else { continue };
+            let Access::Transfer { kind, target, .. } = program.accesses()[access as usize] else {
+                continue;
+            };
             let (own, other) = (placement.node(rank), placement.node(target));
             if own != other {
-                ends.insert(if kind == TransferKind::Get { (other, own) } else { (own, other) });
+                ends.insert(if kind == TransferKind::Get {
+                    (other, own)
+                } else {
+                    (own, other)
+                });
             }
         }
     }
-    let flow = |((src, dst), id)| Flow { id, src, dst, size: Bytes(0), start: Time::ZERO };
+    let flow = |((src, dst), id)| Flow {
+        id,
+        src,
+        dst,
+        size: Bytes(0),
+        start: Time::ZERO,
+    };
     ends.into_iter().zip(0..).map(flow).collect()
 }

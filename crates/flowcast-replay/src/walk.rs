@@ -70,7 +70,11 @@ impl<'a, const W: usize> Walk<'a, W> {
         observer: &'a mut O,
         transit: &'a mut T,
     ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
-        self.run_from(self.beginning(&(0..self.program.streams() as u32)), observer, transit)
+        self.run_from(
+            self.beginning(&(0..self.program.streams() as u32)),
+            observer,
+            transit,
+        )
     }
 
     /// The same from states that the ranks already have.
@@ -81,17 +85,31 @@ impl<'a, const W: usize> Walk<'a, W> {
         transit: &'a mut T,
     ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let ranks = 0..self.program.streams() as u32;
-        match (self.costs.networks[0].has_rendezvous(), self.route_of.is_empty()) {
-            (false, true) => Engine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(states),
-            (false, false) => Engine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(states),
-            (true, true) => Engine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(states),
-            (true, false) => Engine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(states),
+        match (
+            self.costs.networks[0].has_rendezvous(),
+            self.route_of.is_empty(),
+        ) {
+            (false, true) => {
+                Engine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(states)
+            }
+            (false, false) => {
+                Engine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(states)
+            }
+            (true, true) => {
+                Engine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(states)
+            }
+            (true, false) => {
+                Engine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(states)
+            }
         }
     }
 
     /// The states in which ranks begin.
     fn beginning(&self, ranks: &Range<u32>) -> Vec<RankState<'a, W>> {
-        ranks.clone().map(|rank| RankState::new(self.program, Rank(rank))).collect()
+        ranks
+            .clone()
+            .map(|rank| RankState::new(self.program, Rank(rank)))
+            .collect()
     }
 
     /// The slots that neighbouring ranks receive into.
@@ -143,7 +161,12 @@ where
     O: Observer,
     T: Transit,
 {
-    fn new(walk: &'a Walk<'a, W>, followed: Range<u32>, observer: &'a mut O, transit: &'a mut T) -> Self {
+    fn new(
+        walk: &'a Walk<'a, W>,
+        followed: Range<u32>,
+        observer: &'a mut O,
+        transit: &'a mut T,
+    ) -> Self {
         let Walk { program, costs, .. } = *walk;
         let slots = program.messages() as usize;
         let ranks = program.streams() as u32;
@@ -159,17 +182,30 @@ where
             arrivals: Slots::new(walk.slots(&followed)),
             ranks: followed,
             handshakes: match RENDEZVOUS {
-                true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
-                false if O::WATCHES && costs.interfaces.have_queues => Handshakes::new(ranks as usize, (0, 0), &[]),
+                true => Handshakes::new(
+                    ranks as usize,
+                    (slots, if T::HANDSHAKES { slots } else { 0 }),
+                    walk.awaited,
+                ),
+                false if O::WATCHES && costs.interfaces.have_queues => {
+                    Handshakes::new(ranks as usize, (0, 0), &[])
+                }
                 false => Handshakes::new(0, (0, 0), &[]),
             },
             queues: SendQueues::new(program, costs.interfaces.have_queues),
             collectives: Collectives::new(program, costs),
-            accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks as usize }),
+            accesses: Accesses::new(if program.accesses().is_empty() {
+                0
+            } else {
+                ranks as usize
+            }),
         }
     }
 
-    fn run(mut self, states: Vec<RankState<'a, W>>) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+    fn run(
+        mut self,
+        states: Vec<RankState<'a, W>>,
+    ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let ranks = self.walk(states)?;
         if ranks.iter().any(|state| !state.done) {
             return Err(self.explain_stop(&ranks));
@@ -178,7 +214,10 @@ where
     }
 
     /// Follows the ranks until none can go on.
-    fn walk(&mut self, mut ranks: Vec<RankState<'a, W>>) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+    fn walk(
+        &mut self,
+        mut ranks: Vec<RankState<'a, W>>,
+    ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let by_rounds = self.goes_by_rounds();
         let mut round = Vec::new();
         loop {
@@ -194,7 +233,11 @@ where
                 while by_rounds && let Some(progress) = self.transit.deliver_more() {
                     self.happen(progress);
                 }
-            } else if !self.accesses.requests.serve(self.costs.networks[0].file_system(), &mut self.ready) {
+            } else if !self
+                .accesses
+                .requests
+                .serve(self.costs.networks[0].file_system(), &mut self.ready)
+            {
                 return Ok(ranks);
             }
         }
@@ -360,10 +403,19 @@ where
         Step::GoOn
     }
 
-    fn compute_on_accelerator(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
+    fn compute_on_accelerator(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        takes: Time,
+    ) -> Step {
         let start = state.time[0];
         let networks = &self.costs.networks;
-        state.compute(|lane| self.costs.grid.round(takes / networks[lane].accelerator_speeds[rank.index()]));
+        state.compute(|lane| {
+            self.costs
+                .grid
+                .round(takes / networks[lane].accelerator_speeds[rank.index()])
+        });
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
     }
@@ -371,12 +423,20 @@ where
     /// The number of a message's route.
     #[inline(always)]
     fn route_number(&self, slot: Slot) -> usize {
-        if MANY_ROUTES { usize::from(self.route_of[slot.index()]) } else { 0 }
+        if MANY_ROUTES {
+            usize::from(self.route_of[slot.index()])
+        } else {
+            0
+        }
     }
 
     #[inline(always)]
     fn path(&self, slot: Slot) -> &'a LanePath<W> {
-        if MANY_ROUTES { &self.costs.paths[self.route_number(slot)] } else { self.path }
+        if MANY_ROUTES {
+            &self.costs.paths[self.route_number(slot)]
+        } else {
+            self.path
+        }
     }
 
     /// Notes when the message of a slot arrives; whoever waits for it may go on.
@@ -410,7 +470,11 @@ where
             return Step::Wait;
         };
         let arrival = self.arrivals.take(slot, known);
-        let after = if MANY_ROUTES { self.costs.received_after(path, slot) } else { &path.recv_after };
+        let after = if MANY_ROUTES {
+            self.costs.received_after(path, slot)
+        } else {
+            &path.recv_after
+        };
         let call = state.time[0];
         let before = call + path.recv_before[0];
         let taken = later(arrival(0), before);
@@ -418,7 +482,17 @@ where
             let before = state.time[lane] + path.recv_before[lane];
             state.time[lane] = later(arrival(lane), before) + after;
         }
-        self.observer.received(rank, slot, Received { call, processor: Time::ZERO, before, taken, end: state.time[0] });
+        self.observer.received(
+            rank,
+            slot,
+            Received {
+                call,
+                processor: Time::ZERO,
+                before,
+                taken,
+                end: state.time[0],
+            },
+        );
         state.overhead += path.recv_before[0] + after[0];
         if RENDEZVOUS {
             state.polled = state.time[0];
@@ -437,7 +511,12 @@ where
 
     /// A message that shared the network has arrived.
     fn arrive(&mut self, delivery: Delivery) {
-        let Delivery { slot, start, arrival, left } = delivery;
+        let Delivery {
+            slot,
+            start,
+            arrival,
+            left,
+        } = delivery;
         if let Some(number) = slot.0.checked_sub(self.program.messages()) {
             return self.transferred(number, delivery);
         }
@@ -458,9 +537,25 @@ where
                 Some((Op::WaitSend(ago), _)) => self.handshakes.send(Rank(rank as u32), ago),
                 _ => None,
             };
-            let RankState { at, next_slot, entered, done, .. } = *state;
-            Stand { at, next_slot, entered, done, send }
+            let RankState {
+                at,
+                next_slot,
+                entered,
+                done,
+                ..
+            } = *state;
+            Stand {
+                at,
+                next_slot,
+                entered,
+                done,
+                send,
+            }
         };
-        DeadlockReport { program: self.program, ranks: ranks.iter().enumerate().map(stand).collect() }.explain()
+        DeadlockReport {
+            program: self.program,
+            ranks: ranks.iter().enumerate().map(stand).collect(),
+        }
+        .explain()
     }
 }

@@ -43,9 +43,18 @@ pub struct ChartPage<'a> {
 impl ChartPage<'_> {
     /// The whole document: words, picture, tables.
     pub fn to_html(&self) -> String {
-        let summary: String = self.summary.iter().map(|line| format!("<p>{}</p>\n", escape(line))).collect();
+        let summary: String = self
+            .summary
+            .iter()
+            .map(|line| format!("<p>{}</p>\n", escape(line)))
+            .collect();
         let tables: String = self.tables.iter().map(|rows| table(rows)).collect();
-        let body = [section("", &summary), section("", "<div id=\"picture\"></div>\n"), tables].concat();
+        let body = [
+            section("", &summary),
+            section("", "<div id=\"picture\"></div>\n"),
+            tables,
+        ]
+        .concat();
         charts::page(self.title, &body, (self.document, self.picture.script()))
     }
 }
@@ -53,11 +62,17 @@ impl ChartPage<'_> {
 fn table(rows: &[Vec<String>]) -> String {
     let row = |(index, cells): (usize, &Vec<String>)| {
         let tag = if index == 0 { "th" } else { "td" };
-        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let cells: String = cells
+            .iter()
+            .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)))
+            .collect();
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = rows.iter().enumerate().map(row).collect();
-    section("", &format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"))
+    section(
+        "",
+        &format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"),
+    )
 }
 
 #[cfg(test)]
@@ -76,7 +91,12 @@ mod tests {
                 picture,
             };
             let html = page.to_html();
-            for part in ["<h1>a &lt; b</h1>", "<p>1 us more", "<td>0 ns</td>", "\\u003c/script>\"};"] {
+            for part in [
+                "<h1>a &lt; b</h1>",
+                "<p>1 us more",
+                "<td>0 ns</td>",
+                "\\u003c/script>\"};",
+            ] {
                 assert!(html.contains(part), "{part}");
             }
             assert!(!html.contains("http") && html.matches("<table>").count() == 2);

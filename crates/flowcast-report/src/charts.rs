@@ -41,6 +41,10 @@ pub(crate) fn page(title: &str, body: &str, (data, code): (&str, &str)) -> Strin
 
 /// A part of a page, on a card of its own unless it is the first.
 pub(crate) fn section(heading: &str, content: &str) -> String {
-    let heading = if heading.is_empty() { String::new() } else { format!("<h2>{heading}</h2>\n") };
+    let heading = if heading.is_empty() {
+        String::new()
+    } else {
+        format!("<h2>{heading}</h2>\n")
+    };
     format!("<section>\n{heading}{content}</section>\n")
 }

@@ -37,7 +37,9 @@ pub(crate) fn json(page: &Page) -> String {
     };
     // `<` stands only inside JSON strings, where its escape means the same, and without it no `</script>` or `<!--`
     // can end the element early.
-    serde_json::to_string(&data).expect("the data has only texts, numbers and lists").replace('<', "\\u003c")
+    serde_json::to_string(&data)
+        .expect("the data has only texts, numbers and lists")
+        .replace('<', "\\u003c")
 }
 
 #[derive(Serialize)]
@@ -150,7 +152,13 @@ struct RateData {
 }
 
 fn network_data(network: &NetworkView) -> NetworkData<'_> {
-    let Drawing { nodes, times, lanes, traffic, calls } = &network.drawn;
+    let Drawing {
+        nodes,
+        times,
+        lanes,
+        traffic,
+        calls,
+    } = &network.drawn;
     let (kinds, messages) = message_data(traffic);
     let steps = network.limits.path.as_slice();
     let drawn = if steps.len() > MAX_STEPS { &[] } else { steps };
@@ -159,11 +167,18 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
         title: &network.title,
         parameters: &network.parameters,
         makespan_ns: whole_nanos(network.outcome.makespan()),
-        ends: network.outcome.ranks.iter().map(|rank| whole_nanos(rank.end)).collect(),
+        ends: network
+            .outcome
+            .ranks
+            .iter()
+            .map(|rank| whole_nanos(rank.end))
+            .collect(),
         nodes: nodes.iter().map(|node| node.0).collect(),
         times: times.iter().map(|times| times.map(whole_nanos)).collect(),
         intervals: lanes.intervals,
-        ranks: lanes.are_exact().then(|| lanes.exact.iter().map(|rank| rank_data(rank)).collect()),
+        ranks: lanes
+            .are_exact()
+            .then(|| lanes.exact.iter().map(|rank| rank_data(rank)).collect()),
         shares: (!lanes.are_exact()).then(|| shares_data(&lanes.shares)),
         calls: calls.iter().map(call_data).collect(),
         call_names: &traffic.call_names,
@@ -185,7 +200,10 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
 
 fn rank_data(intervals: &[Interval]) -> RankData {
     RankData {
-        codes: intervals.iter().map(|interval| char::from(b'0' + interval.code)).collect(),
+        codes: intervals
+            .iter()
+            .map(|interval| char::from(b'0' + interval.code))
+            .collect(),
         nanos: intervals.iter().map(|interval| interval.nanos).collect(),
     }
 }
@@ -194,7 +212,13 @@ fn rank_data(intervals: &[Interval]) -> RankData {
 /// each byte, the lowest first, and the eighth set where more follow; the bytes are text in base 64. What is rounded is the
 /// time since the start, so that the times of any number of buckets add up to the nanosecond.
 fn shares_data(shares: &Shares) -> SharesData {
-    let Shares { width, buckets, ranks_per_lane, cells, .. } = shares;
+    let Shares {
+        width,
+        buckets,
+        ranks_per_lane,
+        cells,
+        ..
+    } = shares;
     let mut bytes = Vec::with_capacity(cells.len() * 8);
     for lane in cells.chunks((*buckets).max(1)) {
         let (mut reached, mut told) = ([0.0; ACTIVITIES], [0u64; ACTIVITIES]);
@@ -207,10 +231,18 @@ fn shares_data(shares: &Shares) -> SharesData {
             }
             let occurs = (0..ACTIVITIES).filter(|code| nanos[*code] > 0);
             push_number(&mut bytes, occurs.map(|code| 1 << code).sum());
-            nanos.iter().filter(|nanos| **nanos > 0).for_each(|nanos| push_number(&mut bytes, *nanos));
+            nanos
+                .iter()
+                .filter(|nanos| **nanos > 0)
+                .for_each(|nanos| push_number(&mut bytes, *nanos));
         }
     }
-    SharesData { bucket_ns: *width, buckets: *buckets, ranks_per_lane: *ranks_per_lane, cells: base64(&bytes) }
+    SharesData {
+        bucket_ns: *width,
+        buckets: *buckets,
+        ranks_per_lane: *ranks_per_lane,
+        cells: base64(&bytes),
+    }
 }
 
 fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
@@ -229,14 +261,22 @@ fn base64(bytes: &[u8]) -> String {
         let word = byte(0) << 16 | byte(1) << 8 | byte(2);
         for index in 0..4 {
             let letter = LETTERS[(word >> (18 - 6 * index) & 63) as usize];
-            text.push(if index > chunk.len() { '=' } else { char::from(letter) });
+            text.push(if index > chunk.len() {
+                '='
+            } else {
+                char::from(letter)
+            });
         }
     }
     text
 }
 
 fn call_data((name, tally): &(String, CallTally)) -> CallData<'_> {
-    CallData { name, bytes: tally.bytes.0, times: times_data(&tally.times) }
+    CallData {
+        name,
+        bytes: tally.bytes.0,
+        times: times_data(&tally.times),
+    }
 }
 
 fn times_data(times: &Distribution) -> TimesData {
@@ -245,7 +285,11 @@ fn times_data(times: &Distribution) -> TimesData {
         total_ns: whole_nanos(times.total()),
         median_ns: whole_nanos(times.median()),
         longest_ns: whole_nanos(times.longest()),
-        classes: times.doublings().into_iter().map(|(from, number)| (whole_nanos(from), number)).collect(),
+        classes: times
+            .doublings()
+            .into_iter()
+            .map(|(from, number)| (whole_nanos(from), number))
+            .collect(),
     }
 }
 
@@ -284,16 +328,40 @@ fn path_data(steps: &[Step]) -> PathData {
 }
 
 fn matrix_data(traffic: &Traffic) -> MatrixData {
-    let Traffic { matrix, side, ranks_per_cell, .. } = traffic;
-    let cells = matrix.iter().enumerate().filter(|(_, (messages, _))| *messages > 0);
-    let cells = cells.map(|(cell, (messages, bytes))| (cell / side, cell % side, *messages, *bytes)).collect();
-    MatrixData { ranks_per_cell: *ranks_per_cell, side: *side, cells }
+    let Traffic {
+        matrix,
+        side,
+        ranks_per_cell,
+        ..
+    } = traffic;
+    let cells = matrix
+        .iter()
+        .enumerate()
+        .filter(|(_, (messages, _))| *messages > 0);
+    let cells = cells
+        .map(|(cell, (messages, bytes))| (cell / side, cell % side, *messages, *bytes))
+        .collect();
+    MatrixData {
+        ranks_per_cell: *ranks_per_cell,
+        side: *side,
+        cells,
+    }
 }
 
 fn size_data(traffic: &Traffic) -> Vec<SizeData> {
-    let sizes = traffic.sizes.iter().enumerate().filter(|(_, (messages, _))| *messages > 0);
+    let sizes = traffic
+        .sizes
+        .iter()
+        .enumerate()
+        .filter(|(_, (messages, _))| *messages > 0);
     let from = |class: usize| class.checked_sub(1).map_or(0, |power| 1 << power);
-    sizes.map(|(class, (messages, bytes))| SizeData { from: from(class), messages: *messages, bytes: *bytes }).collect()
+    sizes
+        .map(|(class, (messages, bytes))| SizeData {
+            from: from(class),
+            messages: *messages,
+            bytes: *bytes,
+        })
+        .collect()
 }
 
 /// Whole nanoseconds, rounded.
@@ -307,7 +375,13 @@ mod tests {
 
     #[test]
     fn bytes_become_the_text_of_the_standard() {
-        let expected = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        let expected = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ];
         for (bytes, text) in expected {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
@@ -317,8 +391,15 @@ mod tests {
     fn a_cell_names_its_activities_before_their_times() {
         let mut cells = vec![[0.0; ACTIVITIES]; 2];
         (cells[0][0], cells[0][8], cells[1][8]) = (299.6, 4.7, 0.7);
-        let shares = Shares { cells, buckets: 2, ..Shares::default() };
+        let shares = Shares {
+            cells,
+            buckets: 2,
+            ..Shares::default()
+        };
         // 257 = 0x81 0x02, 300 = 0xac 0x02, 4.7 + 0.7 is nearly 5.
-        assert_eq!(shares_data(&shares).cells, base64(&[0x81, 0x02, 0xac, 0x02, 0x05, 0x00]));
+        assert_eq!(
+            shares_data(&shares).cells,
+            base64(&[0x81, 0x02, 0xac, 0x02, 0x05, 0x00])
+        );
     }
 }

@@ -32,9 +32,27 @@ pub(crate) fn document(page: &Page) -> String {
             ("title", escape(&page.title)),
             ("subtitle", escape(&page.subtitle)),
             ("style", charts::style().to_owned() + charts::LOOK),
-            ("cards", page.networks.iter().map(|network| card(page, network)).collect()),
-            ("rows", page.networks.iter().map(|network| row(page, network)).collect()),
-            ("bars", page.networks.iter().map(|network| bar(page, network)).collect()),
+            (
+                "cards",
+                page.networks
+                    .iter()
+                    .map(|network| card(page, network))
+                    .collect(),
+            ),
+            (
+                "rows",
+                page.networks
+                    .iter()
+                    .map(|network| row(page, network))
+                    .collect(),
+            ),
+            (
+                "bars",
+                page.networks
+                    .iter()
+                    .map(|network| bar(page, network))
+                    .collect(),
+            ),
             ("notes", notes(page)),
             ("legend", legend()),
             ("provenance", provenance(page)),
@@ -46,11 +64,18 @@ pub(crate) fn document(page: &Page) -> String {
 
 /// Puts values in the place of `{{name}}`, in one pass, so that a value that holds braces stays as it is.
 fn fill(template: &str, values: &[(&str, String)]) -> String {
-    let mut filled = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut filled = String::with_capacity(
+        template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
+    );
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("the template closes what it opens");
-        let value = values.iter().find(|(known, _)| *known == name).expect("the template names known values");
+        let (name, after) = after
+            .split_once("}}")
+            .expect("the template closes what it opens");
+        let value = values
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect("the template names known values");
         filled.push_str(before);
         filled.push_str(&value.1);
         rest = after;
@@ -80,7 +105,11 @@ fn classes(network: &NetworkView) -> String {
     let ranks = &network.outcome.ranks;
     let sum = |time: fn(&RankOutcome) -> Time| ranks.iter().map(time).sum::<Time>().as_nanos();
     let whole = sum(|rank| rank.end).max(1.0);
-    let shares = [sum(|rank| rank.compute), sum(|rank| rank.overhead), sum(|rank| rank.blocked)];
+    let shares = [
+        sum(|rank| rank.compute),
+        sum(|rank| rank.overhead),
+        sum(|rank| rank.blocked),
+    ];
     let cell = |sum: f64| format!("<td class=\"n\">{:.1} %</td>", 100.0 * sum / whole);
     shares.map(cell).concat()
 }
@@ -88,7 +117,9 @@ fn classes(network: &NetworkView) -> String {
 fn row(page: &Page, network: &NetworkView) -> String {
     let makespan = network.outcome.makespan();
     let ratio = times_fastest(page, makespan).map_or("–".into(), |ratio| format!("{ratio:.2}"));
-    let slowest = network.slowest_rank().map_or("–".into(), |rank| rank.to_string());
+    let slowest = network
+        .slowest_rank()
+        .map_or("–".into(), |rank| rank.to_string());
     format!(
         "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{ratio}</td>{}\
          <td class=\"n\">{slowest}</td><td class=\"limits\">{}</td></tr>\n",
@@ -104,11 +135,17 @@ fn limits(limits: &Limits) -> String {
         return "not looked at".into();
     }
     // Parts that would be shown as 0.0 % say nothing.
-    let mut parts: Vec<_> = limits.parts.iter().filter(|part| part.share >= 5e-4).collect();
+    let mut parts: Vec<_> = limits
+        .parts
+        .iter()
+        .filter(|part| part.share >= 5e-4)
+        .collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     let entry = |part: &&LimitPart| {
         let (percent, label) = ((part.share * 100.0).clamp(0.0, 100.0), escape(&part.label));
-        format!("<li><b>{label}</b><span>{percent:.1} %</span><i style=\"width:{percent:.1}%\"></i></li>")
+        format!(
+            "<li><b>{label}</b><span>{percent:.1} %</span><i style=\"width:{percent:.1}%\"></i></li>"
+        )
     };
     let list: String = parts.iter().map(entry).collect();
     format!("<p>{}</p><ul>{list}</ul>", escape(&limits.sentence))
@@ -116,7 +153,11 @@ fn limits(limits: &Limits) -> String {
 
 /// The mean rank's time by activity; the length of the bar is the predicted time on the scale of the slowest network.
 fn bar(page: &Page, network: &NetworkView) -> String {
-    let slowest = page.networks.iter().map(|other| other.outcome.makespan()).fold(Time::ZERO, Time::max);
+    let slowest = page
+        .networks
+        .iter()
+        .map(|other| other.outcome.makespan())
+        .fold(Time::ZERO, Time::max);
     let makespan = network.outcome.makespan();
     let length = 100.0 * makespan.as_nanos() / slowest.as_nanos().max(1.0);
     let whole = makespan * network.outcome.ranks.len() as f64;
@@ -127,9 +168,16 @@ fn bar(page: &Page, network: &NetworkView) -> String {
         if share > 0.0 {
             let of_rank = shown(makespan * share);
             let label = format!("{} {of_rank}, {:.1} %", activity.name(), share * 100.0);
-            let inside = if share * length > 6.0 { format!("{:.0} %", share * 100.0) } else { String::new() };
+            let inside = if share * length > 6.0 {
+                format!("{:.0} %", share * 100.0)
+            } else {
+                String::new()
+            };
             let (width, code) = (share * 100.0, activity as u8);
-            let _ = write!(pieces, "<i class=\"a{code}\" style=\"width:{width:.3}%\" title=\"{label}\">{inside}</i>");
+            let _ = write!(
+                pieces,
+                "<i class=\"a{code}\" style=\"width:{width:.3}%\" title=\"{label}\">{inside}</i>"
+            );
             spoken.push(label);
         }
     }
@@ -145,23 +193,40 @@ fn bar(page: &Page, network: &NetworkView) -> String {
 fn notes(page: &Page) -> String {
     let entry = |note: &String| format!("<li>{}</li>\n", escape(note));
     let entries: String = page.notes.iter().map(entry).collect();
-    if entries.is_empty() { entries } else { format!("<ul class=\"notes\">\n{entries}</ul>\n") }
+    if entries.is_empty() {
+        entries
+    } else {
+        format!("<ul class=\"notes\">\n{entries}</ul>\n")
+    }
 }
 
 fn legend() -> String {
-    let entry = |activity: &Activity| format!("<li><i class=\"a{}\"></i>{}</li>", *activity as u8, activity.name());
+    let entry = |activity: &Activity| {
+        format!(
+            "<li><i class=\"a{}\"></i>{}</li>",
+            *activity as u8,
+            activity.name()
+        )
+    };
     Activity::ALL.iter().map(entry).collect()
 }
 
 fn provenance(page: &Page) -> String {
-    let entry = |(name, value): (&String, &String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value));
+    let entry = |(name, value): (&String, &String)| {
+        format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value))
+    };
     page.provenance.iter().map(entry).collect()
 }
 
 /// How many times as long as on the fastest network; nothing where there is nothing to compare.
 fn times_fastest(page: &Page, makespan: Time) -> Option<f64> {
-    let fastest = page.networks.iter().map(|network| network.outcome.makespan()).min()?;
-    (page.networks.len() > 1 && fastest > Time::ZERO).then(|| makespan.as_nanos() / fastest.as_nanos())
+    let fastest = page
+        .networks
+        .iter()
+        .map(|network| network.outcome.makespan())
+        .min()?;
+    (page.networks.len() > 1 && fastest > Time::ZERO)
+        .then(|| makespan.as_nanos() / fastest.as_nanos())
 }
 
 /// A time for people, to four digits.

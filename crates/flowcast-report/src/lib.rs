@@ -93,9 +93,16 @@ pub struct Limits {
 
 impl From<&CriticalPath> for Limits {
     fn from(path: &CriticalPath) -> Limits {
-        let part = |share: &Share| LimitPart { label: share.limit.name().into(), share: share.fraction };
+        let part = |share: &Share| LimitPart {
+            label: share.limit.name().into(),
+            share: share.fraction,
+        };
         let parts = path.shares().iter().map(part).collect();
-        Limits { parts, sentence: path.reason(), path: path.steps.clone() }
+        Limits {
+            parts,
+            sentence: path.reason(),
+            path: path.steps.clone(),
+        }
     }
 }
 
@@ -117,7 +124,11 @@ impl Page {
 
 impl NetworkView {
     /// What a replay on a network gave, of which a journal kept causes; `path` is `None` if nobody looked.
-    pub fn of(network: &Network, replayed: Replayed<'_>, path: Option<&CriticalPath>) -> NetworkView {
+    pub fn of(
+        network: &Network,
+        replayed: Replayed<'_>,
+        path: Option<&CriticalPath>,
+    ) -> NetworkView {
         NetworkView {
             name: network.name.clone(),
             title: network.title.clone(),
@@ -133,7 +144,11 @@ impl NetworkView {
         let ranks = &self.outcome.ranks;
         let total: Time = ranks.iter().map(|rank| rank.end).sum();
         let compute: Time = ranks.iter().map(|rank| rank.compute).sum();
-        if total == Time::ZERO { 0.0 } else { (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0) }
+        if total == Time::ZERO {
+            0.0
+        } else {
+            (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0)
+        }
     }
 
     /// The rank that ends last. Of several that end together (after a barrier, say) it is the one that was blocked
@@ -141,7 +156,11 @@ impl NetworkView {
     pub fn slowest_rank(&self) -> Option<Rank> {
         let ranks = &self.outcome.ranks;
         let slowest = (0..ranks.len()).min_by(|&a, &b| {
-            ranks[b].end.cmp(&ranks[a].end).then(ranks[a].blocked.cmp(&ranks[b].blocked)).then(a.cmp(&b))
+            ranks[b]
+                .end
+                .cmp(&ranks[a].end)
+                .then(ranks[a].blocked.cmp(&ranks[b].blocked))
+                .then(a.cmp(&b))
         })?;
         u32::try_from(slowest).ok().map(Rank)
     }
@@ -153,11 +172,27 @@ pub fn parameter_line(network: &Network) -> String {
     let mut parts = vec![format!("latency {}", html::shown(nic.latency))];
     let rate = nic.rate();
     let unlimited = rate.as_bytes_per_second() == 0.0;
-    parts.push(format!("bandwidth {}", if unlimited { "unlimited".into() } else { Quantity::Rate(rate).rounded() }));
+    parts.push(format!(
+        "bandwidth {}",
+        if unlimited {
+            "unlimited".into()
+        } else {
+            Quantity::Rate(rate).rounded()
+        }
+    ));
     let optional = [("overhead", nic.overhead), ("gap", nic.gap)];
-    parts.extend(optional.iter().filter(|(_, t)| *t != Time::ZERO).map(|(n, t)| format!("{n} {}", html::shown(*t))));
+    parts.extend(
+        optional
+            .iter()
+            .filter(|(_, t)| *t != Time::ZERO)
+            .map(|(n, t)| format!("{n} {}", html::shown(*t))),
+    );
     if let Some(from) = network.point_to_point.rendezvous_from {
-        parts.push(if from == Bytes(0) { "rendezvous always".into() } else { format!("rendezvous from {from}") });
+        parts.push(if from == Bytes(0) {
+            "rendezvous always".into()
+        } else {
+            format!("rendezvous from {from}")
+        });
     }
     parts.join(", ")
 }

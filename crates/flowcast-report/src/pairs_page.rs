@@ -34,14 +34,20 @@ pub fn html(title: &str, maps: &[PairMap], findings: &[String]) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<ul>\n"
     );
-    findings.iter().for_each(|finding| writeln!(page, "<li>{}</li>", escape(finding)).expect("text grows"));
+    findings
+        .iter()
+        .for_each(|finding| writeln!(page, "<li>{}</li>", escape(finding)).expect("text grows"));
     page.push_str("</ul>\n");
     maps.iter().for_each(|map| page.push_str(&heat_map(map)));
     page + "</html>\n"
 }
 
 fn heat_map(map: &PairMap) -> String {
-    let nodes: BTreeSet<Node> = map.times.keys().flat_map(|(from, to)| [*from, *to]).collect();
+    let nodes: BTreeSet<Node> = map
+        .times
+        .keys()
+        .flat_map(|(from, to)| [*from, *to])
+        .collect();
     let mut text = format!(
         "<h2>{}, {}</h2>\n<p>Times as multiples of {}, the usual one; from the node of the row to that of the column.</p>\n\
          <div class=\"scroll\"><table>\n<tr><th scope=\"col\"></th>",
@@ -49,18 +55,24 @@ fn heat_map(map: &PairMap) -> String {
         escape(&map.company),
         Rounded(map.usual)
     );
-    nodes.iter().for_each(|to| write!(text, "<th scope=\"col\">{}</th>", to.0).expect("text grows"));
+    nodes
+        .iter()
+        .for_each(|to| write!(text, "<th scope=\"col\">{}</th>", to.0).expect("text grows"));
     text.push_str("</tr>\n");
     for from in &nodes {
         write!(text, "<tr><th scope=\"row\">{}</th>", from.0).expect("text grows");
-        nodes.iter().for_each(|to| text.push_str(&cell(map, *from, *to)));
+        nodes
+            .iter()
+            .for_each(|to| text.push_str(&cell(map, *from, *to)));
         text.push_str("</tr>\n");
     }
     text + "</table></div>\n"
 }
 
 fn cell(map: &PairMap, from: Node, to: Node) -> String {
-    let Some(time) = map.times.get(&(from, to)) else { return "<td></td>".to_owned() };
+    let Some(time) = map.times.get(&(from, to)) else {
+        return "<td></td>".to_owned();
+    };
     let times = time.as_nanos() / map.usual.as_nanos();
     let share = ((times - 1.0) / (STRONGEST - 1.0)).clamp(0.0, 1.0);
     format!(
@@ -80,7 +92,8 @@ mod tests {
     #[test]
     fn each_pair_has_a_cell_in_the_colour_of_its_time() {
         let times = [((0, 1), 10.0), ((1, 0), 20.0)];
-        let times = times.map(|((from, to), micros)| ((Node(from), Node(to)), Time::from_micros(micros)));
+        let times =
+            times.map(|((from, to), micros)| ((Node(from), Node(to)), Time::from_micros(micros)));
         let map = PairMap {
             size: Bytes(1000),
             company: "alone".to_owned(),
@@ -88,8 +101,17 @@ mod tests {
             times: times.into_iter().collect(),
         };
         let page = html("a < b", &[map], &["node 1 is slow".to_owned()]);
-        assert!(page.contains("hsl(210 70% 92%)\" title=\"0 to 1: 10.00 us\">1.00"), "{page}");
-        assert!(page.contains("hsl(30 70% 66%)\" title=\"1 to 0: 20.00 us\">2.00"), "{page}");
-        assert!(page.contains("<li>node 1 is slow</li>") && page.contains("<h1>a &lt; b</h1>"), "{page}");
+        assert!(
+            page.contains("hsl(210 70% 92%)\" title=\"0 to 1: 10.00 us\">1.00"),
+            "{page}"
+        );
+        assert!(
+            page.contains("hsl(30 70% 66%)\" title=\"1 to 0: 20.00 us\">2.00"),
+            "{page}"
+        );
+        assert!(
+            page.contains("<li>node 1 is slow</li>") && page.contains("<h1>a &lt; b</h1>"),
+            "{page}"
+        );
     }
 }

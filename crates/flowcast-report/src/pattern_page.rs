@@ -13,18 +13,24 @@ const SCRIPT: &str = include_str!("assets/pattern.js");
 
 /// The page of a pattern: its flows in time, their rates and what bounds them.
 pub fn html(prediction: &Prediction, title: &str) -> String {
-    let flows: Vec<Value> = (0..prediction.flows.len()).map(|index| flow(prediction, index)).collect();
-    let head: String = ["", "flow", "from", "to", "size", "start", "end", "alone", "slowdown"]
-        .iter()
-        .map(|name| format!("<th scope=\"col\">{name}</th>"))
+    let flows: Vec<Value> = (0..prediction.flows.len())
+        .map(|index| flow(prediction, index))
         .collect();
+    let head: String = [
+        "", "flow", "from", "to", "size", "start", "end", "alone", "slowdown",
+    ]
+    .iter()
+    .map(|name| format!("<th scope=\"col\">{name}</th>"))
+    .collect();
     let shares = "<div id=\"shares\"></div>\n\
                   <p id=\"why\" aria-live=\"polite\">Point at a curve to see why the flow gets no more.</p>\n";
     let table = format!(
         "<div class=\"scroll tall\"><table><thead><tr>{head}</tr></thead><tbody id=\"flows\"></tbody></table></div>\n"
     );
     let picture = pattern_plot::svg(prediction, "All flows");
-    let body = ["", shares, &table, &picture].map(|content| section("", content)).concat();
+    let body = ["", shares, &table, &picture]
+        .map(|content| section("", content))
+        .concat();
     charts::page(title, &body, (&json!(flows).to_string(), SCRIPT))
 }
 

@@ -48,11 +48,20 @@ impl Scale {
         // The last interval and the time alone may end behind the last flow by a latency.
         let of_flow = |index: usize| {
             let flow = &prediction.flows[index];
-            let intervals = prediction.intervals_of(index).iter().map(|interval| interval.to);
+            let intervals = prediction
+                .intervals_of(index)
+                .iter()
+                .map(|interval| interval.to);
             intervals.fold(flow.flow.start + flow.alone, Time::max)
         };
-        let end = (0..prediction.flows.len()).map(of_flow).fold(prediction.makespan(), Time::max);
-        let row = if prediction.flows.len() <= 60 { 24.0 } else { (1440.0 / prediction.flows.len() as f64).max(3.0) };
+        let end = (0..prediction.flows.len())
+            .map(of_flow)
+            .fold(prediction.makespan(), Time::max);
+        let row = if prediction.flows.len() <= 60 {
+            24.0
+        } else {
+            (1440.0 / prediction.flows.len() as f64).max(3.0)
+        };
         let per_nano = (WIDTH - LEFT - RIGHT) / end.as_nanos().max(f64::MIN_POSITIVE);
         Scale { per_nano, end, row }
     }
@@ -73,7 +82,10 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
     if scale.has_labels() {
         let label = format!("{}: {} → {}  {}", flow.id, flow.src, flow.dst, flow.size);
         let (x, y) = (LEFT - 8.0, bottom - scale.row * 0.35);
-        let _ = writeln!(out, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>");
+        let _ = writeln!(
+            out,
+            "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>"
+        );
     }
     for interval in prediction.intervals_of(index) {
         let share = interval.share.0;
@@ -93,7 +105,10 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
     }
     let (from, to) = (scale.x(flow.start), scale.x(flow.start + predicted.alone));
     let y = bottom - scale.row * 0.08;
-    let _ = writeln!(out, "<path d=\"M{from:.2} {y:.2}H{to:.2}\" stroke=\"#999\" stroke-width=\"1.5\"/>");
+    let _ = writeln!(
+        out,
+        "<path d=\"M{from:.2} {y:.2}H{to:.2}\" stroke=\"#999\" stroke-width=\"1.5\"/>"
+    );
 }
 
 fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
@@ -105,7 +120,11 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
             break;
         }
         let x = scale.x(time);
-        let label = if tick == 0 { "0".to_owned() } else { tick_text(time) };
+        let label = if tick == 0 {
+            "0".to_owned()
+        } else {
+            tick_text(time)
+        };
         let _ = writeln!(
             out,
             "<path d=\"M{x:.1} {TOP}V{base}\" stroke=\"#ddd\"/><text x=\"{x:.1}\" y=\"{:.1}\" \
@@ -113,12 +132,19 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
             base + 18.0
         );
     }
-    let _ = writeln!(out, "<path d=\"M{LEFT} {base}H{}\" stroke=\"#666\"/>", WIDTH - RIGHT);
+    let _ = writeln!(
+        out,
+        "<path d=\"M{LEFT} {base}H{}\" stroke=\"#666\"/>",
+        WIDTH - RIGHT
+    );
 }
 
 fn draw_legend(out: &mut String) {
     let left = LEFT + 50.0;
-    let _ = writeln!(out, "<text x=\"16\" y=\"53\">share of its uncontended rate</text>");
+    let _ = writeln!(
+        out,
+        "<text x=\"16\" y=\"53\">share of its uncontended rate</text>"
+    );
     for step in 1..=10 {
         let share = f64::from(step) / 10.0;
         let (x, height) = (left + 20.0 * f64::from(step), 14.0 * share);
@@ -130,8 +156,10 @@ fn draw_legend(out: &mut String) {
         );
     }
     let (x, after) = (left + 14.0, left + 228.0);
-    let _ =
-        writeln!(out, "<text x=\"{x}\" y=\"53\" text-anchor=\"end\">0.1</text><text x=\"{after}\" y=\"53\">1</text>");
+    let _ = writeln!(
+        out,
+        "<text x=\"{x}\" y=\"53\" text-anchor=\"end\">0.1</text><text x=\"{after}\" y=\"53\">1</text>"
+    );
     let (from, text) = (left + 280.0, left + 312.0);
     let _ = writeln!(
         out,
@@ -149,7 +177,11 @@ fn colour(share: f64) -> String {
         (1.0, [25.0, 80.0, 150.0]),
     ];
     let share = share.clamp(0.0, 1.0);
-    let upper = STOPS.iter().position(|(at, _)| *at >= share).unwrap_or(STOPS.len() - 1).max(1);
+    let upper = STOPS
+        .iter()
+        .position(|(at, _)| *at >= share)
+        .unwrap_or(STOPS.len() - 1)
+        .max(1);
     let ((low, from), (high, to)) = (STOPS[upper - 1], STOPS[upper]);
     let part = (share - low) / (high - low);
     let mix = |channel: usize| (from[channel] + (to[channel] - from[channel]) * part).round() as u8;
@@ -160,13 +192,20 @@ fn colour(share: f64) -> String {
 fn tick_step(end: Time) -> Time {
     let rough = (end.as_nanos() / 8.0).max(1e-3);
     let decade = 10f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * decade >= rough).unwrap_or(10.0);
+    let factor = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|factor| factor * decade >= rough)
+        .unwrap_or(10.0);
     Time::from_nanos(factor * decade)
 }
 
 fn tick_text(time: Time) -> String {
     let text = Rounded(time).to_string();
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    };
     format!("{number} {unit}")
 }

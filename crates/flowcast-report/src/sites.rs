@@ -11,8 +11,14 @@ pub fn site_name(site: &Site) -> String {
         Call::Access(name) => format!("MPI_{name}"),
         Call::OtherThreads => "(other threads)".to_owned(),
     };
-    let parts = [("in function", site.function), ("caller", site.caller), ("line", site.line)];
-    let known = parts.into_iter().filter_map(|(what, value)| Some(format!("{what} {}", value?)));
+    let parts = [
+        ("in function", site.function),
+        ("caller", site.caller),
+        ("line", site.line),
+    ];
+    let known = parts
+        .into_iter()
+        .filter_map(|(what, value)| Some(format!("{what} {}", value?)));
     for (index, part) in known.enumerate() {
         name.push_str(if index == 0 { " " } else { ", " });
         name.push_str(&part);

@@ -24,7 +24,8 @@ pub fn html(title: &str, csv: &str) -> String {
 /// The page of rates that were measured, in Mbit/s: columns `number`, `messages`, `size_bytes`, `scheduler`, `rate`.
 pub fn rates(title: &str, csv: &str) -> String {
     let begin = json!({"over": "size_bytes", "apart": "scheduler", "log": true});
-    let rate = json!({"name": "rate one way", "column": "rate", "show": "megabits", "begin": begin});
+    let rate =
+        json!({"name": "rate one way", "column": "rate", "show": "megabits", "begin": begin});
     page(title, csv, &json!([rate]))
 }
 
@@ -32,14 +33,23 @@ pub fn rates(title: &str, csv: &str) -> String {
 pub fn ratios(title: &str, csv: &str) -> String {
     let begin = json!({"over": "share_of_sets", "apart": "scheduler"});
     let name = "last delivery over that of the best schedule";
-    page(title, csv, &json!([{"name": name, "column": "ratio", "show": "ratio", "begin": begin}]))
+    page(
+        title,
+        csv,
+        &json!([{"name": name, "column": "ratio", "show": "ratio", "begin": begin}]),
+    )
 }
 
 /// `results` are the columns that are drawn, how they are shown, and over which fields first.
 fn page(title: &str, csv: &str, results: &Value) -> String {
     let choice = section("", "<div id=\"choose\" class=\"toolbar\"></div>\n");
-    let curves = "<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"map\"></table></div>\n";
-    let body = format!("{choice}{}{BEGIN}{}{END}\n", section("", curves), csv.replace('<', "&lt;"));
+    let curves =
+        "<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"map\"></table></div>\n";
+    let body = format!(
+        "{choice}{}{BEGIN}{}{END}\n",
+        section("", curves),
+        csv.replace('<', "&lt;")
+    );
     charts::page(title, &body, (&results.to_string(), SCRIPT))
 }
 
@@ -58,7 +68,11 @@ mod tests {
         let csv = "# {\"trace\":\"</script>\"}\nset,nic.latency_s,makespan_s,communication_share\n0,1e-6,0.5,0.25\n";
         let page = html("a < b", csv);
         assert_eq!(csv_of(&page).as_deref(), Some(csv));
-        assert!(page.contains("<h1>a &lt; b</h1>") && !page.contains("http"), "{}", &page[..200]);
+        assert!(
+            page.contains("<h1>a &lt; b</h1>") && !page.contains("http"),
+            "{}",
+            &page[..200]
+        );
         assert_eq!(csv_of("<html></html>"), None);
     }
 }

@@ -14,9 +14,16 @@ fn micros(value: f64) -> Time {
 
 /// Rank 0 computes 2 us and sends; rank 1 computes 1 us, waits for the sender and then for the message.
 fn page() -> Page {
-    let segment = |start, end, activity| Segment { start: micros(start), end: micros(end), activity };
+    let segment = |start, end, activity| Segment {
+        start: micros(start),
+        end: micros(end),
+        activity,
+    };
     let ranks = [
-        vec![segment(0.0, 2.0, Activity::Compute), segment(2.0, 2.5, Activity::Overhead)],
+        vec![
+            segment(0.0, 2.0, Activity::Compute),
+            segment(2.0, 2.5, Activity::Overhead),
+        ],
         vec![
             segment(0.0, 1.0, Activity::Compute),
             segment(1.0, 2.0, Activity::LateSender),
@@ -32,7 +39,8 @@ fn page() -> Page {
         arrived: micros(5.5),
         received: micros(6.0),
     };
-    let rank = |end, compute, overhead| RankOutcome::new(micros(end), micros(compute), micros(overhead));
+    let rank =
+        |end, compute, overhead| RankOutcome::new(micros(end), micros(compute), micros(overhead));
     let outcome = Outcome {
         ranks: vec![rank(2.5, 2.0, 0.5), rank(6.0, 1.0, 0.0)],
         messages: 1,
@@ -40,33 +48,67 @@ fn page() -> Page {
         ..Outcome::default()
     };
     let segments = |rank: Rank| ranks[rank.index()].clone();
-    let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| visit(Slot(0), message));
+    let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| {
+        visit(Slot(0), message)
+    });
     drawn.traffic.name_calls(|_| "MPI_Send".into());
-    let mut sends = CallTally { bytes: Bytes(3000), ..CallTally::default() };
+    let mut sends = CallTally {
+        bytes: Bytes(3000),
+        ..CallTally::default()
+    };
     sends.times.add(micros(0.5));
     drawn.calls = vec![("MPI_Send".into(), sends)];
     let parts = vec![
-        LimitPart { label: "compute".into(), share: 0.3333 },
-        LimitPart { label: "bandwidth".into(), share: 0.6667 },
+        LimitPart {
+            label: "compute".into(),
+            share: 0.3333,
+        },
+        LimitPart {
+            label: "bandwidth".into(),
+            share: 0.6667,
+        },
     ];
-    let step = |rank, start, end, limit| Step { rank: Rank(rank), start: micros(start), end: micros(end), limit };
-    let path = vec![step(0, 0.0, 2.0, Limit::Compute), step(1, 2.0, 6.0, Limit::Bandwidth)];
+    let step = |rank, start, end, limit| Step {
+        rank: Rank(rank),
+        start: micros(start),
+        end: micros(end),
+        limit,
+    };
+    let path = vec![
+        step(0, 0.0, 2.0, Limit::Compute),
+        step(1, 2.0, 6.0, Limit::Bandwidth),
+    ];
     let view = NetworkView {
         name: "two-nodes".into(),
         title: "Two nodes and a wire".into(),
         parameters: "latency 1 µs".into(),
         outcome,
         drawn,
-        limits: Limits { parts, sentence: "A faster link helps most.".into(), path },
+        limits: Limits {
+            parts,
+            sentence: "A faster link helps most.".into(),
+            path,
+        },
     };
-    let slow = NetworkView { name: "slower".into(), ..view.clone() };
+    let slow = NetworkView {
+        name: "slower".into(),
+        ..view.clone()
+    };
     let provenance = BTreeMap::from([("date".into(), "2026-01-01T00:00:00Z".into())]);
     let notes = vec!["2 calls of MPI_Comm_spawn left out of the replay".into()];
-    Page { title: "Ping".into(), subtitle: "one message".into(), notes, networks: vec![view, slow], provenance }
+    Page {
+        title: "Ping".into(),
+        subtitle: "one message".into(),
+        notes,
+        networks: vec![view, slow],
+        provenance,
+    }
 }
 
 fn data_block(html: &str) -> &str {
-    let (_, after) = html.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    let (_, after) = html
+        .split_once("<script type=\"application/json\" id=\"data\">")
+        .unwrap();
     after.split_once("</script>").unwrap().0
 }
 
@@ -81,24 +123,52 @@ fn the_data_block_carries_what_was_put_in() {
     let network = &data["networks"][0];
     assert_eq!(network["name"], "two-nodes");
     assert_eq!(network["makespan_ns"], 6000);
-    assert_eq!(network["ranks"][1], serde_json::json!({"codes": "023", "nanos": [1000, 1000, 4000]}));
-    assert_eq!((&network["ends"], &network["nodes"]), (&serde_json::json!([2500, 6000]), &serde_json::json!([0, 4])));
-    assert_eq!(network["times"][1], serde_json::json!([1000, 0, 1000, 4000, 0, 0, 0, 0, 0]));
+    assert_eq!(
+        network["ranks"][1],
+        serde_json::json!({"codes": "023", "nanos": [1000, 1000, 4000]})
+    );
+    assert_eq!(
+        (&network["ends"], &network["nodes"]),
+        (&serde_json::json!([2500, 6000]), &serde_json::json!([0, 4]))
+    );
+    assert_eq!(
+        network["times"][1],
+        serde_json::json!([1000, 0, 1000, 4000, 0, 0, 0, 0, 0])
+    );
     assert_eq!(network["shares"], Value::Null);
     assert_eq!(network["kinds"], serde_json::json!([[0, 1, 3000, 7, 0]]));
     assert_eq!(network["call_names"], serde_json::json!(["MPI_Send"]));
     let call = &network["calls"][0];
-    assert_eq!((&call["name"], &call["number"], &call["bytes"]), (&"MPI_Send".into(), &1.into(), &3000.into()));
-    assert_eq!((&call["total_ns"], &call["median_ns"]), (&500.into(), &500.into()));
-    assert_eq!(network["flights"]["classes"], serde_json::json!([[2048, 1]]));
+    assert_eq!(
+        (&call["name"], &call["number"], &call["bytes"]),
+        (&"MPI_Send".into(), &1.into(), &3000.into())
+    );
+    assert_eq!(
+        (&call["total_ns"], &call["median_ns"]),
+        (&500.into(), &500.into())
+    );
+    assert_eq!(
+        network["flights"]["classes"],
+        serde_json::json!([[2048, 1]])
+    );
     assert_eq!(network["rate"]["width_ns"], 12);
     assert_eq!(network["rate"]["bytes"][166], 3000);
-    let messages = serde_json::json!({"kind": [0], "sent": [2000], "flight": [3500], "wait": [500]});
+    let messages =
+        serde_json::json!({"kind": [0], "sent": [2000], "flight": [3500], "wait": [500]});
     assert_eq!(network["messages"], messages);
-    assert_eq!(network["path"], serde_json::json!({"limits": "04", "ranks": [0, 1], "nanos": [2000, 4000]}));
+    assert_eq!(
+        network["path"],
+        serde_json::json!({"limits": "04", "ranks": [0, 1], "nanos": [2000, 4000]})
+    );
     assert_eq!(data["limits"][4], "bandwidth");
-    assert_eq!(network["matrix"]["cells"], serde_json::json!([[0, 1, 1, 3000]]));
-    assert_eq!(network["sizes"], serde_json::json!([{"from": 2048, "messages": 1, "bytes": 3000}]));
+    assert_eq!(
+        network["matrix"]["cells"],
+        serde_json::json!([[0, 1, 1, 3000]])
+    );
+    assert_eq!(
+        network["sizes"],
+        serde_json::json!([{"from": 2048, "messages": 1, "bytes": 3000}])
+    );
     assert_eq!(data["provenance"]["date"], "2026-01-01T00:00:00Z");
 }
 
@@ -132,11 +202,24 @@ fn of_ranks_that_end_together_the_one_that_waited_least_is_the_slowest() {
 #[test]
 fn a_browser_finds_nothing_to_load() {
     let html = page().to_html();
-    for reference in ["http:", "https:", "src=", "href=", "url(", "@import", "fetch(", "XMLHttpRequest", "import("] {
+    for reference in [
+        "http:",
+        "https:",
+        "src=",
+        "href=",
+        "url(",
+        "@import",
+        "fetch(",
+        "XMLHttpRequest",
+        "import(",
+    ] {
         assert!(!html.contains(reference), "{reference}");
     }
     assert!(html.contains("default-src 'none'"));
-    assert!(!html.contains("{{"), "a place in the template was left unfilled");
+    assert!(
+        !html.contains("{{"),
+        "a place in the template was left unfilled"
+    );
 }
 
 #[test]
@@ -155,8 +238,15 @@ fn names_cannot_break_out_of_their_place() {
     page.provenance.insert(odd.into(), odd.into());
     let network = &mut page.networks[0];
     (network.name, network.title, network.parameters) = (odd.into(), odd.into(), odd.into());
-    let parts = vec![LimitPart { label: odd.into(), share: 1.0 }];
-    network.limits = Limits { parts, sentence: odd.into(), path: Vec::new() };
+    let parts = vec![LimitPart {
+        label: odd.into(),
+        share: 1.0,
+    }];
+    network.limits = Limits {
+        parts,
+        sentence: odd.into(),
+        path: Vec::new(),
+    };
     let html = page.to_html();
     let count = |html: &str, tag: &str| html.matches(tag).count();
     assert!(html.contains("{{data}}"));
@@ -171,11 +261,25 @@ fn names_cannot_break_out_of_their_place() {
 #[test]
 fn a_critical_path_becomes_parts_a_sentence_and_a_line() {
     let steps = page().networks.remove(0).limits.path;
-    let path = CriticalPath { makespan: micros(6.0), steps: steps.clone(), counts: Default::default() };
+    let path = CriticalPath {
+        makespan: micros(6.0),
+        steps: steps.clone(),
+        counts: Default::default(),
+    };
     let limits = Limits::from(&path);
     assert_eq!(limits.path, steps);
-    assert_eq!(limits.parts[0], LimitPart { label: "bandwidth".into(), share: 4.0 / 6.0 });
-    assert!(limits.sentence.starts_with("bandwidth-bound"), "{}", limits.sentence);
+    assert_eq!(
+        limits.parts[0],
+        LimitPart {
+            label: "bandwidth".into(),
+            share: 4.0 / 6.0
+        }
+    );
+    assert!(
+        limits.sentence.starts_with("bandwidth-bound"),
+        "{}",
+        limits.sentence
+    );
 }
 
 #[test]
@@ -192,7 +296,11 @@ fn a_path_of_too_many_steps_is_left_out_and_counted() {
 fn nothing_to_show_still_makes_a_page() {
     let empty = Page::default().to_html();
     assert_eq!(data_of(&empty)["networks"], serde_json::json!([]));
-    let bare = Page { networks: vec![NetworkView::default()], ..Page::default() }.to_html();
+    let bare = Page {
+        networks: vec![NetworkView::default()],
+        ..Page::default()
+    }
+    .to_html();
     assert_eq!(data_of(&bare)["networks"][0]["makespan_ns"], 0);
     assert!(bare.contains("not looked at"));
     let (shown, _) = bare.split_once(data_block(&bare)).unwrap();
@@ -202,7 +310,10 @@ fn nothing_to_show_still_makes_a_page() {
 #[test]
 fn a_network_is_told_in_one_line() {
     let line = parameter_line(&builtin::network("gige-tcp").unwrap());
-    assert_eq!(line, "latency 65.40 µs, bandwidth 117.8 MB/s, overhead 6.100 µs, gap 897.0 ns");
+    assert_eq!(
+        line,
+        "latency 65.40 µs, bandwidth 117.8 MB/s, overhead 6.100 µs, gap 897.0 ns"
+    );
     let fast = parameter_line(&builtin::network("infiniband-ndr").unwrap());
     assert_eq!(fast, "latency 1.570 µs, bandwidth 47 GB/s");
 }
@@ -216,12 +327,26 @@ fn a_replay_of_many_intervals_shows_the_shares_of_all_of_them() {
     };
     let segments: Vec<Segment> = (0..MAX_INTERVALS as u32 + 1).map(segment).collect();
     let end = segments[MAX_INTERVALS].end;
-    let outcome = Outcome { ranks: vec![RankOutcome::new(end, end * 0.5, end * 0.5)], ..Outcome::default() };
+    let outcome = Outcome {
+        ranks: vec![RankOutcome::new(end, end * 0.5, end * 0.5)],
+        ..Outcome::default()
+    };
     let drawn = Drawing::assemble(&outcome, vec![Node(0)], |_| segments.clone(), |_| {});
-    let view = NetworkView { outcome, drawn, ..NetworkView::default() };
-    let html = Page { networks: vec![view], ..Page::default() }.to_html();
+    let view = NetworkView {
+        outcome,
+        drawn,
+        ..NetworkView::default()
+    };
+    let html = Page {
+        networks: vec![view],
+        ..Page::default()
+    }
+    .to_html();
     let network = &data_of(&html)["networks"][0];
-    assert_eq!((&network["ranks"], &network["intervals"]), (&Value::Null, &(MAX_INTERVALS + 1).into()));
+    assert_eq!(
+        (&network["ranks"], &network["intervals"]),
+        (&Value::Null, &(MAX_INTERVALS + 1).into())
+    );
     let shares = &network["shares"];
     let run = shares["buckets"].as_u64().unwrap() * shares["bucket_ns"].as_u64().unwrap();
     assert!(run as f64 >= end.as_nanos());

@@ -27,7 +27,10 @@ const RAILS: [usize; 3] = [2, 4, 16];
 type Timed = (String, Box<dyn FnMut() -> f64>);
 
 fn main() {
-    let rounds = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(201);
+    let rounds = std::env::args()
+        .skip(1)
+        .find_map(|word| word.parse().ok())
+        .unwrap_or(201);
     let messages = messages();
     for count in RAILS {
         let mut subjects = subjects(&rails(count), &messages);
@@ -37,11 +40,18 @@ fn main() {
                 samples.push(run());
             }
         }
-        println!("{count} rails, median of {rounds} rounds of {DECISIONS} decisions, ns per decision (quartiles)");
+        println!(
+            "{count} rails, median of {rounds} rounds of {DECISIONS} decisions, ns per decision (quartiles)"
+        );
         for ((name, _), samples) in subjects.iter().zip(&mut samples) {
             samples.sort_by(f64::total_cmp);
             let at = |share: usize| samples[(samples.len() - 1) * share / 4];
-            println!("  {name:<44} {:>6.2}  ({:.2} to {:.2})", at(2), at(1), at(3));
+            println!(
+                "  {name:<44} {:>6.2}  ({:.2} to {:.2})",
+                at(2),
+                at(1),
+                at(3)
+            );
         }
     }
 }
@@ -49,7 +59,9 @@ fn main() {
 /// Pauses in nanoseconds and sizes in bytes.
 fn messages() -> Vec<(u64, u64)> {
     let mut random = Pcg64Mcg::seed_from_u64(1);
-    (0..TABLE).map(|_| (random.random_range(0..4000), random.random_range(1..65536))).collect()
+    (0..TABLE)
+        .map(|_| (random.random_range(0..4000), random.random_range(1..65536)))
+        .collect()
 }
 
 /// Rails between the fastest and the slowest of the thesis.
@@ -83,30 +95,49 @@ fn subjects(rails: &[LogGp], messages: &[(u64, u64)]) -> Vec<Timed> {
     ] {
         let shares = Shares::by_bandwidth(rails).expect("a share for each rail");
         let name = SchedulerName::new(discipline);
-        let scheduler = name.scheduler::<Ticks>(rails, shares, ()).expect("rails and shares fit");
-        list.push(subject(&format!("{name} (dynamic dispatch)"), Boxed(scheduler), ticks(messages)));
+        let scheduler = name
+            .scheduler::<Ticks>(rails, shares, ())
+            .expect("rails and shares fit");
+        list.push(subject(
+            &format!("{name} (dynamic dispatch)"),
+            Boxed(scheduler),
+            ticks(messages),
+        ));
     }
     list.push(shared(rails, ticks(messages)));
     list
 }
 
-fn rule<R: flowcast_scheduler::rules::Rule, M: ClockArithmetic<Scale = ()>>(rails: &[LogGp]) -> VirtualTime<R, M> {
+fn rule<R: flowcast_scheduler::rules::Rule, M: ClockArithmetic<Scale = ()>>(
+    rails: &[LogGp],
+) -> VirtualTime<R, M> {
     VirtualTime::new(rails, Accounting::FromTheClock, ()).expect("as many rails as allowed")
 }
 
 fn ticks(messages: &[(u64, u64)]) -> Vec<(Ticks, Bytes)> {
-    messages.iter().map(|(pause, size)| (Ticks::from_nanos(*pause), Bytes(*size))).collect()
+    messages
+        .iter()
+        .map(|(pause, size)| (Ticks::from_nanos(*pause), Bytes(*size)))
+        .collect()
 }
 
 fn times(messages: &[(u64, u64)]) -> Vec<(Time, Bytes)> {
-    messages.iter().map(|(pause, size)| (Time::from_nanos(*pause as f64), Bytes(*size))).collect()
+    messages
+        .iter()
+        .map(|(pause, size)| (Time::from_nanos(*pause as f64), Bytes(*size)))
+        .collect()
 }
 
 /// A scheduler behind a pointer.
 struct Boxed(BoxedScheduler<Ticks>);
 
 impl RailScheduler<Ticks> for Boxed {
-    fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<flowcast_scheduler::RailId> {
+    fn pick(
+        &mut self,
+        now: Ticks,
+        size: Bytes,
+        usable: RailSet,
+    ) -> Option<flowcast_scheduler::RailId> {
         self.0.pick(now, size, usable)
     }
     fn virtual_finish(&self, rail: flowcast_scheduler::RailId) -> Ticks {
@@ -136,7 +167,8 @@ fn subject<M: ClockArithmetic>(
 }
 
 fn shared(rails: &[LogGp], messages: Vec<(Ticks, Bytes)>) -> Timed {
-    let scheduler = SharedVirtualTime::<EarliestDelivery>::new(rails).expect("as many rails as allowed");
+    let scheduler =
+        SharedVirtualTime::<EarliestDelivery>::new(rails).expect("as many rails as allowed");
     let mut now = Ticks::ZERO;
     let run = move || {
         let begin = Clock::now();
@@ -147,5 +179,8 @@ fn shared(rails: &[LogGp], messages: Vec<(Ticks, Bytes)>) -> Timed {
         }
         begin.elapsed().as_nanos() as f64 / DECISIONS as f64
     };
-    ("earliest-delivery, shared by threads, one alone".to_owned(), Box::new(run))
+    (
+        "earliest-delivery, shared by threads, one alone".to_owned(),
+        Box::new(run),
+    )
 }

@@ -162,14 +162,22 @@ impl Adaptive {
     /// The same, with long messages divided by what is believed of the rails.
     #[must_use]
     pub fn dividing(self, rule: SplitRule) -> Adaptive {
-        let costs: Vec<LogGp> = self.watches[..self.measured.entries().len()].iter().map(|watch| watch.cost).collect();
-        Adaptive { divider: Some(Divider::new(&costs, rule)), ..self }
+        let costs: Vec<LogGp> = self.watches[..self.measured.entries().len()]
+            .iter()
+            .map(|watch| watch.cost)
+            .collect();
+        Adaptive {
+            divider: Some(Divider::new(&costs, rule)),
+            ..self
+        }
     }
 
     /// How a message that is ready at `now` would be divided over rails of `usable`, if it would; nothing is accounted for.
     pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let divider = self.divider.as_ref()?;
-        divider.plan(&self.believed, now, size, usable).filter(|split| split.rails() > 1)
+        divider
+            .plan(&self.believed, now, size, usable)
+            .filter(|split| split.rails() > 1)
     }
 
     /// Accounts for a piece.
@@ -211,14 +219,20 @@ impl Adaptive {
         if idle == Some(true) {
             // Latencies vary by more than short messages last: what could be due to them is not held against an idle rail.
             let jitter = self.ticks.jitter;
-            took = if took < expected { took.plus(jitter).min(expected) } else { took.since(jitter).later(expected) };
+            took = if took < expected {
+                took.plus(jitter).min(expected)
+            } else {
+                took.since(jitter).later(expected)
+            };
         }
         if idle.is_none() {
             return;
         }
         let watch = &mut self.watches[rail.index()];
         let left = watch.busy_from;
-        watch.remeasure.observe(messages, Bytes(bytes), took.time(()));
+        watch
+            .remeasure
+            .observe(messages, Bytes(bytes), took.time(()));
         let verdict = watch.drift.observe(took.time(()), expected.time(()));
         self.believe(rail, verdict);
         self.correct(rail, left);
@@ -233,21 +247,31 @@ impl Adaptive {
     /// `bytes` wait in the send queue of `rail` at `now`.
     pub fn drained(&mut self, rail: RailId, now: Ticks, bytes: Bytes) {
         let watch = &mut self.watches[rail.index()];
-        let before = watch.queue.replace(Queue { at: now, bytes: bytes.0 });
+        let before = watch.queue.replace(Queue {
+            at: now,
+            bytes: bytes.0,
+        });
         let given = std::mem::take(&mut watch.given_bytes);
         watch.outstanding = Ticks::ZERO;
         let busy_from = match before {
             Some(before) if before.bytes > 0 => before.at,
-            _ if given > 0 => watch.busy_from.later(before.map_or(Ticks::ZERO, |before| before.at)),
+            _ if given > 0 => watch
+                .busy_from
+                .later(before.map_or(Ticks::ZERO, |before| before.at)),
             _ => return,
         };
         let drained = (before.map_or(0, |before| before.bytes) + given).saturating_sub(bytes.0);
         let elapsed = now.since(busy_from);
-        let expected = self.measured.entries()[rail.index()].transfer(self.measured.tail(Bytes(drained + 1)));
+        let expected =
+            self.measured.entries()[rail.index()].transfer(self.measured.tail(Bytes(drained + 1)));
         let watch = &mut self.watches[rail.index()];
         // A queue that ran empty was idle for part of the time: that proves speed, never slowness.
         let at_most = Ticks::of(expected.time(()) * watch.drift.slowdown(), ());
-        let observed = if bytes.0 > 0 { elapsed } else { elapsed.min(at_most) };
+        let observed = if bytes.0 > 0 {
+            elapsed
+        } else {
+            elapsed.min(at_most)
+        };
         watch.heard = now;
         let verdict = watch.drift.observe(observed.time(()), expected.time(()));
         self.believe(rail, verdict);
@@ -261,7 +285,12 @@ impl Adaptive {
     /// the other rail is late by `by`: so much is added to its virtual finish time, less what was added for messages
     /// sent before. Its slowdown is doubled when a message is late that was sent after the last such correction.
     pub fn late(&mut self, now: Ticks, inversion: Inversion) {
-        let Inversion { rail, overtaken_by, stamp, by } = inversion;
+        let Inversion {
+            rail,
+            overtaken_by,
+            stamp,
+            by,
+        } = inversion;
         let first = &mut self.watches[overtaken_by.index()];
         if first.inverted.is_some() && first.drift.slowdown() > 1.0 {
             first.drift.replace((first.drift.slowdown() / 1.5).max(1.0));
@@ -281,7 +310,8 @@ impl Adaptive {
         };
         watch.late_by = known.later(by);
         self.believe(rail, Verdict::Steady);
-        self.believed.set_virtual_finish(rail, finish.plus(by.since(known)));
+        self.believed
+            .set_virtual_finish(rail, finish.plus(by.since(known)));
     }
 
     /// A message given to `rail` will not be sent over it.
@@ -299,12 +329,18 @@ impl Adaptive {
     pub fn overdue(&mut self, now: Ticks) {
         for rail in self.measured.all() {
             let watch = &mut self.watches[rail.index()];
-            if watch.inverted.is_some_and(|last| self.ticks.forget_after < now.since(last)) {
+            if watch
+                .inverted
+                .is_some_and(|last| self.ticks.forget_after < now.since(last))
+            {
                 let faded = watch.drift.slowdown() * 0.8;
                 watch.inverted = (faded > 1.0).then_some(now);
                 watch.drift.replace(faded.max(1.0));
                 self.believe(rail, Verdict::Changed);
-            } else if watch.outstanding > Ticks::ZERO && watch.queue.is_none() && watch.inverted.is_none() {
+            } else if watch.outstanding > Ticks::ZERO
+                && watch.queue.is_none()
+                && watch.inverted.is_none()
+            {
                 self.count_silence(rail, now);
             }
         }
@@ -315,7 +351,8 @@ impl Adaptive {
         let watch = &mut self.watches[rail.index()];
         let waited = now.since(watch.delay).since(watch.busy_from);
         let longest = watch.longest.time(());
-        let allowed = Ticks::of(longest * (2.0 * watch.drift.slowdown()), ()).plus(self.ticks.evidence);
+        let allowed =
+            Ticks::of(longest * (2.0 * watch.drift.slowdown()), ()).plus(self.ticks.evidence);
         if waited > allowed {
             let at_least = waited.time(()).as_nanos() / longest.as_nanos().max(1.0);
             watch.drift.replace(at_least.max(watch.drift.slowdown()));
@@ -336,13 +373,21 @@ impl Adaptive {
         let watch = &self.watches[rail.index()];
         let slowdown = watch.drift.slowdown();
         let per_byte = TimePerByte::from_nanos(watch.cost.gap_per_byte.as_nanos() * slowdown);
-        let cost = LogGp { gap: watch.cost.gap * slowdown, gap_per_byte: per_byte, ..watch.cost };
+        let cost = LogGp {
+            gap: watch.cost.gap * slowdown,
+            gap_per_byte: per_byte,
+            ..watch.cost
+        };
         self.believed.set_cost(rail, &cost, ());
         if let Some(divider) = &mut self.divider {
             divider.set_cost(rail, &cost);
         }
         let degraded = slowdown > 1.0 + self.rule.drift.tolerance;
-        self.degraded = if degraded { self.degraded.with(rail) } else { self.degraded.without(rail) };
+        self.degraded = if degraded {
+            self.degraded.with(rail)
+        } else {
+            self.degraded.without(rail)
+        };
         if verdict == Verdict::Changed {
             self.correct(rail, self.watches[rail.index()].busy_from);
         }
@@ -351,9 +396,16 @@ impl Adaptive {
     /// What is outstanding is sent from `left` on, at the believed speed.
     fn correct(&mut self, rail: RailId, left: Ticks) {
         let watch = &self.watches[rail.index()];
-        let until = left.plus(Ticks::of(watch.outstanding.time(()) * watch.drift.slowdown(), ()));
+        let until = left.plus(Ticks::of(
+            watch.outstanding.time(()) * watch.drift.slowdown(),
+            (),
+        ));
         let believed = self.virtual_finish(rail);
-        let corrected = if until < believed { until } else { believed.later(until.since(self.ticks.jitter)) };
+        let corrected = if until < believed {
+            until
+        } else {
+            believed.later(until.since(self.ticks.jitter))
+        };
         self.believed.set_virtual_finish(rail, corrected);
     }
 
@@ -394,7 +446,10 @@ impl Watch {
             outstanding: Ticks::ZERO,
             longest: Ticks::ZERO,
             busy_from: Ticks::ZERO,
-            delay: Ticks::of(cost.overhead * 2.0 + cost.latency + rule.completion_delay, ()),
+            delay: Ticks::of(
+                cost.overhead * 2.0 + cost.latency + rule.completion_delay,
+                (),
+            ),
             heard: Ticks::ZERO,
             given_bytes: 0,
             queue: None,
@@ -422,7 +477,11 @@ impl RailScheduler<Ticks> for Adaptive {
     #[inline]
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         let asked = self.believed.asked(now, size, Accounting::FromTheClock);
-        let due = if self.degraded.is_empty() { None } else { self.probe(now, size, usable) };
+        let due = if self.degraded.is_empty() {
+            None
+        } else {
+            self.probe(now, size, usable)
+        };
         let usable = due.map_or(usable, |rail| RailSet::NONE.with(rail));
         let rail = self.believed.take::<EarliestDelivery>(asked, usable)?;
         self.book(rail, now, size);
@@ -439,7 +498,10 @@ impl RailScheduler<Ticks> for Adaptive {
         for watch in &mut self.watches {
             watch.busy_from = watch.busy_from.since(elapsed);
             watch.heard = watch.heard.since(elapsed);
-            watch.queue = watch.queue.map(|queue| Queue { at: queue.at.since(elapsed), ..queue });
+            watch.queue = watch.queue.map(|queue| Queue {
+                at: queue.at.since(elapsed),
+                ..queue
+            });
             watch.inverted = watch.inverted.map(|at| at.since(elapsed));
             watch.corrected = watch.corrected.since(elapsed);
         }

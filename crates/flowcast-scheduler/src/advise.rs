@@ -72,7 +72,12 @@ impl Question {
     /// For `messages` at once, each power of two from 1 B to 4 MiB.
     pub fn about(messages: usize) -> Question {
         let sizes = (0..=22).map(|bits| Bytes(1 << bits)).collect();
-        Question { messages, sizes, worthwhile: 0.02, draws: 400 }
+        Question {
+            messages,
+            sizes,
+            worthwhile: 0.02,
+            draws: 400,
+        }
     }
 
     /// Answers it.
@@ -82,18 +87,42 @@ impl Question {
     pub fn answer(&self, rails: &[KnownRail]) -> Result<Advice, RailsError> {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let draws: Vec<Vec<LogGp>> =
-            (0..self.draws).map(|_| rails.iter().map(|rail| rail.draw(&mut random)).collect()).collect();
-        let sizes: Vec<SizeAdvice> =
-            self.sizes.iter().map(|size| self.about_size(*size, &costs, &draws)).collect::<Result<_, _>>()?;
+        let draws: Vec<Vec<LogGp>> = (0..self.draws)
+            .map(|_| rails.iter().map(|rail| rail.draw(&mut random)).collect())
+            .collect();
+        let sizes: Vec<SizeAdvice> = self
+            .sizes
+            .iter()
+            .map(|size| self.about_size(*size, &costs, &draws))
+            .collect::<Result<_, _>>()?;
         let pays = |advice: &&SizeAdvice| advice.interval.0 >= 1.0 + self.worthwhile;
-        let together_from = sizes.iter().rev().take_while(pays).last().map(|advice| advice.size);
+        let together_from = sizes
+            .iter()
+            .rev()
+            .take_while(pays)
+            .last()
+            .map(|advice| advice.size);
         let split_from = pays_from(&costs, SplitRule::default())?;
-        Ok(Advice { sizes, together_from, split_from })
+        Ok(Advice {
+            sizes,
+            together_from,
+            split_from,
+        })
     }
 
-    fn about_size(&self, size: Bytes, costs: &[LogGp], draws: &[Vec<LogGp>]) -> Result<SizeAdvice, RailsError> {
-        let burst = vec![Message { arrival: Time::ZERO, size }; self.messages];
+    fn about_size(
+        &self,
+        size: Bytes,
+        costs: &[LogGp],
+        draws: &[Vec<LogGp>],
+    ) -> Result<SizeAdvice, RailsError> {
+        let burst = vec![
+            Message {
+                arrival: Time::ZERO,
+                size
+            };
+            self.messages
+        ];
         let name = SchedulerName::new(Discipline::EarliestDelivery);
         let together = simulate(name, costs, Shares::by_bandwidth(costs)?, &burst)?.schedule;
         let (alone, alone_takes) = best_alone(costs, &burst)?;
@@ -105,11 +134,29 @@ impl Question {
         }
         gains.sort_by(f64::total_cmp);
         let gain = ratio(alone_takes, together.makespan);
-        let at = |share: f64| gains.get((share * gains.len().saturating_sub(1) as f64).round() as usize);
-        let interval = (at(0.025).map_or(gain, |low| low.min(gain)), at(0.975).map_or(gain, |high| high.max(gain)));
-        let taken = |rail: usize| together.choices.iter().filter(|choice| choice.index() == rail).count();
+        let at =
+            |share: f64| gains.get((share * gains.len().saturating_sub(1) as f64).round() as usize);
+        let interval = (
+            at(0.025).map_or(gain, |low| low.min(gain)),
+            at(0.975).map_or(gain, |high| high.max(gain)),
+        );
+        let taken = |rail: usize| {
+            together
+                .choices
+                .iter()
+                .filter(|choice| choice.index() == rail)
+                .count()
+        };
         let taken = (0..costs.len()).map(taken).collect();
-        Ok(SizeAdvice { size, alone, alone_takes, together_takes: together.makespan, taken, gain, interval })
+        Ok(SizeAdvice {
+            size,
+            alone,
+            alone_takes,
+            together_takes: together.makespan,
+            taken,
+            gain,
+            interval,
+        })
     }
 }
 
@@ -127,18 +174,30 @@ fn best_alone(costs: &[LogGp], burst: &[Message]) -> Result<(RailId, Time), Rail
 
 /// 1 if nothing takes any time.
 fn ratio(alone: Time, together: Time) -> f64 {
-    if together == Time::ZERO { 1.0 } else { alone.as_nanos() / together.as_nanos() }
+    if together == Time::ZERO {
+        1.0
+    } else {
+        alone.as_nanos() / together.as_nanos()
+    }
 }
 
 impl KnownRail {
     fn draw(&self, random: &mut impl Rng) -> LogGp {
         let mut near = |value: f64, error: f64| (value + error * normal(random)).max(0.0);
-        let LogGp { latency, overhead, gap, gap_per_byte } = self.cost;
+        let LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        } = self.cost;
         LogGp {
             latency: Time::from_nanos(near(latency.as_nanos(), self.error.latency.as_nanos())),
             overhead: Time::from_nanos(near(overhead.as_nanos(), self.error.overhead.as_nanos())),
             gap: Time::from_nanos(near(gap.as_nanos(), self.error.gap.as_nanos())),
-            gap_per_byte: TimePerByte::from_nanos(near(gap_per_byte.as_nanos(), self.error.gap_per_byte.as_nanos())),
+            gap_per_byte: TimePerByte::from_nanos(near(
+                gap_per_byte.as_nanos(),
+                self.error.gap_per_byte.as_nanos(),
+            )),
         }
     }
 }
@@ -169,21 +228,37 @@ mod tests {
         let rail = known("a=1,0.08,6,60us", 0.0);
         let advice = Question::about(16).answer(&[rail, rail]).unwrap();
         let last = advice.sizes.last().unwrap();
-        assert!(last.gain > 1.99 && last.interval == (last.gain, last.gain), "{last:?}");
+        assert!(
+            last.gain > 1.99 && last.interval == (last.gain, last.gain),
+            "{last:?}"
+        );
         assert_eq!(last.taken, [8, 8]);
         assert!(advice.split_from.is_some());
     }
 
     #[test]
     fn a_rail_too_slow_to_help_is_not_used_and_uncertainty_widens_the_interval() {
-        let rails = |share| [known("ib=1.4,0.00103,1.4,2.82us", share), known("myri=3.4,0.00409,1.9,24.3us", share)];
-        let [sure, unsure] = [0.0, 0.05].map(|share| Question::about(16).answer(&rails(share)).unwrap());
+        let rails = |share| {
+            [
+                known("ib=1.4,0.00103,1.4,2.82us", share),
+                known("myri=3.4,0.00409,1.9,24.3us", share),
+            ]
+        };
+        let [sure, unsure] =
+            [0.0, 0.05].map(|share| Question::about(16).answer(&rails(share)).unwrap());
         assert_eq!(sure.sizes[0].taken, [16, 0]);
         assert_eq!((sure.sizes[0].gain, sure.sizes[0].alone), (1.0, RailId(0)));
-        let width = |advice: &Advice| advice.sizes.last().unwrap().interval.1 - advice.sizes.last().unwrap().interval.0;
+        let width = |advice: &Advice| {
+            advice.sizes.last().unwrap().interval.1 - advice.sizes.last().unwrap().interval.0
+        };
         assert!(width(&unsure) > 0.01 && width(&sure) == 0.0);
         assert!(sure.together_from <= unsure.together_from || unsure.together_from.is_none());
         let from = sure.together_from.unwrap();
-        assert!(sure.sizes.iter().filter(|advice| advice.size >= from).all(|advice| advice.taken[1] > 0));
+        assert!(
+            sure.sizes
+                .iter()
+                .filter(|advice| advice.size >= from)
+                .all(|advice| advice.taken[1] > 0)
+        );
     }
 }

@@ -25,12 +25,16 @@ const SAMPLES: usize = 32;
 pub fn lower_bound(rails: &[LogGp], messages: &[Message]) -> Result<Time, RailsError> {
     check_count(rails.len())?;
     check_order(messages)?;
-    let alone = messages.iter().map(|message| earliest(rails, &[Time::ZERO; MAX_RAILS], message));
+    let alone = messages
+        .iter()
+        .map(|message| earliest(rails, &[Time::ZERO; MAX_RAILS], message));
     let alone = alone.fold(Time::ZERO, Time::max);
     let weights = weights(rails, messages);
     let from = |first: usize| {
         let arrival = messages[first].arrival;
-        let bounds = weights.iter().map(move |weight| weight.bound(rails, &messages[first..], arrival));
+        let bounds = weights
+            .iter()
+            .map(move |weight| weight.bound(rails, &messages[first..], arrival));
         bounds.fold(Time::ZERO, Time::max)
     };
     Ok(sampled(messages.len()).map(from).fold(alone, Time::max))
@@ -38,7 +42,8 @@ pub fn lower_bound(rails: &[LogGp], messages: &[Message]) -> Result<Time, RailsE
 
 /// When a message is delivered on the rail that delivers it first, with rails busy until `free`.
 pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &Message) -> Time {
-    let on = |(rail, free): (&LogGp, &Time)| message.arrival.max(*free) + rail.one_way(message.size);
+    let on =
+        |(rail, free): (&LogGp, &Time)| message.arrival.max(*free) + rail.one_way(message.size);
     rails.iter().zip(free).map(on).min().unwrap_or(Time::ZERO)
 }
 
@@ -50,21 +55,32 @@ impl Weights {
     /// `min_r w_r·busy_r`: what a message takes of the weighted time, in nanoseconds.
     pub(crate) fn demand(&self, rails: &[LogGp], size: Bytes) -> f64 {
         let on = |(rail, weight): (&LogGp, &f64)| rail.spacing(size).as_nanos() * weight;
-        rails.iter().zip(&self.0).map(on).fold(f64::INFINITY, f64::min)
+        rails
+            .iter()
+            .zip(&self.0)
+            .map(on)
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// The weighted time that the rails have until `end`, each from `free` on.
     pub(crate) fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
-        let on =
-            |((rail, weight), free): ((&LogGp, &f64), &Time)| (end - *free - tail(rail)).as_nanos().max(0.0) * weight;
+        let on = |((rail, weight), free): ((&LogGp, &f64), &Time)| {
+            (end - *free - tail(rail)).as_nanos().max(0.0) * weight
+        };
         rails.iter().zip(&self.0).zip(free).map(on).sum()
     }
 
     /// The smallest end at which supply meets demand, all messages taken as ready at `arrival`.
     fn bound(&self, rails: &[LogGp], messages: &[Message], arrival: Time) -> Time {
-        let demand: f64 = messages.iter().map(|message| self.demand(rails, message.size)).sum();
-        let mut opens: Vec<(Time, f64)> =
-            rails.iter().zip(&self.0).map(|(rail, weight)| (arrival + tail(rail), *weight)).collect();
+        let demand: f64 = messages
+            .iter()
+            .map(|message| self.demand(rails, message.size))
+            .sum();
+        let mut opens: Vec<(Time, f64)> = rails
+            .iter()
+            .zip(&self.0)
+            .map(|(rail, weight)| (arrival + tail(rail), *weight))
+            .collect();
         opens.sort_by_key(|(open, _)| *open);
         let (mut slope, mut offset, mut end) = (0.0, 0.0, Time::ZERO);
         for (index, (open, weight)) in opens.iter().enumerate() {
@@ -91,14 +107,27 @@ pub(super) fn weights(rails: &[LogGp], messages: &[Message]) -> Vec<Weights> {
     sizes.dedup();
     let inverse = |size: Bytes| {
         let weight = |rail: &LogGp| 1.0 / rail.spacing(size).as_nanos().max(1e-6);
-        Weights(std::array::from_fn(|rail| rails.get(rail).map_or(0.0, weight)))
+        Weights(std::array::from_fn(|rail| {
+            rails.get(rail).map_or(0.0, weight)
+        }))
     };
-    let equal = Weights(std::array::from_fn(|rail| if rail < rails.len() { 1.0 } else { 0.0 }));
-    sampled(sizes.len()).map(|index| inverse(sizes[index])).chain([equal]).collect()
+    let equal = Weights(std::array::from_fn(|rail| {
+        if rail < rails.len() { 1.0 } else { 0.0 }
+    }));
+    sampled(sizes.len())
+        .map(|index| inverse(sizes[index]))
+        .chain([equal])
+        .collect()
 }
 
 /// Up to [`SAMPLES`] indices spread over `0..count`, both ends among them.
 fn sampled(count: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(SAMPLES);
-    (0..taken).map(move |sample| if taken == 1 { 0 } else { sample * (count - 1) / (taken - 1) })
+    (0..taken).map(move |sample| {
+        if taken == 1 {
+            0
+        } else {
+            sample * (count - 1) / (taken - 1)
+        }
+    })
 }

@@ -57,7 +57,11 @@ impl Ticks {
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Ticks {
         let ticks = nanos.saturating_mul(Ticks::PER_NANO);
-        if ticks > Ticks::LAST.0 { Ticks::LAST } else { Ticks(ticks) }
+        if ticks > Ticks::LAST.0 {
+            Ticks::LAST
+        } else {
+            Ticks(ticks)
+        }
     }
 
     /// The number of ticks.
@@ -223,9 +227,15 @@ pub struct BinaryPoint {
 
 impl BinaryPoint {
     /// As printed: `<< 10`.
-    pub(crate) const PRINTED: BinaryPoint = BinaryPoint { bits: 10, rounding: Rounding::Down };
+    pub(crate) const PRINTED: BinaryPoint = BinaryPoint {
+        bits: 10,
+        rounding: Rounding::Down,
+    };
     /// Wide enough for the thesis' parameters.
-    pub(crate) const WIDE: BinaryPoint = BinaryPoint { bits: 20, rounding: Rounding::Down };
+    pub(crate) const WIDE: BinaryPoint = BinaryPoint {
+        bits: 20,
+        rounding: Rounding::Down,
+    };
 
     /// Steps in `nanos` nanoseconds. By way of femtoseconds, so that a decimal that is a whole number of steps stays it.
     fn steps(self, nanos: f64) -> u64 {
@@ -244,7 +254,10 @@ impl BinaryPoint {
 
     /// The relative error of a stored `G`.
     pub fn error_of(self, per_byte: TimePerByte) -> f64 {
-        self.stored_per_byte(per_byte) as f64 / 2f64.powi(self.bits.min(32) as i32) / per_byte.as_micros() - 1.0
+        self.stored_per_byte(per_byte) as f64
+            / 2f64.powi(self.bits.min(32) as i32)
+            / per_byte.as_micros()
+            - 1.0
     }
 }
 
@@ -304,13 +317,23 @@ mod tests {
         let per_byte = TimePerByte::from_micros(0.00849);
         assert_eq!(BinaryPoint::PRINTED.stored_per_byte(per_byte), 8);
         assert!((BinaryPoint::PRINTED.error_of(per_byte) + 0.0797997644287396).abs() < 1e-12);
-        assert_eq!(BinaryPoint { rounding: Rounding::Nearest, ..BinaryPoint::PRINTED }.stored_per_byte(per_byte), 9);
+        assert_eq!(
+            BinaryPoint {
+                rounding: Rounding::Nearest,
+                ..BinaryPoint::PRINTED
+            }
+            .stored_per_byte(per_byte),
+            9
+        );
     }
 
     #[test]
     fn printed_parameters_are_whole_ticks() {
         assert_eq!(Ticks::of(Time::from_micros(0.897), ()), Ticks(8_970_000));
-        assert_eq!(Ticks::transfer(Ticks::per_byte(TimePerByte::from_micros(0.00103), ()), 1000), Ticks(10_300_000));
+        assert_eq!(
+            Ticks::transfer(Ticks::per_byte(TimePerByte::from_micros(0.00103), ()), 1000),
+            Ticks(10_300_000)
+        );
     }
 
     #[test]
@@ -318,9 +341,14 @@ mod tests {
         assert_eq!(Ticks::of(Time::from_seconds(1e9), ()), Ticks::LAST);
         assert_eq!(Ticks::from_nanos(u64::MAX), Ticks::LAST);
         let slow = Ticks::per_byte(TimePerByte::from_nanos(1e30), ());
-        let all =
-            Ticks::LAST.plus(Ticks::LAST).plus(Ticks::LAST).plus(Ticks::transfer(slow, Ticks::longest_tail(slow)));
-        assert!(Ticks::LAST.is_before(all), "the largest sum of a rule does not wrap");
+        let all = Ticks::LAST
+            .plus(Ticks::LAST)
+            .plus(Ticks::LAST)
+            .plus(Ticks::transfer(slow, Ticks::longest_tail(slow)));
+        assert!(
+            Ticks::LAST.is_before(all),
+            "the largest sum of a rule does not wrap"
+        );
         assert_eq!(all.bounded(), Ticks::LAST);
     }
 }

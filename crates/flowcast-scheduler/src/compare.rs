@@ -42,7 +42,11 @@ impl Comparison {
     ///
     /// # Errors
     /// Rails or shares that no scheduler can be made of.
-    pub fn run(&self, rails: &[LogGp], schedulers: &[SchedulerName]) -> Result<Compared, RailsError> {
+    pub fn run(
+        &self,
+        rails: &[LogGp],
+        schedulers: &[SchedulerName],
+    ) -> Result<Compared, RailsError> {
         let shares = Shares::by_bandwidth(rails)?;
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut ratios = vec![Vec::with_capacity(self.sets); schedulers.len()];
@@ -56,7 +60,10 @@ impl Comparison {
                 ratios.push(over(own.as_nanos(), &best));
             }
         }
-        Ok(Compared { ratios: ratios.into_iter().map(Ratios::new).collect(), proven })
+        Ok(Compared {
+            ratios: ratios.into_iter().map(Ratios::new).collect(),
+            proven,
+        })
     }
 }
 
@@ -81,17 +88,28 @@ impl Ratios {
     /// The smallest ratio that at least this share of the sets does not exceed; 1 without sets.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = (share * self.0.len() as f64).ceil() as usize;
-        self.0.get(rank.clamp(1, self.0.len().max(1)) - 1).copied().unwrap_or(1.0)
+        self.0
+            .get(rank.clamp(1, self.0.len().max(1)) - 1)
+            .copied()
+            .unwrap_or(1.0)
     }
 
     /// The mean; 1 without sets.
     pub fn mean(&self) -> f64 {
-        if self.0.is_empty() { 1.0 } else { self.0.iter().sum::<f64>() / self.0.len() as f64 }
+        if self.0.is_empty() {
+            1.0
+        } else {
+            self.0.iter().sum::<f64>() / self.0.len() as f64
+        }
     }
 
     /// Those of several comparisons together.
     pub fn together<'a>(all: impl IntoIterator<Item = &'a Ratios>) -> Ratios {
-        Ratios::new(all.into_iter().flat_map(|ratios| ratios.0.iter().copied()).collect())
+        Ratios::new(
+            all.into_iter()
+                .flat_map(|ratios| ratios.0.iter().copied())
+                .collect(),
+        )
     }
 }
 
@@ -106,14 +124,26 @@ mod tests {
     #[test]
     fn quantiles_are_ratios_that_occurred() {
         let ratios = Ratios::new(vec![4.0, 1.0, 3.0, 2.0]);
-        assert_eq!([0.0, 0.5, 0.51, 1.0].map(|share| ratios.quantile(share)), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(
+            [0.0, 0.5, 0.51, 1.0].map(|share| ratios.quantile(share)),
+            [1.0, 2.0, 3.0, 4.0]
+        );
         assert_eq!(ratios.mean(), 2.5);
     }
 
     #[test]
     fn earliest_delivery_stays_near_the_optimum_on_the_rails_of_the_thesis() {
-        let plan = SetPlan { messages: 8, largest: Bytes(16_384), window: Time::ZERO };
-        let comparison = Comparison { sets: 100, plan, seed: 1, limit: u64::MAX };
+        let plan = SetPlan {
+            messages: 8,
+            largest: Bytes(16_384),
+            window: Time::ZERO,
+        };
+        let comparison = Comparison {
+            sets: 100,
+            plan,
+            seed: 1,
+            limit: u64::MAX,
+        };
         let names = [Discipline::EarliestDelivery, Discipline::RoundRobin].map(SchedulerName::new);
         let compare = |rails: Vec<Rail>| {
             let costs: Vec<_> = rails.iter().map(|rail| rail.cost).collect();
@@ -121,9 +151,16 @@ mod tests {
         };
         let all: Vec<Compared> = thesis_rails().into_iter().map(compare).collect();
         assert!(all.iter().all(|compared| compared.proven == 100));
-        let [ours, turns] = [0, 1].map(|index| Ratios::together(all.iter().map(|compared| &compared.ratios[index])));
+        let [ours, turns] = [0, 1]
+            .map(|index| Ratios::together(all.iter().map(|compared| &compared.ratios[index])));
         assert!(ours.sorted()[0] >= 1.0 - 1e-9, "nothing beats the optimum");
-        assert!(ours.quantile(0.95) <= 1.25 && ours.quantile(1.0) <= 1.4, "{ours:?}");
-        assert!(turns.quantile(0.95) > 3.0, "sets on which the choice of rails hardly matters show nothing");
+        assert!(
+            ours.quantile(0.95) <= 1.25 && ours.quantile(1.0) <= 1.4,
+            "{ours:?}"
+        );
+        assert!(
+            turns.quantile(0.95) > 3.0,
+            "sets on which the choice of rails hardly matters show nothing"
+        );
     }
 }

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use super::clock::{BinaryPoint, ClockArithmetic, Exact, Steps};
 use super::rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock};
 use super::table::Accounting;
-use super::turns::{RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
+use super::turns::{
+    RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin,
+};
 use super::virtual_time::VirtualTime;
 use super::{RailScheduler, RailsError};
 use flowcast_model::loggp::LogGp;
@@ -72,29 +74,44 @@ pub struct SchedulerName {
 impl SchedulerName {
     /// As the text means it.
     pub const fn new(discipline: Discipline) -> SchedulerName {
-        SchedulerName { discipline, accounting: Accounting::FromTheClock }
+        SchedulerName {
+            discipline,
+            accounting: Accounting::FromTheClock,
+        }
     }
 
     /// As the pseudo-code has it.
     pub const fn printed(discipline: Discipline) -> SchedulerName {
-        SchedulerName { discipline, accounting: Accounting::AsPrinted }
+        SchedulerName {
+            discipline,
+            accounting: Accounting::AsPrinted,
+        }
     }
 
     /// Every name, as meant and as printed.
     pub fn every() -> impl Iterator<Item = SchedulerName> {
         let disciplines = NAMES.iter().map(|(_, discipline)| *discipline);
-        disciplines.clone().map(SchedulerName::new).chain(disciplines.map(SchedulerName::printed))
+        disciplines
+            .clone()
+            .map(SchedulerName::new)
+            .chain(disciplines.map(SchedulerName::printed))
     }
 
     /// The schedulers whose choices differ: all except the printed forms of those that do not read the clock (round robin
     /// and its relatives, 4.4.1, 4.4.2), which choose like the corrected forms.
     pub fn distinct() -> impl Iterator<Item = SchedulerName> {
-        SchedulerName::every().filter(|name| name.accounting == Accounting::FromTheClock || name.uses_clock())
+        SchedulerName::every()
+            .filter(|name| name.accounting == Accounting::FromTheClock || name.uses_clock())
     }
 
     fn uses_clock(self) -> bool {
-        use Discipline::{EarliestDelivery, EarliestOverlap, FixedPoint, Latency, Overlap, VftClock};
-        matches!(self.discipline, VftClock | Latency | Overlap | FixedPoint | EarliestDelivery | EarliestOverlap)
+        use Discipline::{
+            EarliestDelivery, EarliestOverlap, FixedPoint, Latency, Overlap, VftClock,
+        };
+        matches!(
+            self.discipline,
+            VftClock | Latency | Overlap | FixedPoint | EarliestDelivery | EarliestOverlap
+        )
     }
 
     /// The integers of `fixed-point`; `None` for the others.
@@ -118,30 +135,56 @@ impl SchedulerName {
     ) -> Result<BoxedScheduler<M>, RailsError> {
         let found = shares.all().count();
         if found != rails.len() {
-            return Err(RailsError::Shares { found, rails: rails.len() });
+            return Err(RailsError::Shares {
+                found,
+                rails: rails.len(),
+            });
         }
         let how = self.accounting;
         Ok(match self.discipline {
-            Discipline::RoundRobin => Box::new(TakingTurns::new(RoundRobin::default(), rails, how, scale)?),
-            Discipline::WeightedRoundRobin => {
-                Box::new(TakingTurns::new(WeightedRoundRobin::new(shares), rails, how, scale)?)
+            Discipline::RoundRobin => {
+                Box::new(TakingTurns::new(RoundRobin::default(), rails, how, scale)?)
             }
-            Discipline::WeightedFairQueuing => {
-                Box::new(TakingTurns::new(WeightedFairQueuing::new(shares), rails, how, scale)?)
-            }
-            Discipline::VirtualTimeRoundRobin => {
-                Box::new(TakingTurns::new(VirtualTimeRoundRobin::new(shares), rails, how, scale)?)
-            }
+            Discipline::WeightedRoundRobin => Box::new(TakingTurns::new(
+                WeightedRoundRobin::new(shares),
+                rails,
+                how,
+                scale,
+            )?),
+            Discipline::WeightedFairQueuing => Box::new(TakingTurns::new(
+                WeightedFairQueuing::new(shares),
+                rails,
+                how,
+                scale,
+            )?),
+            Discipline::VirtualTimeRoundRobin => Box::new(TakingTurns::new(
+                VirtualTimeRoundRobin::new(shares),
+                rails,
+                how,
+                scale,
+            )?),
             // These two know no clock, in the text as in the pseudo-code.
-            Discipline::Gap => Box::new(VirtualTime::<Gap, M>::new(rails, Accounting::AsPrinted, scale)?),
-            Discipline::Vft => Box::new(VirtualTime::<Vft, M>::new(rails, Accounting::AsPrinted, scale)?),
+            Discipline::Gap => Box::new(VirtualTime::<Gap, M>::new(
+                rails,
+                Accounting::AsPrinted,
+                scale,
+            )?),
+            Discipline::Vft => Box::new(VirtualTime::<Vft, M>::new(
+                rails,
+                Accounting::AsPrinted,
+                scale,
+            )?),
             Discipline::VftClock => Box::new(VirtualTime::<VftClock, M>::new(rails, how, scale)?),
             Discipline::Latency | Discipline::FixedPoint => {
                 Box::new(VirtualTime::<Latency, M>::new(rails, how, scale)?)
             }
             Discipline::Overlap => Box::new(VirtualTime::<Overlap, M>::new(rails, how, scale)?),
-            Discipline::EarliestDelivery => Box::new(VirtualTime::<EarliestDelivery, M>::new(rails, how, scale)?),
-            Discipline::EarliestOverlap => Box::new(VirtualTime::<EarliestOverlap, M>::new(rails, how, scale)?),
+            Discipline::EarliestDelivery => {
+                Box::new(VirtualTime::<EarliestDelivery, M>::new(rails, how, scale)?)
+            }
+            Discipline::EarliestOverlap => {
+                Box::new(VirtualTime::<EarliestOverlap, M>::new(rails, how, scale)?)
+            }
         })
     }
 
@@ -149,7 +192,11 @@ impl SchedulerName {
     ///
     /// # Errors
     /// As [`SchedulerName::scheduler`].
-    pub fn exact(self, rails: &[LogGp], shares: Shares) -> Result<BoxedScheduler<Exact>, RailsError> {
+    pub fn exact(
+        self,
+        rails: &[LogGp],
+        shares: Shares,
+    ) -> Result<BoxedScheduler<Exact>, RailsError> {
         self.scheduler(rails, shares, ())
     }
 
@@ -169,9 +216,15 @@ impl SchedulerName {
 
 impl fmt::Display for SchedulerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = NAMES.iter().find(|(_, discipline)| *discipline == self.discipline);
+        let named = NAMES
+            .iter()
+            .find(|(_, discipline)| *discipline == self.discipline);
         let (name, _) = named.expect("every discipline has a name");
-        let suffix = if self.accounting == Accounting::AsPrinted { PRINTED } else { "" };
+        let suffix = if self.accounting == Accounting::AsPrinted {
+            PRINTED
+        } else {
+            ""
+        };
         f.pad(&format!("{name}{suffix}"))
     }
 }
@@ -180,16 +233,22 @@ impl FromStr for SchedulerName {
     type Err = RailsError;
 
     fn from_str(text: &str) -> Result<SchedulerName, RailsError> {
-        let (name, make): (&str, fn(Discipline) -> SchedulerName) = match text.strip_suffix(PRINTED) {
+        let (name, make): (&str, fn(Discipline) -> SchedulerName) = match text.strip_suffix(PRINTED)
+        {
             Some(name) => (name, SchedulerName::printed),
             None => (text, SchedulerName::new),
         };
         let unknown = || {
             let names = NAMES.map(|(name, _)| name).join(", ");
-            RailsError::Unknown(text.to_owned(), format!("{names}, each also with {PRINTED}"))
+            RailsError::Unknown(
+                text.to_owned(),
+                format!("{names}, each also with {PRINTED}"),
+            )
         };
         let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, discipline)| make(*discipline)).ok_or_else(unknown)
+        found
+            .map(|(_, discipline)| make(*discipline))
+            .ok_or_else(unknown)
     }
 }
 

@@ -25,7 +25,11 @@ pub struct DriftRule {
 impl Default for DriftRule {
     /// A quarter, 2 ms, and 100 ms.
     fn default() -> DriftRule {
-        DriftRule { tolerance: 0.25, evidence: Time::from_micros(2000.0), memory: Time::from_micros(100_000.0) }
+        DriftRule {
+            tolerance: 0.25,
+            evidence: Time::from_micros(2000.0),
+            memory: Time::from_micros(100_000.0),
+        }
     }
 }
 
@@ -62,7 +66,13 @@ pub(crate) enum Verdict {
 impl Drift {
     /// A rail as fast as it was measured.
     pub(crate) fn new(rule: DriftRule) -> Drift {
-        Drift { rule, slowdown: 1.0, slower: Run::default(), faster: Run::default(), changes: 0 }
+        Drift {
+            rule,
+            slowdown: 1.0,
+            slower: Run::default(),
+            faster: Run::default(),
+            changes: 0,
+        }
     }
 
     /// The factor.
@@ -79,9 +89,15 @@ impl Drift {
     pub(crate) fn observe(&mut self, observed: Time, expected: Time) -> Verdict {
         let (observed, expected) = (observed.as_nanos(), expected.as_nanos());
         let believed = self.slowdown * expected;
-        let DriftRule { tolerance, evidence, memory } = self.rule;
-        self.slower.add(observed - (1.0 + tolerance) * believed, observed, expected);
-        self.faster.add((1.0 - tolerance) * believed - observed, observed, expected);
+        let DriftRule {
+            tolerance,
+            evidence,
+            memory,
+        } = self.rule;
+        self.slower
+            .add(observed - (1.0 + tolerance) * believed, observed, expected);
+        self.faster
+            .add((1.0 - tolerance) * believed - observed, observed, expected);
         for run in [self.slower, self.faster] {
             if run.excess > evidence.as_nanos() {
                 self.replace(run.observed / run.expected);
@@ -106,7 +122,11 @@ impl Drift {
 }
 
 fn bounded(slowdown: f64) -> f64 {
-    if slowdown.is_nan() { 1.0 } else { slowdown.clamp(SLOWDOWNS.0, SLOWDOWNS.1) }
+    if slowdown.is_nan() {
+        1.0
+    } else {
+        slowdown.clamp(SLOWDOWNS.0, SLOWDOWNS.1)
+    }
 }
 
 impl Run {
@@ -135,9 +155,14 @@ mod tests {
         for _ in 0..50 {
             assert_eq!(drift.observe(micros(510.0), micros(500.0)), Verdict::Steady);
         }
-        assert_eq!(drift.observe(micros(5000.0), micros(500.0)), Verdict::Changed);
+        assert_eq!(
+            drift.observe(micros(5000.0), micros(500.0)),
+            Verdict::Changed
+        );
         assert!((drift.slowdown() - 10.0).abs() < 1e-9);
-        let back = (1..).find(|_| drift.observe(micros(500.0), micros(500.0)) == Verdict::Changed).unwrap();
+        let back = (1..)
+            .find(|_| drift.observe(micros(500.0), micros(500.0)) == Verdict::Changed)
+            .unwrap();
         assert!((drift.slowdown() - 1.0).abs() < 1e-9 && back == 1, "{back}");
         assert_eq!(drift.changes(), 2);
     }
@@ -147,7 +172,10 @@ mod tests {
         let mut drift = Drift::new(DriftRule::default());
         for _ in 0..200 {
             for observed in [400.0, 0.0, 0.0, 0.0] {
-                assert_eq!(drift.observe(micros(observed), micros(100.0)), Verdict::Steady);
+                assert_eq!(
+                    drift.observe(micros(observed), micros(100.0)),
+                    Verdict::Steady
+                );
             }
         }
         assert!((drift.slowdown() - 1.0).abs() < 0.1, "{}", drift.slowdown());

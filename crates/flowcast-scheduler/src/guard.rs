@@ -59,7 +59,12 @@ pub struct GuardRule {
 impl Default for GuardRule {
     /// Three blocks, two standard errors, 64 blocks, 512 blocks.
     fn default() -> GuardRule {
-        GuardRule { first_measurements: 3, z: 2.0, memory: 64, longest_interval: 512 }
+        GuardRule {
+            first_measurements: 3,
+            z: 2.0,
+            memory: 64,
+            longest_interval: 512,
+        }
     }
 }
 
@@ -103,7 +108,12 @@ pub struct Gain {
 impl Guard {
     /// `candidates` are the rails that could be the best alone.
     pub fn new(candidates: RailSet, rule: GuardRule) -> Guard {
-        Guard { rule, candidates, arms: [Measured::default(); 1 + MAX_RAILS], blocks: 0 }
+        Guard {
+            rule,
+            candidates,
+            arms: [Measured::default(); 1 + MAX_RAILS],
+            blocks: 0,
+        }
     }
 
     /// The arm of the next block.
@@ -117,7 +127,9 @@ impl Guard {
             let measured = &self.arms[arm.index()];
             *arm != preferred && self.blocks - measured.last >= measured.interval
         };
-        let Some(arm) = self.every().find(due) else { return preferred };
+        let Some(arm) = self.every().find(due) else {
+            return preferred;
+        };
         let best = self.arms[preferred.index()].mean;
         let measured = &mut self.arms[arm.index()];
         // What looks better is only not proven yet: trying it soon again costs nothing that is known.
@@ -145,10 +157,17 @@ impl Guard {
     /// What is known of the gain; `None` before the first measurements.
     pub fn gain(&self) -> Option<Gain> {
         let known = |arm: Arm| self.arms[arm.index()].count >= self.rule.first_measurements.max(2);
-        let alone = self.best_alone().filter(|rail| known(Arm::Alone(*rail)) && known(Arm::Together))?;
+        let alone = self
+            .best_alone()
+            .filter(|rail| known(Arm::Alone(*rail)) && known(Arm::Together))?;
         let [one, all] = [Arm::Alone(alone), Arm::Together].map(|arm| &self.arms[arm.index()]);
-        let uncertainty = self.quantile(one, all) * (one.squared_error() + all.squared_error()).sqrt();
-        Some(Gain { alone, gain: one.mean - all.mean, uncertainty })
+        let uncertainty =
+            self.quantile(one, all) * (one.squared_error() + all.squared_error()).sqrt();
+        Some(Gain {
+            alone,
+            gain: one.mean - all.mean,
+            uncertainty,
+        })
     }
 
     /// Student's quantile in the first order of one over the degrees of freedom: few blocks prove little.
@@ -169,14 +188,19 @@ impl Guard {
     /// The arm that was measured least. A rail that took more than twice as long as another is not tried three times.
     fn first_measurement(&self) -> Option<Arm> {
         let measured = |rail: &RailId| self.arms[Arm::Alone(*rail).index()];
-        let best = self.candidates.map(|rail| measured(&rail)).filter(|arm| arm.count > 0);
+        let best = self
+            .candidates
+            .map(|rail| measured(&rail))
+            .filter(|arm| arm.count > 0);
         let hopeless = best.map(|arm| arm.mean).fold(f64::INFINITY, f64::min) + HOPELESS;
         let wanted = |arm: &Arm| {
             let Measured { count, mean, .. } = self.arms[arm.index()];
             let known = *arm != Arm::Together && count > 0 && mean > hopeless;
             count < self.rule.first_measurements && !known
         };
-        self.every().filter(wanted).min_by_key(|arm| self.arms[arm.index()].count)
+        self.every()
+            .filter(wanted)
+            .min_by_key(|arm| self.arms[arm.index()].count)
     }
 
     fn best_alone(&self) -> Option<RailId> {
@@ -222,7 +246,11 @@ mod tests {
             let arm = guard.choose();
             let true_cost = costs[arm.index()];
             let took = true_cost * (1.0 + noise * (2.0 * random.random::<f64>() - 1.0));
-            guard.observe(arm, Time::from_micros(100.0 * took), Time::from_micros(100.0));
+            guard.observe(
+                arm,
+                Time::from_micros(100.0 * took),
+                Time::from_micros(100.0),
+            );
             total += true_cost;
         }
         (guard, total / blocks as f64)
@@ -246,7 +274,10 @@ mod tests {
     fn without_a_gain_the_best_rail_alone_stays() {
         let (guard, cost) = play([1.0, 1.0, 1.5], 0.2, 20_000);
         let known = guard.gain().unwrap();
-        assert!(known.gain.abs() < 0.1 && known.uncertainty > 0.0, "{known:?}");
+        assert!(
+            known.gain.abs() < 0.1 && known.uncertainty > 0.0,
+            "{known:?}"
+        );
         assert!(cost < 1.005, "{cost}");
     }
 
@@ -267,7 +298,11 @@ mod tests {
         while !guard.has_measured_all() {
             let arm = guard.choose();
             arms.push(arm.index());
-            guard.observe(arm, Time::from_micros([0.9, 1.0, 10.0][arm.index()]), Time::from_micros(1.0));
+            guard.observe(
+                arm,
+                Time::from_micros([0.9, 1.0, 10.0][arm.index()]),
+                Time::from_micros(1.0),
+            );
         }
         assert_eq!(arms, [0, 1, 2, 0, 1, 0, 1]);
     }
@@ -279,7 +314,11 @@ mod tests {
         for _ in 0..300 {
             let arm = guard.choose();
             let cost = [1.4, 1.0, 1.5][arm.index()];
-            guard.observe(arm, Time::from_micros(100.0 * cost), Time::from_micros(100.0));
+            guard.observe(
+                arm,
+                Time::from_micros(100.0 * cost),
+                Time::from_micros(100.0),
+            );
         }
         assert_eq!(guard.preferred(), Arm::Alone(RailId(0)));
     }

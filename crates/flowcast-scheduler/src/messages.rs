@@ -14,9 +14,16 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
     let mut messages: Vec<Message> = Vec::new();
     csv::read(text, COLUMNS, |line, [arrival, size]| {
         let message = row(line, arrival, size)?;
-        if messages.last().is_some_and(|before| message.arrival < before.arrival) {
+        if messages
+            .last()
+            .is_some_and(|before| message.arrival < before.arrival)
+        {
             let found = format!("arrival_us = `{arrival}`");
-            return Err(CsvError::at(line, found, "no arrival before that of the row above"));
+            return Err(CsvError::at(
+                line,
+                found,
+                "no arrival before that of the row above",
+            ));
         }
         messages.push(message);
         Ok(())
@@ -25,13 +32,23 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
 }
 
 fn row(line: usize, arrival: &str, size: &str) -> Result<Message, CsvError> {
-    let refused =
-        |column: &str, field: &str, expected: &str| CsvError::at(line, format!("{column} = `{field}`"), expected);
+    let refused = |column: &str, field: &str, expected: &str| {
+        CsvError::at(line, format!("{column} = `{field}`"), expected)
+    };
     // Sums of longer times might not be finite.
-    let micros: Option<f64> = arrival.parse().ok().filter(|time| (0.0..=1e24).contains(time));
-    let micros = micros.ok_or_else(|| refused(COLUMNS[0], arrival, "microseconds from 0 to 1e24"))?;
-    let bytes = size.parse().map_err(|_| refused(COLUMNS[1], size, "a whole number of bytes"))?;
-    Ok(Message { arrival: Time::from_micros(micros), size: Bytes(bytes) })
+    let micros: Option<f64> = arrival
+        .parse()
+        .ok()
+        .filter(|time| (0.0..=1e24).contains(time));
+    let micros =
+        micros.ok_or_else(|| refused(COLUMNS[0], arrival, "microseconds from 0 to 1e24"))?;
+    let bytes = size
+        .parse()
+        .map_err(|_| refused(COLUMNS[1], size, "a whole number of bytes"))?;
+    Ok(Message {
+        arrival: Time::from_micros(micros),
+        size: Bytes(bytes),
+    })
 }
 
 #[cfg(test)]
@@ -42,14 +59,23 @@ mod tests {
     fn rows_are_read_in_order() {
         let messages = read("arrival_us, size_B\r\n0,64\r\n2.5, 4096\r\n").unwrap();
         assert_eq!(messages.len(), 2);
-        assert_eq!(messages[1], Message { arrival: Time::from_nanos(2500.0), size: Bytes(4096) });
+        assert_eq!(
+            messages[1],
+            Message {
+                arrival: Time::from_nanos(2500.0),
+                size: Bytes(4096)
+            }
+        );
         assert!(read("arrival_us,size_B\n").unwrap().is_empty());
     }
 
     #[test]
     fn columns_stand_in_any_order_and_may_be_quoted() {
         let expected = read("arrival_us,size_B\n0,64\n2.5,4096\n").unwrap();
-        assert_eq!(read("\"size_B\",\"arrival_us\"\n\"64\",\"0\"\n4096, 2.5\n").unwrap(), expected);
+        assert_eq!(
+            read("\"size_B\",\"arrival_us\"\n\"64\",\"0\"\n4096, 2.5\n").unwrap(),
+            expected
+        );
     }
 
     #[test]
@@ -59,12 +85,24 @@ mod tests {
             ("arrival,size_B\n1,0", "line 1: found column `arrival`"),
             ("arrival_us,size_B\n0,64\n\n7\n", "line 4: found 1 fields"),
             ("arrival_us,size_B\n0,64,1\n", "line 2: found 3 fields"),
-            ("arrival_us,size_B\nnan,64\n", "line 2: found arrival_us = `nan`"),
-            ("arrival_us,size_B\n-1,64\n", "line 2: found arrival_us = `-1`"),
-            ("arrival_us,size_B\n1e308,64\n", "line 2: found arrival_us = `1e308`"),
+            (
+                "arrival_us,size_B\nnan,64\n",
+                "line 2: found arrival_us = `nan`",
+            ),
+            (
+                "arrival_us,size_B\n-1,64\n",
+                "line 2: found arrival_us = `-1`",
+            ),
+            (
+                "arrival_us,size_B\n1e308,64\n",
+                "line 2: found arrival_us = `1e308`",
+            ),
             ("arrival_us,size_B\n0,1.5\n", "line 2: found size_B = `1.5`"),
             ("arrival_us,size_B\n0,-4\n", "line 2: found size_B = `-4`"),
-            ("arrival_us,size_B\n5,1\n4,1\n", "line 3: found arrival_us = `4`"),
+            (
+                "arrival_us,size_B\n5,1\n4,1\n",
+                "line 3: found arrival_us = `4`",
+            ),
         ];
         for (text, told) in cases {
             let message = read(text).unwrap_err().to_string();

@@ -40,19 +40,32 @@ const SEARCHED: usize = 256;
 ///
 /// # Errors
 /// No rail, too many, or messages that are not in order of arrival.
-pub fn optimum(rails: &[LogGp], messages: &[Message], objective: Objective, limit: u64) -> Result<Optimum, RailsError> {
+pub fn optimum(
+    rails: &[LogGp],
+    messages: &[Message],
+    objective: Objective,
+    limit: u64,
+) -> Result<Optimum, RailsError> {
     check_count(rails.len())?;
     check_order(messages)?;
     let mut best = first_guess(rails, messages, objective)?;
     if messages.len() > SEARCHED {
-        return Ok(Optimum { schedule: best, proven: false, branches: 0 });
+        return Ok(Optimum {
+            schedule: best,
+            proven: false,
+            branches: 0,
+        });
     }
     let mut search = Search::new(rails, messages, objective, limit, objective.of(&best));
     search.descend(0, Time::ZERO);
     if !search.best_choices.is_empty() {
         best = evaluate(rails, messages, search.best_choices)?;
     }
-    Ok(Optimum { schedule: best, proven: search.branches <= limit, branches: search.branches.min(limit) })
+    Ok(Optimum {
+        schedule: best,
+        proven: search.branches <= limit,
+        branches: search.branches.min(limit),
+    })
 }
 
 impl Objective {
@@ -66,12 +79,26 @@ impl Objective {
 }
 
 /// The better of the default scheduler and each rail alone.
-fn first_guess(rails: &[LogGp], messages: &[Message], objective: Objective) -> Result<Schedule, RailsError> {
+fn first_guess(
+    rails: &[LogGp],
+    messages: &[Message],
+    objective: Objective,
+) -> Result<Schedule, RailsError> {
     let shares = Shares::by_bandwidth(rails)?;
-    let greedy = simulate(SchedulerName::new(Discipline::EarliestDelivery), rails, shares, messages)?.schedule;
+    let greedy = simulate(
+        SchedulerName::new(Discipline::EarliestDelivery),
+        rails,
+        shares,
+        messages,
+    )?
+    .schedule;
     (0..rails.len()).try_fold(greedy, |best, rail| {
         let alone = evaluate(rails, messages, vec![RailId(rail as u8); messages.len()])?;
-        Ok(if objective.of(&alone) < objective.of(&best) { alone } else { best })
+        Ok(if objective.of(&alone) < objective.of(&best) {
+            alone
+        } else {
+            best
+        })
     })
 }
 
@@ -92,15 +119,34 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(rails: &'a [LogGp], messages: &'a [Message], objective: Objective, limit: u64, best: Time) -> Search<'a> {
-        let weights = if objective == Objective::Makespan { weights(rails, messages) } else { Vec::new() };
+    fn new(
+        rails: &'a [LogGp],
+        messages: &'a [Message],
+        objective: Objective,
+        limit: u64,
+        best: Time,
+    ) -> Search<'a> {
+        let weights = if objective == Objective::Makespan {
+            weights(rails, messages)
+        } else {
+            Vec::new()
+        };
         let demand_of = |weights: &Weights| {
-            let mut left: Vec<f64> = messages.iter().map(|message| weights.demand(rails, message.size)).collect();
-            (0..left.len().saturating_sub(1)).rev().for_each(|index| left[index] += left[index + 1]);
+            let mut left: Vec<f64> = messages
+                .iter()
+                .map(|message| weights.demand(rails, message.size))
+                .collect();
+            (0..left.len().saturating_sub(1))
+                .rev()
+                .for_each(|index| left[index] += left[index + 1]);
             left
         };
         let demand = weights.iter().map(demand_of).collect();
-        let to_beat = if objective == Objective::Mean { best * messages.len() as f64 } else { best };
+        let to_beat = if objective == Objective::Mean {
+            best * messages.len() as f64
+        } else {
+            best
+        };
         Search {
             rails,
             messages,
@@ -147,22 +193,30 @@ impl<'a> Search<'a> {
 
     fn can_win(&self, index: usize, value: Time) -> bool {
         let left = &self.messages[index..];
-        let alone = left.iter().map(|message| earliest(self.rails, &self.free, message));
+        let alone = left
+            .iter()
+            .map(|message| earliest(self.rails, &self.free, message));
         let at_least = alone.fold(value, |value, delivered| self.joined(value, delivered));
         // Sums in another order may differ in the last digits; a bound that is within them proves nothing.
         let margin = 1.0 - 1e-12;
         let room = |(weights, demand): (&Weights, &Vec<f64>)| {
-            demand.get(index).is_none_or(|d| d * margin <= weights.supply(self.rails, &self.free, self.to_beat))
+            demand
+                .get(index)
+                .is_none_or(|d| d * margin <= weights.supply(self.rails, &self.free, self.to_beat))
         };
         at_least < self.to_beat * margin && self.weights.iter().zip(&self.demand).all(room)
     }
 
     /// Rails by the delivery of the message, without those that equal an earlier one.
     fn order(&self, message: &Message) -> Vec<RailId> {
-        let same = |a: usize, b: usize| self.rails[a] == self.rails[b] && self.free[a] == self.free[b];
-        let mut rails: Vec<usize> =
-            (0..self.rails.len()).filter(|rail| !(0..*rail).any(|earlier| same(earlier, *rail))).collect();
-        rails.sort_by_key(|rail| message.arrival.max(self.free[*rail]) + self.rails[*rail].one_way(message.size));
+        let same =
+            |a: usize, b: usize| self.rails[a] == self.rails[b] && self.free[a] == self.free[b];
+        let mut rails: Vec<usize> = (0..self.rails.len())
+            .filter(|rail| !(0..*rail).any(|earlier| same(earlier, *rail)))
+            .collect();
+        rails.sort_by_key(|rail| {
+            message.arrival.max(self.free[*rail]) + self.rails[*rail].one_way(message.size)
+        });
         rails.into_iter().map(|rail| RailId(rail as u8)).collect()
     }
 }
@@ -175,19 +229,23 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_rail() -> impl Strategy<Value = LogGp> {
-        (1u32..5000, 1u32..20, 1u32..9000, 1u32..90_000).prop_map(|(gap, per_byte, overhead, latency)| LogGp {
-            gap: Time::from_nanos(f64::from(gap)),
-            gap_per_byte: TimePerByte::from_nanos(f64::from(per_byte)),
-            overhead: Time::from_nanos(f64::from(overhead)),
-            latency: Time::from_nanos(f64::from(latency)),
-        })
+        (1u32..5000, 1u32..20, 1u32..9000, 1u32..90_000).prop_map(
+            |(gap, per_byte, overhead, latency)| LogGp {
+                gap: Time::from_nanos(f64::from(gap)),
+                gap_per_byte: TimePerByte::from_nanos(f64::from(per_byte)),
+                overhead: Time::from_nanos(f64::from(overhead)),
+                latency: Time::from_nanos(f64::from(latency)),
+            },
+        )
     }
 
     fn any_messages() -> impl Strategy<Value = Vec<Message>> {
         prop::collection::vec((0u32..30_000, 1u64..50_000), 1..=7).prop_map(|mut pairs| {
             pairs.sort_unstable();
-            let message =
-                |(arrival, size)| Message { arrival: Time::from_nanos(f64::from(arrival)), size: Bytes(size) };
+            let message = |(arrival, size)| Message {
+                arrival: Time::from_nanos(f64::from(arrival)),
+                size: Bytes(size),
+            };
             pairs.into_iter().map(message).collect()
         })
     }
@@ -203,7 +261,10 @@ mod tests {
             };
             messages.iter().map(digit).collect()
         };
-        (0..count).map(|number| objective.of(&evaluate(rails, messages, digits(number)).unwrap())).min().unwrap()
+        (0..count)
+            .map(|number| objective.of(&evaluate(rails, messages, digits(number)).unwrap()))
+            .min()
+            .unwrap()
     }
 
     proptest! {
@@ -233,8 +294,17 @@ mod tests {
 
     #[test]
     fn a_search_that_is_cut_short_says_so() {
-        let rails = [LogGp { gap: Time::from_nanos(10.0), ..LogGp::default() }; 2];
-        let messages = vec![Message { arrival: Time::ZERO, size: Bytes(1) }; 9];
+        let rails = [LogGp {
+            gap: Time::from_nanos(10.0),
+            ..LogGp::default()
+        }; 2];
+        let messages = vec![
+            Message {
+                arrival: Time::ZERO,
+                size: Bytes(1)
+            };
+            9
+        ];
         let cut = optimum(&rails, &messages, Objective::Mean, 3).unwrap();
         assert!(!cut.proven);
         assert_eq!(cut.schedule.choices.len(), 9);

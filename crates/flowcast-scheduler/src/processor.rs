@@ -32,12 +32,18 @@ pub struct SizedCost {
 impl SizedCost {
     /// That of a rail.
     pub fn of(rail: &Rail) -> SizedCost {
-        SizedCost { cost: rail.cost, overhead_per_byte: rail.overhead_per_byte }
+        SizedCost {
+            cost: rail.cost,
+            overhead_per_byte: rail.overhead_per_byte,
+        }
     }
 
     /// `o(s) = o + O(s-1)`: processor time of a message of this size, on each side.
     pub fn overhead(&self, size: Bytes) -> Time {
-        self.cost.overhead + self.overhead_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
+        self.cost.overhead
+            + self
+                .overhead_per_byte
+                .time_for(Bytes(size.0.saturating_sub(1)))
     }
 
     /// `2·o(s) + L + G(s-1)`.
@@ -64,11 +70,25 @@ impl<M: ClockArithmetic> ProcessorAware<M> {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let table = RailTable::new(&costs, scale)?;
         let of = |index: usize| {
-            M::per_byte(rails.get(index).map_or(TimePerByte::from_nanos(0.0), |rail| rail.overhead_per_byte), scale)
+            M::per_byte(
+                rails
+                    .get(index)
+                    .map_or(TimePerByte::from_nanos(0.0), |rail| rail.overhead_per_byte),
+                scale,
+            )
         };
         let overhead_per_byte = std::array::from_fn(of);
-        let longest_tail = overhead_per_byte.iter().map(|rail| M::longest_tail(*rail)).min().unwrap_or(0);
-        Ok(ProcessorAware { table, overhead_per_byte, longest_tail, processor_free: M::ZERO })
+        let longest_tail = overhead_per_byte
+            .iter()
+            .map(|rail| M::longest_tail(*rail))
+            .min()
+            .unwrap_or(0);
+        Ok(ProcessorAware {
+            table,
+            overhead_per_byte,
+            longest_tail,
+            processor_free: M::ZERO,
+        })
     }
 
     /// `O(s-1)`.
@@ -81,7 +101,12 @@ impl<M: ClockArithmetic> ProcessorAware<M> {
     fn delivery(&self, rail: RailId, begin: M, tail: u64) -> M {
         let entry: &Entry<M> = &self.table.entries()[rail.index()];
         let extra = self.extra(rail, tail);
-        entry.start(begin).plus(entry.end_to_end).plus(entry.transfer(tail)).plus(extra).plus(extra)
+        entry
+            .start(begin)
+            .plus(entry.end_to_end)
+            .plus(entry.transfer(tail))
+            .plus(extra)
+            .plus(extra)
     }
 }
 
@@ -100,9 +125,13 @@ impl<M: ClockArithmetic> RailScheduler<M> for ProcessorAware<M> {
             }
         }
         let entry = &self.table.entries()[best.index()];
-        let (overhead, busy) = (entry.overhead.plus(self.extra(best, tail)), entry.gap.plus(entry.transfer(tail)));
+        let (overhead, busy) = (
+            entry.overhead.plus(self.extra(best, tail)),
+            entry.gap.plus(entry.transfer(tail)),
+        );
         self.processor_free = begin.plus(overhead).bounded();
-        self.table.account(best, begin, busy, Accounting::FromTheClock);
+        self.table
+            .account(best, begin, busy, Accounting::FromTheClock);
         Some(best)
     }
 
@@ -128,19 +157,33 @@ pub fn simulate(
 ) -> Result<Simulation, RailsError> {
     check_order(messages)?;
     if name == SchedulerName::new(Discipline::EarliestDelivery) {
-        let (choices, virtual_finish) = run(&mut ProcessorAware::<Exact>::new(rails, ())?, (), messages);
-        return Ok(Simulation { schedule: evaluate(rails, messages, choices)?, virtual_finish });
+        let (choices, virtual_finish) =
+            run(&mut ProcessorAware::<Exact>::new(rails, ())?, (), messages);
+        return Ok(Simulation {
+            schedule: evaluate(rails, messages, choices)?,
+            virtual_finish,
+        });
     }
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
-    let Simulation { schedule, virtual_finish } = schedule::simulate(name, &costs, shares, messages)?;
-    Ok(Simulation { schedule: evaluate(rails, messages, schedule.choices)?, virtual_finish })
+    let Simulation {
+        schedule,
+        virtual_finish,
+    } = schedule::simulate(name, &costs, shares, messages)?;
+    Ok(Simulation {
+        schedule: evaluate(rails, messages, schedule.choices)?,
+        virtual_finish,
+    })
 }
 
 /// When each message arrives if it takes the rail chosen for it, the processor's time counted.
 ///
 /// # Errors
 /// As [`super::schedule::evaluate`].
-pub fn evaluate(rails: &[SizedCost], messages: &[Message], choices: Vec<RailId>) -> Result<Schedule, RailsError> {
+pub fn evaluate(
+    rails: &[SizedCost],
+    messages: &[Message],
+    choices: Vec<RailId>,
+) -> Result<Schedule, RailsError> {
     check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut processor_free = Time::ZERO;
@@ -163,29 +206,57 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rail(gap: f64, per_byte: f64, overhead: f64, latency: f64, overhead_per_byte: f64) -> SizedCost {
+    fn rail(
+        gap: f64,
+        per_byte: f64,
+        overhead: f64,
+        latency: f64,
+        overhead_per_byte: f64,
+    ) -> SizedCost {
         let cost = LogGp {
             gap: Time::from_micros(gap),
             gap_per_byte: TimePerByte::from_nanos(per_byte),
             overhead: Time::from_micros(overhead),
             latency: Time::from_micros(latency),
         };
-        SizedCost { cost, overhead_per_byte: TimePerByte::from_nanos(overhead_per_byte) }
+        SizedCost {
+            cost,
+            overhead_per_byte: TimePerByte::from_nanos(overhead_per_byte),
+        }
     }
 
     fn burst(count: usize, size: u64) -> Vec<Message> {
-        vec![Message { arrival: Time::ZERO, size: Bytes(size) }; count]
+        vec![
+            Message {
+                arrival: Time::ZERO,
+                size: Bytes(size)
+            };
+            count
+        ]
     }
 
     fn chosen(rails: &[SizedCost], messages: &[Message]) -> Vec<RailId> {
-        run(&mut ProcessorAware::<Exact>::new(rails, ()).unwrap(), (), messages).0
+        run(
+            &mut ProcessorAware::<Exact>::new(rails, ()).unwrap(),
+            (),
+            messages,
+        )
+        .0
     }
 
     #[test]
     fn a_message_waits_for_the_processor_then_for_its_rail() {
-        let rails = [rail(1.0, 100.0, 2.0, 10.0, 50.0), rail(1.0, 100.0, 2.0, 10.0, 50.0)];
-        let schedule = evaluate(&rails, &burst(3, 21), vec![RailId(0), RailId(1), RailId(0)]).unwrap();
-        let micros: Vec<f64> = schedule.delivered.iter().map(|time| time.as_micros()).collect();
+        let rails = [
+            rail(1.0, 100.0, 2.0, 10.0, 50.0),
+            rail(1.0, 100.0, 2.0, 10.0, 50.0),
+        ];
+        let schedule =
+            evaluate(&rails, &burst(3, 21), vec![RailId(0), RailId(1), RailId(0)]).unwrap();
+        let micros: Vec<f64> = schedule
+            .delivered
+            .iter()
+            .map(|time| time.as_micros())
+            .collect();
         // o(21) = 3 us, busy 3 us, one way 2*3 + 10 + 2: the processor alone sets the pace.
         assert_eq!(micros, [18.0, 21.0, 24.0]);
     }
@@ -193,14 +264,28 @@ mod tests {
     #[test]
     fn a_rail_that_costs_the_processor_more_than_it_saves_is_left_alone() {
         // Section 5.8.6: TCP keeps the processor longer than InfiniBand needs for the whole message.
-        let rails = [rail(1.4, 1.03, 1.4, 2.82, 0.0), rail(0.897, 8.49, 6.1, 20.0, 2.0)];
+        let rails = [
+            rail(1.4, 1.03, 1.4, 2.82, 0.0),
+            rail(0.897, 8.49, 6.1, 20.0, 2.0),
+        ];
         let burst = burst(64, 2048);
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
-        let mut blind = VirtualTime::<EarliestDelivery, Exact>::new(&costs, Accounting::FromTheClock, ()).unwrap();
+        let mut blind =
+            VirtualTime::<EarliestDelivery, Exact>::new(&costs, Accounting::FromTheClock, ())
+                .unwrap();
         let blind = run(&mut blind, (), &burst).0;
-        let [aware, blind] = [chosen(&rails, &burst), blind].map(|choices| evaluate(&rails, &burst, choices).unwrap());
-        assert!(blind.choices.contains(&RailId(1)), "else there would be nothing to see");
-        assert!(aware.makespan < blind.makespan, "{} {}", aware.makespan, blind.makespan);
+        let [aware, blind] = [chosen(&rails, &burst), blind]
+            .map(|choices| evaluate(&rails, &burst, choices).unwrap());
+        assert!(
+            blind.choices.contains(&RailId(1)),
+            "else there would be nothing to see"
+        );
+        assert!(
+            aware.makespan < blind.makespan,
+            "{} {}",
+            aware.makespan,
+            blind.makespan
+        );
     }
 
     proptest! {

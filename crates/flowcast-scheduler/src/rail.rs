@@ -36,7 +36,9 @@ pub enum RailsError {
     #[error("scheduler: found `{0}`, expected one of {1}")]
     Unknown(String, String),
     /// Time ran backwards from one message to the next.
-    #[error("message {index}: found an arrival before that of the message above it, expected order of arrival")]
+    #[error(
+        "message {index}: found an arrival before that of the message above it, expected order of arrival"
+    )]
     Order {
         /// The message, counted from 0.
         index: usize,
@@ -80,10 +82,15 @@ impl Rail {
     pub fn parse(text: &str) -> Result<Rail, RailsError> {
         let parsed = text.split_once('=').and_then(|(name, numbers)| {
             let numbers = numbers.trim().strip_suffix("us")?;
-            let fields: Vec<f64> = numbers.split(',').map(parse_micros).collect::<Option<_>>()?;
+            let fields: Vec<f64> = numbers
+                .split(',')
+                .map(parse_micros)
+                .collect::<Option<_>>()?;
             let (gap, per_byte, overhead, latency, overhead_per_byte) = match fields[..] {
                 [gap, per_byte, overhead, latency] => (gap, per_byte, overhead, latency, 0.0),
-                [gap, per_byte, overhead, latency, more] => (gap, per_byte, overhead, latency, more),
+                [gap, per_byte, overhead, latency, more] => {
+                    (gap, per_byte, overhead, latency, more)
+                }
                 _ => return None,
             };
             let cost = LogGp {
@@ -93,7 +100,11 @@ impl Rail {
                 gap_per_byte: TimePerByte::from_micros(per_byte),
             };
             let overhead_per_byte = TimePerByte::from_micros(overhead_per_byte);
-            (!name.trim().is_empty()).then(|| Rail { name: name.trim().to_owned(), cost, overhead_per_byte })
+            (!name.trim().is_empty()).then(|| Rail {
+                name: name.trim().to_owned(),
+                cost,
+                overhead_per_byte,
+            })
         });
         parsed.ok_or_else(|| RailsError::Malformed(text.to_owned()))
     }
@@ -109,7 +120,11 @@ fn parse_micros(text: &str) -> Option<f64> {
 
 /// Refuses none and too many.
 pub(super) fn check_count(rails: usize) -> Result<(), RailsError> {
-    if (1..=MAX_RAILS).contains(&rails) { Ok(()) } else { Err(RailsError::Count(rails)) }
+    if (1..=MAX_RAILS).contains(&rails) {
+        Ok(())
+    } else {
+        Err(RailsError::Count(rails))
+    }
 }
 
 /// The place of a rail in the list that its scheduler was made from.
@@ -194,7 +209,11 @@ impl RailSet {
     /// The rail with the lowest number; none in an empty set.
     #[inline]
     pub const fn lowest(self) -> Option<RailId> {
-        if self.0 == 0 { None } else { Some(RailId(self.0.trailing_zeros() as u8)) }
+        if self.0 == 0 {
+            None
+        } else {
+            Some(RailId(self.0.trailing_zeros() as u8))
+        }
     }
 }
 
@@ -221,7 +240,10 @@ mod tests {
         assert_eq!(rail.cost.latency, Time::from_nanos(2820.0));
         assert!((rail.cost.gap_per_byte.as_nanos() - 1.03).abs() < 1e-12);
         assert_eq!(rail.overhead_per_byte, TimePerByte::from_nanos(0.0));
-        assert_eq!(Rail::parse("ib=1,2,3,4,0.5us").unwrap().overhead_per_byte, TimePerByte::from_nanos(500.0));
+        assert_eq!(
+            Rail::parse("ib=1,2,3,4,0.5us").unwrap().overhead_per_byte,
+            TimePerByte::from_nanos(500.0)
+        );
     }
 
     #[test]
@@ -236,7 +258,12 @@ mod tests {
             "ib=1,nan,3,4us",
             "ib=1,2,3,1e308us",
         ] {
-            assert!(Rail::parse(text).unwrap_err().to_string().contains(&format!("`{text}`")));
+            assert!(
+                Rail::parse(text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains(&format!("`{text}`"))
+            );
         }
     }
 

@@ -24,9 +24,14 @@ impl SetPlan {
         let mut set: Vec<Message> = (0..self.messages)
             .map(|_| {
                 let low = 1u64 << random.random_range(0..octaves);
-                let high = low.saturating_mul(2).min(self.largest.0.max(1).saturating_add(1));
+                let high = low
+                    .saturating_mul(2)
+                    .min(self.largest.0.max(1).saturating_add(1));
                 let arrival = self.window * random.random::<f64>();
-                Message { arrival, size: Bytes(random.random_range(low..high)) }
+                Message {
+                    arrival,
+                    size: Bytes(random.random_range(low..high)),
+                }
             })
             .collect();
         set.sort_by_key(|message| message.arrival);
@@ -58,7 +63,11 @@ mod tests {
 
     #[test]
     fn sizes_reach_from_one_byte_to_the_largest_and_arrivals_are_in_order() {
-        let plan = SetPlan { messages: 5000, largest: Bytes(1000), window: Time::from_micros(50.0) };
+        let plan = SetPlan {
+            messages: 5000,
+            largest: Bytes(1000),
+            window: Time::from_micros(50.0),
+        };
         let set = plan.draw(&mut Pcg64Mcg::seed_from_u64(3));
         let sizes = || set.iter().map(|message| message.size.0);
         assert_eq!((sizes().min(), sizes().max()), (Some(1), Some(1000)));
@@ -68,7 +77,15 @@ mod tests {
 
     #[test]
     fn a_largest_of_one_byte_leaves_no_choice() {
-        let plan = SetPlan { messages: 9, largest: Bytes(1), window: Time::ZERO };
-        assert!(plan.draw(&mut Pcg64Mcg::seed_from_u64(3)).iter().all(|message| message.size == Bytes(1)));
+        let plan = SetPlan {
+            messages: 9,
+            largest: Bytes(1),
+            window: Time::ZERO,
+        };
+        assert!(
+            plan.draw(&mut Pcg64Mcg::seed_from_u64(3))
+                .iter()
+                .all(|message| message.size == Bytes(1))
+        );
     }
 }

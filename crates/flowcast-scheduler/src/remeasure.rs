@@ -47,7 +47,13 @@ impl Remeasure {
     /// For a rail that was measured so; a median within the share `tolerance` of what is expected is no change.
     pub(crate) fn new(measured: LogGp, tolerance: f64) -> Remeasure {
         let test = StillHolds::new((1.0 / (1.0 + tolerance), 1.0 + tolerance), LEVEL);
-        Remeasure { measured, tolerance, test, sums: Sums::default(), found: None }
+        Remeasure {
+            measured,
+            tolerance,
+            test,
+            sums: Sums::default(),
+            found: None,
+        }
     }
 
     /// What the rail costs now; none while it is what was measured.
@@ -57,8 +63,12 @@ impl Remeasure {
 
     /// So many messages of so many bytes together kept the rail for `took`; at least one message.
     pub(crate) fn observe(&mut self, messages: u32, bytes: Bytes, took: Time) {
-        let (count, beyond) = (f64::from(messages), bytes.0.saturating_sub(u64::from(messages)) as f64);
-        let expected = self.measured.gap.as_nanos() * count + self.measured.gap_per_byte.as_nanos() * beyond;
+        let (count, beyond) = (
+            f64::from(messages),
+            bytes.0.saturating_sub(u64::from(messages)) as f64,
+        );
+        let expected =
+            self.measured.gap.as_nanos() * count + self.measured.gap_per_byte.as_nanos() * beyond;
         if took <= Time::ZERO || expected <= 0.0 {
             return;
         }
@@ -76,7 +86,10 @@ impl Remeasure {
             Verdict::Between => self.found = None,
             Verdict::Above | Verdict::Below => self.found = Some(self.sums.fit(self.measured)),
         }
-        *self = Remeasure { found: self.found, ..Remeasure::new(self.measured, self.tolerance) };
+        *self = Remeasure {
+            found: self.found,
+            ..Remeasure::new(self.measured, self.tolerance)
+        };
     }
 }
 
@@ -94,18 +107,34 @@ impl Sums {
 
     /// The parameters with the smallest sum of squared relative errors.
     fn fit(&self, measured: LogGp) -> LogGp {
-        let Sums { messages, bytes, messages_squared, bytes_squared, product, .. } = *self;
+        let Sums {
+            messages,
+            bytes,
+            messages_squared,
+            bytes_squared,
+            product,
+            ..
+        } = *self;
         let determinant = messages_squared * bytes_squared - product * product;
         let gap = (messages * bytes_squared - bytes * product) / determinant;
         let per_byte = (bytes * messages_squared - messages * product) / determinant;
-        let is_told = determinant > ALIKE * messages_squared * bytes_squared && gap >= 0.0 && per_byte >= 0.0;
+        let is_told =
+            determinant > ALIKE * messages_squared * bytes_squared && gap >= 0.0 && per_byte >= 0.0;
         if is_told {
             let gap_per_byte = TimePerByte::from_nanos(per_byte);
-            return LogGp { gap: Time::from_nanos(gap), gap_per_byte, ..measured };
+            return LogGp {
+                gap: Time::from_nanos(gap),
+                gap_per_byte,
+                ..measured
+            };
         }
         let times = self.expected / self.expected_squared;
         let gap_per_byte = TimePerByte::from_nanos(measured.gap_per_byte.as_nanos() * times);
-        LogGp { gap: measured.gap * times, gap_per_byte, ..measured }
+        LogGp {
+            gap: measured.gap * times,
+            gap_per_byte,
+            ..measured
+        }
     }
 }
 
@@ -114,7 +143,11 @@ mod tests {
     use super::*;
 
     fn rail(gap: f64, per_byte: f64) -> LogGp {
-        LogGp { gap: Time::from_micros(gap), gap_per_byte: TimePerByte::from_nanos(per_byte), ..LogGp::default() }
+        LogGp {
+            gap: Time::from_micros(gap),
+            gap_per_byte: TimePerByte::from_nanos(per_byte),
+            ..LogGp::default()
+        }
     }
 
     fn took(cost: &LogGp, bytes: u64) -> Time {
@@ -125,7 +158,11 @@ mod tests {
     fn until_found(remeasure: &mut Remeasure, now: &LogGp, lengths: &[u64]) -> usize {
         let each = lengths.iter().cycle().take(1000).enumerate();
         for (at, bytes) in each {
-            remeasure.observe(1, Bytes(*bytes), took(now, *bytes) * (1.0 + 0.1 * f64::from((at % 3) as u32) - 0.1));
+            remeasure.observe(
+                1,
+                Bytes(*bytes),
+                took(now, *bytes) * (1.0 + 0.1 * f64::from((at % 3) as u32) - 0.1),
+            );
             if remeasure.found().is_some() {
                 return at + 1;
             }
@@ -137,10 +174,19 @@ mod tests {
     fn a_rail_of_another_rate_is_measured_by_what_it_carries() {
         let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
         let now = rail(5.0, 80.0);
-        assert_eq!(until_found(&mut remeasure, &now, &[1, 64, 1500, 30_000]), 16);
+        assert_eq!(
+            until_found(&mut remeasure, &now, &[1, 64, 1500, 30_000]),
+            16
+        );
         let found = remeasure.found().unwrap();
-        assert!((found.gap_per_byte.as_nanos() / 80.0 - 1.0).abs() < 0.1, "{found:?}");
-        assert!((found.gap.as_micros() / 5.0 - 1.0).abs() < 0.15, "{found:?}");
+        assert!(
+            (found.gap_per_byte.as_nanos() / 80.0 - 1.0).abs() < 0.1,
+            "{found:?}"
+        );
+        assert!(
+            (found.gap.as_micros() / 5.0 - 1.0).abs() < 0.15,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -148,8 +194,14 @@ mod tests {
         let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
         until_found(&mut remeasure, &rail(6.0, 16.0), &[4096]);
         let found = remeasure.found().unwrap();
-        assert!((found.gap.as_micros() / 6.0 - 1.0).abs() < 0.05, "{found:?}");
-        assert!((found.gap_per_byte.as_nanos() / 16.0 - 1.0).abs() < 0.05, "{found:?}");
+        assert!(
+            (found.gap.as_micros() / 6.0 - 1.0).abs() < 0.05,
+            "{found:?}"
+        );
+        assert!(
+            (found.gap_per_byte.as_nanos() / 16.0 - 1.0).abs() < 0.05,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -160,14 +212,22 @@ mod tests {
             remeasure.observe(1, Bytes(1500), took(&rail(3.0, 8.0), 1500));
             remeasure.found().is_none()
         });
-        assert_eq!(back, Some(16), "fourteen within the tolerance are enough, and every fourth is looked at");
+        assert_eq!(
+            back,
+            Some(16),
+            "fourteen within the tolerance are enough, and every fourth is looked at"
+        );
     }
 
     #[test]
     fn a_rail_within_the_tolerance_is_never_measured_again() {
         let mut remeasure = Remeasure::new(rail(3.0, 8.0), 0.25);
         for at in 0..20_000u64 {
-            let ratio = if at % 5 == 0 { 4.0 } else { 0.85 + 0.05 * (at % 7) as f64 };
+            let ratio = if at % 5 == 0 {
+                4.0
+            } else {
+                0.85 + 0.05 * (at % 7) as f64
+            };
             remeasure.observe(1, Bytes(3000), took(&rail(3.0, 8.0), 3000) * ratio);
             assert!(remeasure.found().is_none(), "{at}");
         }

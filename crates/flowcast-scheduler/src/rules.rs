@@ -87,7 +87,9 @@ impl Rule for Overlap {
         // o - min(wait, o) is max(o - wait, 0), and o + L is 2o + L - o.
         let wait = rail.virtual_finish.since(now);
         let left = rail.overhead.since(wait);
-        rail.start(now).plus(left).plus(rail.end_to_end.since(rail.overhead))
+        rail.start(now)
+            .plus(left)
+            .plus(rail.end_to_end.since(rail.overhead))
     }
 }
 
@@ -98,7 +100,8 @@ pub struct EarliestDelivery;
 impl Rule for EarliestDelivery {
     #[inline]
     fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M {
-        rail.start(now).plus(rail.end_to_end.plus(rail.transfer(tail)))
+        rail.start(now)
+            .plus(rail.end_to_end.plus(rail.transfer(tail)))
     }
 }
 

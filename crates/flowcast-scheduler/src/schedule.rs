@@ -54,10 +54,17 @@ pub fn simulate(
 ) -> Result<Simulation, RailsError> {
     check_order(messages)?;
     let (choices, virtual_finish) = match name.binary_point() {
-        Some(point) => run(name.in_steps(rails, shares, point)?.as_mut(), point, messages),
+        Some(point) => run(
+            name.in_steps(rails, shares, point)?.as_mut(),
+            point,
+            messages,
+        ),
         None => run(name.exact(rails, shares)?.as_mut(), (), messages),
     };
-    Ok(Simulation { schedule: evaluate(rails, messages, choices)?, virtual_finish })
+    Ok(Simulation {
+        schedule: evaluate(rails, messages, choices)?,
+        virtual_finish,
+    })
 }
 
 /// Lets any scheduler choose for all messages; gives the rails and their virtual finish times.
@@ -78,7 +85,11 @@ pub fn run<M: ClockArithmetic>(
 ///
 /// # Errors
 /// A choice for each message is needed, each of a rail that is there.
-pub fn evaluate(rails: &[LogGp], messages: &[Message], choices: Vec<RailId>) -> Result<Schedule, RailsError> {
+pub fn evaluate(
+    rails: &[LogGp],
+    messages: &[Message],
+    choices: Vec<RailId>,
+) -> Result<Schedule, RailsError> {
     check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut delivered = Vec::with_capacity(messages.len());
@@ -96,26 +107,45 @@ impl Schedule {
     pub(super) fn of(choices: Vec<RailId>, delivered: Vec<Time>) -> Schedule {
         let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
         let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
-        Schedule { choices, delivered, makespan, mean }
+        Schedule {
+            choices,
+            delivered,
+            makespan,
+            mean,
+        }
     }
 }
 
 /// Refuses a choice for each message that does not fit the messages or the rails.
-pub(super) fn check_choices(rails: usize, messages: &[Message], choices: &[RailId]) -> Result<(), RailsError> {
+pub(super) fn check_choices(
+    rails: usize,
+    messages: &[Message],
+    choices: &[RailId],
+) -> Result<(), RailsError> {
     check_count(rails)?;
     check_order(messages)?;
     if choices.len() != messages.len() {
-        return Err(RailsError::Choices { found: choices.len(), messages: messages.len() });
+        return Err(RailsError::Choices {
+            found: choices.len(),
+            messages: messages.len(),
+        });
     }
     match choices.iter().position(|rail| rail.index() >= rails) {
-        Some(index) => Err(RailsError::Choice { index, rail: choices[index].0, rails }),
+        Some(index) => Err(RailsError::Choice {
+            index,
+            rail: choices[index].0,
+            rails,
+        }),
         None => Ok(()),
     }
 }
 
 /// Refuses messages that are not in order of arrival.
 pub(super) fn check_order(messages: &[Message]) -> Result<(), RailsError> {
-    match messages.windows(2).position(|pair| pair[1].arrival < pair[0].arrival) {
+    match messages
+        .windows(2)
+        .position(|pair| pair[1].arrival < pair[0].arrival)
+    {
         Some(before) => Err(RailsError::Order { index: before + 1 }),
         None => Ok(()),
     }
@@ -127,7 +157,10 @@ mod tests {
     use crate::Rail;
 
     fn message(arrival: f64, size: u64) -> Message {
-        Message { arrival: Time::from_micros(arrival), size: Bytes(size) }
+        Message {
+            arrival: Time::from_micros(arrival),
+            size: Bytes(size),
+        }
     }
 
     #[test]
@@ -135,7 +168,11 @@ mod tests {
         let rails = [Rail::parse("a=1,0.1,2,10us").unwrap().cost];
         let messages = [message(0.0, 11), message(0.0, 1), message(5.0, 1)];
         let schedule = evaluate(&rails, &messages, vec![RailId(0); 3]).unwrap();
-        let micros: Vec<f64> = schedule.delivered.iter().map(|time| time.as_micros()).collect();
+        let micros: Vec<f64> = schedule
+            .delivered
+            .iter()
+            .map(|time| time.as_micros())
+            .collect();
         assert_eq!(micros, [15.0, 16.0, 19.0]);
         assert_eq!(schedule.makespan.as_micros(), 19.0);
         assert!((schedule.mean.as_micros() - 50.0 / 3.0).abs() < 1e-12);
@@ -145,10 +182,17 @@ mod tests {
     fn choices_that_do_not_fit_are_refused() {
         let rails = [Rail::parse("a=1,0.1,2,10us").unwrap().cost];
         let two = [message(1.0, 1), message(0.0, 1)];
-        assert_eq!(evaluate(&rails, &two, vec![RailId(0); 2]), Err(RailsError::Order { index: 1 }));
+        assert_eq!(
+            evaluate(&rails, &two, vec![RailId(0); 2]),
+            Err(RailsError::Order { index: 1 })
+        );
         assert_eq!(
             evaluate(&rails, &two[..1], vec![RailId(1)]),
-            Err(RailsError::Choice { index: 0, rail: 1, rails: 1 })
+            Err(RailsError::Choice {
+                index: 0,
+                rail: 1,
+                rails: 1
+            })
         );
         assert!(evaluate(&rails, &two[..1], vec![]).is_err());
     }

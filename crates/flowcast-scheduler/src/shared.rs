@@ -47,7 +47,11 @@ impl<R: Rule> SharedVirtualTime<R> {
     pub fn new(rails: &[LogGp]) -> Result<SharedVirtualTime<R>, RailsError> {
         let table = RailTable::new(rails, ())?;
         let virtual_finish = rails.iter().map(|_| Padded(AtomicU64::new(0))).collect();
-        Ok(SharedVirtualTime { table, virtual_finish, rule: PhantomData })
+        Ok(SharedVirtualTime {
+            table,
+            virtual_finish,
+            rule: PhantomData,
+        })
     }
 
     /// As [`super::RailScheduler::pick`], with the accounting of section 4.6's text; without allocation or lock.
@@ -60,12 +64,25 @@ impl<R: Rule> SharedVirtualTime<R> {
             let rated = |rail: RailId| {
                 let virtual_finish = self.virtual_finish(rail);
                 read[rail.index() & (MAX_RAILS - 1)] = virtual_finish;
-                Rated::new::<R>(rail.index(), &Entry { virtual_finish, ..self.table.entries()[rail.index()] }, asked)
+                Rated::new::<R>(
+                    rail.index(),
+                    &Entry {
+                        virtual_finish,
+                        ..self.table.entries()[rail.index()]
+                    },
+                    asked,
+                )
             };
             let best = usable.map(rated).reduce(Rated::or_better)?;
-            let (before, until) = (read[best.index & (MAX_RAILS - 1)].count(), best.until.bounded().count());
+            let (before, until) = (
+                read[best.index & (MAX_RAILS - 1)].count(),
+                best.until.bounded().count(),
+            );
             let word = &self.virtual_finish[best.index].0;
-            if word.compare_exchange_weak(before, until, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if word
+                .compare_exchange_weak(before, until, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
                 return Some(RailId(best.index as u8));
             }
         }
@@ -80,7 +97,9 @@ impl<R: Rule> SharedVirtualTime<R> {
     pub fn restart_clock(&mut self, elapsed: Ticks) {
         for rail in self.table.all() {
             let left = self.virtual_finish(rail).since(elapsed);
-            self.virtual_finish[rail.index()].0.store(left.count(), Ordering::Release);
+            self.virtual_finish[rail.index()]
+                .0
+                .store(left.count(), Ordering::Release);
         }
     }
 }
@@ -128,13 +147,24 @@ mod tests {
 
     #[test]
     fn no_message_of_four_threads_is_lost_from_the_account() {
-        let shared = SharedVirtualTime::<EarliestDelivery>::new(&rails(&[(100, 0), (100, 0), (300, 50)])).unwrap();
+        let shared =
+            SharedVirtualTime::<EarliestDelivery>::new(&rails(&[(100, 0), (100, 0), (300, 50)]))
+                .unwrap();
         let picks: u64 = std::thread::scope(|scope| {
-            let count = || (0..5000).filter_map(|_| shared.pick(Ticks::ZERO, Bytes(1), RailSet::ALL)).count() as u64;
+            let count = || {
+                (0..5000)
+                    .filter_map(|_| shared.pick(Ticks::ZERO, Bytes(1), RailSet::ALL))
+                    .count() as u64
+            };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
         });
-        let sent = |rail: u8, gap: u64| shared.virtual_finish(RailId(rail)).count() / Ticks::from_nanos(gap).count();
+        let sent = |rail: u8, gap: u64| {
+            shared.virtual_finish(RailId(rail)).count() / Ticks::from_nanos(gap).count()
+        };
         assert_eq!(picks, 20_000);
         assert_eq!(sent(0, 100) + sent(1, 100) + sent(2, 300), picks);
     }
@@ -162,12 +192,17 @@ mod model {
     }
 
     fn one_after_the_other(order: &[usize]) -> ([Option<RailId>; 3], [Ticks; 2]) {
-        let mut single = VirtualTime::<EarliestDelivery, Ticks>::new(&rails(), Accounting::FromTheClock, ()).unwrap();
+        let mut single =
+            VirtualTime::<EarliestDelivery, Ticks>::new(&rails(), Accounting::FromTheClock, ())
+                .unwrap();
         let mut choices = [None; 3];
         for message in order {
             choices[*message] = single.pick(Ticks::ZERO, Bytes(SIZES[*message]), RailSet::ALL);
         }
-        (choices, [0, 1].map(|rail| single.virtual_finish(RailId(rail))))
+        (
+            choices,
+            [0, 1].map(|rail| single.virtual_finish(RailId(rail))),
+        )
     }
 
     /// Thread one sends messages 0 and 1, thread two message 2.
@@ -186,7 +221,10 @@ mod model {
             let (first, second) = (pick(&shared, 0), pick(&shared, 1));
             let third = other.join().unwrap();
             let finish = [0, 1].map(|rail| shared.virtual_finish(RailId(rail)));
-            assert!(orders.contains(&([first, second, third], finish)), "{first:?} {second:?} {third:?} {finish:?}");
+            assert!(
+                orders.contains(&([first, second, third], finish)),
+                "{first:?} {second:?} {third:?} {finish:?}"
+            );
         });
     }
 }

@@ -32,7 +32,11 @@ pub struct SplitRule {
 impl Default for SplitRule {
     /// From 64 KiB on, in pieces of 8 KiB or more, for any gain.
     fn default() -> SplitRule {
-        SplitRule { from: Bytes(65_536), minimal_piece: Bytes(8192), least_gain: Time::ZERO }
+        SplitRule {
+            from: Bytes(65_536),
+            minimal_piece: Bytes(8192),
+            least_gain: Time::ZERO,
+        }
     }
 }
 
@@ -46,7 +50,8 @@ pub struct Split {
 impl Split {
     /// The pieces in the order of the rails, each with its length; their lengths add up to that of the message.
     pub fn pieces(&self) -> impl Iterator<Item = (RailId, Bytes)> + use<> {
-        let taken = |(rail, bytes): (usize, u64)| (bytes > 0).then_some((RailId(rail as u8), Bytes(bytes)));
+        let taken =
+            |(rail, bytes): (usize, u64)| (bytes > 0).then_some((RailId(rail as u8), Bytes(bytes)));
         self.pieces.into_iter().enumerate().filter_map(taken)
     }
 
@@ -77,20 +82,27 @@ impl Splitter {
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
     pub fn new(rails: &[LogGp], rule: SplitRule) -> Result<Splitter, RailsError> {
-        Ok(Splitter { table: RailTable::new(rails, ())?, divider: Divider::new(rails, rule) })
+        Ok(Splitter {
+            table: RailTable::new(rails, ())?,
+            divider: Divider::new(rails, rule),
+        })
     }
 
     /// Divides a message that is ready at `now` over rails of `usable`; a message that is not worth it stays whole, on
     /// the rail that delivers it earliest. `None` if no rail is usable.
     pub fn split(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let split = self.divider.plan(&self.table, now, size, usable)?;
-        split.pieces().for_each(|(rail, piece)| self.give(rail, now, piece));
+        split
+            .pieces()
+            .for_each(|(rail, piece)| self.give(rail, now, piece));
         Some(split)
     }
 
     /// How a message would be divided, if it would; nothing is accounted for, so that the caller can add headers.
     pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
-        self.divider.plan(&self.table, now, size, usable).filter(|split| split.rails() > 1)
+        self.divider
+            .plan(&self.table, now, size, usable)
+            .filter(|split| split.rails() > 1)
     }
 
     /// Accounts for a piece.
@@ -127,7 +139,10 @@ pub(crate) struct Divider {
 impl Divider {
     /// For rails of these costs.
     pub(crate) fn new(rails: &[LogGp], rule: SplitRule) -> Divider {
-        Divider { inverse: std::array::from_fn(|index| rails.get(index).map_or(0, inverse)), rule }
+        Divider {
+            inverse: std::array::from_fn(|index| rails.get(index).map_or(0, inverse)),
+            rule,
+        }
     }
 
     /// Replaces the costs of a rail.
@@ -136,21 +151,41 @@ impl Divider {
     }
 
     /// How a message is best divided over rails of `usable`; nothing is accounted for. `None` if none is usable.
-    pub(crate) fn plan(&self, table: &RailTable<Ticks>, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+    pub(crate) fn plan(
+        &self,
+        table: &RailTable<Ticks>,
+        now: Ticks,
+        size: Bytes,
+        usable: RailSet,
+    ) -> Option<Split> {
         let usable = usable.and(table.all());
-        let alone = usable.map(|rail| (complete(table, now, rail, size), rail)).min()?;
-        let mut whole = Split { pieces: [0; MAX_RAILS], complete: alone.0 };
+        let alone = usable
+            .map(|rail| (complete(table, now, rail, size), rail))
+            .min()?;
+        let mut whole = Split {
+            pieces: [0; MAX_RAILS],
+            complete: alone.0,
+        };
         whole.pieces[alone.1.index()] = size.0.max(1);
         if size < self.rule.from {
             return Some(whole);
         }
         let best = self.together(table, now, size, usable);
         let gain = Ticks::of(self.rule.least_gain, ());
-        Some(best.filter(|split| split.complete.plus(gain) < alone.0).unwrap_or(whole))
+        Some(
+            best.filter(|split| split.complete.plus(gain) < alone.0)
+                .unwrap_or(whole),
+        )
     }
 
     /// The rails that deliver a first byte earliest join one after the other.
-    fn together(&self, table: &RailTable<Ticks>, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+    fn together(
+        &self,
+        table: &RailTable<Ticks>,
+        now: Ticks,
+        size: Bytes,
+        usable: RailSet,
+    ) -> Option<Split> {
         let mut order = [(Ticks::ZERO, RailId(0)); MAX_RAILS];
         let mut count = 0;
         for rail in usable.filter(|rail| self.inverse[rail.index()] > 0) {
@@ -160,28 +195,43 @@ impl Divider {
         let order = &mut order[..count];
         order.sort_unstable();
         queue_for_the_processor(table, order);
-        (2..=count).filter_map(|taking| self.divide(table, size, &order[..taking])).min_by_key(|split| split.complete)
+        (2..=count)
+            .filter_map(|taking| self.divide(table, size, &order[..taking]))
+            .min_by_key(|split| split.complete)
     }
 
     /// The closed form; `None` if a piece would be shorter than allowed.
-    fn divide(&self, table: &RailTable<Ticks>, size: Bytes, rails: &[(Ticks, RailId)]) -> Option<Split> {
+    fn divide(
+        &self,
+        table: &RailTable<Ticks>,
+        size: Bytes,
+        rails: &[(Ticks, RailId)],
+    ) -> Option<Split> {
         let origin = rails.iter().map(|(first_byte, _)| *first_byte).min()?;
         let weight = |rail: &RailId| u128::from(self.inverse[rail.index()]);
         let total: u128 = rails.iter().map(|(_, rail)| weight(rail)).sum();
-        let waiting: u128 =
-            rails.iter().map(|(first_byte, rail)| u128::from(first_byte.since(origin).count()) * weight(rail)).sum();
+        let waiting: u128 = rails
+            .iter()
+            .map(|(first_byte, rail)| u128::from(first_byte.since(origin).count()) * weight(rail))
+            .sum();
         let bytes = u128::from(size.0.checked_sub(rails.len() as u64)?) << INVERSE_BITS;
         let until = Ticks::from_count(u64::try_from((bytes + waiting) / total).ok()?);
-        let mut split = Split { pieces: [0; MAX_RAILS], complete: origin };
+        let mut split = Split {
+            pieces: [0; MAX_RAILS],
+            complete: origin,
+        };
         let mut left = size.0;
         for (first_byte, rail) in rails {
-            let beyond = (u128::from(until.since(first_byte.since(origin)).count()) * weight(rail)) >> INVERSE_BITS;
+            let beyond = (u128::from(until.since(first_byte.since(origin)).count()) * weight(rail))
+                >> INVERSE_BITS;
             let piece = u64::try_from(beyond).ok()?.checked_add(1)?.min(left);
             split.pieces[rail.index()] = piece;
             left -= piece;
         }
         // Rounding down leaves a few bytes; the fastest rail takes them in the least time.
-        let (_, fastest) = rails.iter().max_by_key(|(_, rail)| self.inverse[rail.index()])?;
+        let (_, fastest) = rails
+            .iter()
+            .max_by_key(|(_, rail)| self.inverse[rail.index()])?;
         split.pieces[fastest.index()] += left;
         for (first_byte, rail) in rails {
             let piece = split.pieces[rail.index()];
@@ -189,7 +239,9 @@ impl Divider {
                 return None;
             }
             let entry = &table.entries()[rail.index()];
-            split.complete = split.complete.later(first_byte.plus(entry.transfer(table.tail(Bytes(piece)))));
+            split.complete = split
+                .complete
+                .later(first_byte.plus(entry.transfer(table.tail(Bytes(piece)))));
         }
         Some(split)
     }
@@ -206,13 +258,23 @@ fn queue_for_the_processor(table: &RailTable<Ticks>, order: &mut [(Ticks, RailId
 
 fn complete(table: &RailTable<Ticks>, now: Ticks, rail: RailId, size: Bytes) -> Ticks {
     let entry = &table.entries()[rail.index()];
-    entry.start(now.bounded()).plus(entry.end_to_end).plus(entry.transfer(table.tail(size)))
+    entry
+        .start(now.bounded())
+        .plus(entry.end_to_end)
+        .plus(entry.transfer(table.tail(size)))
 }
 
 /// `1/G` in bytes per tick; a rail without `G` takes no part, since nothing is gained beside it. Computed once.
 fn inverse(rail: &LogGp) -> u64 {
     let per_byte = Ticks::per_byte(rail.gap_per_byte, ());
-    if per_byte == 0 { 0 } else { (1u64 << INVERSE_BITS).saturating_mul(256).checked_div(per_byte).unwrap_or(0) }
+    if per_byte == 0 {
+        0
+    } else {
+        (1u64 << INVERSE_BITS)
+            .saturating_mul(256)
+            .checked_div(per_byte)
+            .unwrap_or(0)
+    }
 }
 
 /// The shortest message that two or more idle rails deliver earlier together than the best of them alone; `None` if
@@ -221,14 +283,30 @@ fn inverse(rail: &LogGp) -> u64 {
 /// # Errors
 /// No rail, or more than [`MAX_RAILS`].
 pub fn pays_from(rails: &[LogGp], rule: SplitRule) -> Result<Option<Bytes>, RailsError> {
-    let splitter = Splitter::new(rails, SplitRule { from: Bytes(2), ..rule })?;
-    let plan = |size: u64| splitter.divider.plan(&splitter.table, Ticks::ZERO, Bytes(size), RailSet::ALL);
+    let splitter = Splitter::new(
+        rails,
+        SplitRule {
+            from: Bytes(2),
+            ..rule
+        },
+    )?;
+    let plan = |size: u64| {
+        splitter
+            .divider
+            .plan(&splitter.table, Ticks::ZERO, Bytes(size), RailSet::ALL)
+    };
     let pays = |size: u64| plan(size).is_some_and(|split| split.rails() > 1);
-    let Some(above) = (1..=32).map(|bits| 1u64 << bits).find(|size| pays(*size)) else { return Ok(None) };
+    let Some(above) = (1..=32).map(|bits| 1u64 << bits).find(|size| pays(*size)) else {
+        return Ok(None);
+    };
     let (mut low, mut high) = (above / 2, above);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if pays(middle) { high = middle } else { low = middle }
+        if pays(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     Ok(Some(Bytes(high)))
 }
@@ -248,38 +326,77 @@ mod tests {
         }
     }
 
-    const ANY: SplitRule = SplitRule { from: Bytes(2), minimal_piece: Bytes(1), least_gain: Time::ZERO };
+    const ANY: SplitRule = SplitRule {
+        from: Bytes(2),
+        minimal_piece: Bytes(1),
+        least_gain: Time::ZERO,
+    };
 
     fn pieces(split: &Split) -> Vec<(u8, u64)> {
-        split.pieces().map(|(rail, bytes)| (rail.0, bytes.0)).collect()
+        split
+            .pieces()
+            .map(|(rail, bytes)| (rail.0, bytes.0))
+            .collect()
     }
 
     #[test]
     fn two_rails_share_by_speed_and_head_start() {
         // a = 1000 and 4000 ns, G = 1 and 3 ns: T = (8998 + 1000 + 4000/3) / (4/3) = 8498.5 ns.
-        let mut splitter = Splitter::new(&[rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 3.0, 0.0, 4000.0)], ANY).unwrap();
-        let split = splitter.split(Ticks::ZERO, Bytes(9000), RailSet::ALL).unwrap();
+        let mut splitter = Splitter::new(
+            &[rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 3.0, 0.0, 4000.0)],
+            ANY,
+        )
+        .unwrap();
+        let split = splitter
+            .split(Ticks::ZERO, Bytes(9000), RailSet::ALL)
+            .unwrap();
         assert_eq!(pieces(&split), [(0, 7500), (1, 1500)]);
         assert_eq!(split.complete(), Ticks::from_nanos(8499));
-        assert_eq!(splitter.virtual_finish(RailId(1)), Ticks::from_nanos(10 + 3 * 1499));
+        assert_eq!(
+            splitter.virtual_finish(RailId(1)),
+            Ticks::from_nanos(10 + 3 * 1499)
+        );
     }
 
     #[test]
     fn a_message_that_the_first_rail_delivers_before_the_second_could_begin_stays_whole() {
-        let mut splitter = Splitter::new(&[rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 1.0, 0.0, 4000.0)], ANY).unwrap();
-        assert_eq!(pieces(&splitter.split(Ticks::ZERO, Bytes(3000), RailSet::ALL).unwrap()), [(0, 3000)]);
+        let mut splitter = Splitter::new(
+            &[rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 1.0, 0.0, 4000.0)],
+            ANY,
+        )
+        .unwrap();
+        assert_eq!(
+            pieces(
+                &splitter
+                    .split(Ticks::ZERO, Bytes(3000), RailSet::ALL)
+                    .unwrap()
+            ),
+            [(0, 3000)]
+        );
     }
 
     #[test]
     fn no_piece_is_shorter_than_the_minimal_one_and_small_gains_are_left() {
         let rails = [rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 3.0, 0.0, 4000.0)];
         let rules = [
-            SplitRule { minimal_piece: Bytes(1501), ..ANY },
-            SplitRule { from: Bytes(9001), ..ANY },
-            SplitRule { least_gain: Time::from_nanos(1501.0), ..ANY },
+            SplitRule {
+                minimal_piece: Bytes(1501),
+                ..ANY
+            },
+            SplitRule {
+                from: Bytes(9001),
+                ..ANY
+            },
+            SplitRule {
+                least_gain: Time::from_nanos(1501.0),
+                ..ANY
+            },
         ];
         for rule in rules {
-            let split = Splitter::new(&rails, rule).unwrap().split(Ticks::ZERO, Bytes(9000), RailSet::ALL).unwrap();
+            let split = Splitter::new(&rails, rule)
+                .unwrap()
+                .split(Ticks::ZERO, Bytes(9000), RailSet::ALL)
+                .unwrap();
             assert_eq!(pieces(&split), [(0, 9000)], "{rule:?}");
         }
     }
@@ -289,8 +406,19 @@ mod tests {
         let rails = [rail(10.0, 1.0, 0.0, 1000.0), rail(10.0, 3.0, 0.0, 4000.0)];
         let from = pays_from(&rails, ANY).unwrap().unwrap();
         assert!((3000..=3003).contains(&from.0), "{from}");
-        let from = pays_from(&rails, SplitRule { minimal_piece: Bytes(1000), ..ANY }).unwrap().unwrap();
-        assert!((6997..=7001).contains(&from.0), "a piece of 1000 bytes ends at 6997 ns: {from}");
+        let from = pays_from(
+            &rails,
+            SplitRule {
+                minimal_piece: Bytes(1000),
+                ..ANY
+            },
+        )
+        .unwrap()
+        .unwrap();
+        assert!(
+            (6997..=7001).contains(&from.0),
+            "a piece of 1000 bytes ends at 6997 ns: {from}"
+        );
         assert_eq!(pays_from(&rails[..1], ANY).unwrap(), None);
     }
 
@@ -299,15 +427,30 @@ mod tests {
         let first_byte = |rail: &LogGp| rail.overhead.as_nanos() * 2.0 + rail.latency.as_nanos();
         let [a, b] = rails.each_ref().map(first_byte);
         let per_byte = rails.map(|rail| rail.gap_per_byte.as_nanos());
-        let (a, b) = if a <= b { (a, b + rails[0].overhead.as_nanos()) } else { (a + rails[1].overhead.as_nanos(), b) };
-        let alone = rails.iter().map(|rail| rail.one_way(Bytes(size)).as_nanos()).fold(f64::INFINITY, f64::min);
-        let complete = |x: u64| (a + per_byte[0] * (x - 1) as f64).max(b + per_byte[1] * (size - x - 1) as f64);
+        let (a, b) = if a <= b {
+            (a, b + rails[0].overhead.as_nanos())
+        } else {
+            (a + rails[1].overhead.as_nanos(), b)
+        };
+        let alone = rails
+            .iter()
+            .map(|rail| rail.one_way(Bytes(size)).as_nanos())
+            .fold(f64::INFINITY, f64::min);
+        let complete = |x: u64| {
+            (a + per_byte[0] * (x - 1) as f64).max(b + per_byte[1] * (size - x - 1) as f64)
+        };
         (1..size).map(complete).fold(alone, f64::min)
     }
 
     fn any_rail() -> impl Strategy<Value = LogGp> {
-        (1u32..500, 1u32..20, 0u32..900, 0u32..9000)
-            .prop_map(|(g, per_byte, o, l)| rail(f64::from(g), f64::from(per_byte), f64::from(o), f64::from(l)))
+        (1u32..500, 1u32..20, 0u32..900, 0u32..9000).prop_map(|(g, per_byte, o, l)| {
+            rail(
+                f64::from(g),
+                f64::from(per_byte),
+                f64::from(o),
+                f64::from(l),
+            )
+        })
     }
 
     proptest! {

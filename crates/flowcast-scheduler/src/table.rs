@@ -34,7 +34,11 @@ impl<M: ClockArithmetic> RailTable<M> {
         check_count(rails.len())?;
         let entry = |index: usize| Entry::new(&rails[index.min(rails.len() - 1)], scale);
         let entries = std::array::from_fn(entry);
-        Ok(RailTable { longest_tail: longest_tail(&entries), entries, count: rails.len() })
+        Ok(RailTable {
+            longest_tail: longest_tail(&entries),
+            entries,
+            count: rails.len(),
+        })
     }
 
     /// The rails.
@@ -59,8 +63,11 @@ impl<M: ClockArithmetic> RailTable<M> {
     #[inline]
     pub(crate) fn take<R: Rule>(&mut self, asked: Asked<M>, usable: RailSet) -> Option<RailId> {
         let candidates = usable.and(self.all());
-        let best =
-            if candidates == self.all() { self.best_of_all::<R>(asked) } else { self.best_in::<R>(asked, candidates)? };
+        let best = if candidates == self.all() {
+            self.best_of_all::<R>(asked)
+        } else {
+            self.best_in::<R>(asked, candidates)?
+        };
         self.entries[best.index & (MAX_RAILS - 1)].virtual_finish = best.until.bounded();
         Some(RailId(best.index as u8))
     }
@@ -75,18 +82,28 @@ impl<M: ClockArithmetic> RailTable<M> {
             [a, b] => return rated(0, a).or_better(rated(1, b)),
             [a, b, c] => return rated(0, a).or_better(rated(1, b)).or_better(rated(2, c)),
             [a, b, c, d] => {
-                return rated(0, a).or_better(rated(1, b)).or_better(rated(2, c).or_better(rated(3, d)));
+                return rated(0, a)
+                    .or_better(rated(1, b))
+                    .or_better(rated(2, c).or_better(rated(3, d)));
             }
             _ => {}
         }
-        let score_only = |index, entry: &Entry<M>| Rated { until: M::ZERO, ..Rated::new::<R>(index, entry, asked) };
+        let score_only = |index, entry: &Entry<M>| Rated {
+            until: M::ZERO,
+            ..Rated::new::<R>(index, entry, asked)
+        };
         let best = best_of(self.entries(), score_only);
-        Rated::new::<R>(best.index, &self.entries[best.index & (MAX_RAILS - 1)], asked)
+        Rated::new::<R>(
+            best.index,
+            &self.entries[best.index & (MAX_RAILS - 1)],
+            asked,
+        )
     }
 
     #[inline]
     fn best_in<R: Rule>(&self, asked: Asked<M>, mut candidates: RailSet) -> Option<Rated<M>> {
-        let rated = |rail: RailId| Rated::new::<R>(rail.index(), &self.entries[rail.index()], asked);
+        let rated =
+            |rail: RailId| Rated::new::<R>(rail.index(), &self.entries[rail.index()], asked);
         let first = rated(candidates.next()?);
         Some(candidates.fold(first, |best, rail| best.or_better(rated(rail))))
     }
@@ -99,7 +116,11 @@ impl<M: ClockArithmetic> RailTable<M> {
             Accounting::FromTheClock => now,
             Accounting::AsPrinted => M::ZERO,
         };
-        Asked { now, busy_from, tail: self.tail(size) }
+        Asked {
+            now,
+            busy_from,
+            tail: self.tail(size),
+        }
     }
 
     /// Gives `rail` something to send for `busy`.
@@ -123,7 +144,10 @@ impl<M: ClockArithmetic> RailTable<M> {
     /// Replaces the costs of a rail; what it has to send stays.
     pub(crate) fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
         let entry = &mut self.entries[rail.index()];
-        *entry = Entry { virtual_finish: entry.virtual_finish, ..Entry::new(cost, scale) };
+        *entry = Entry {
+            virtual_finish: entry.virtual_finish,
+            ..Entry::new(cost, scale)
+        };
         self.longest_tail = longest_tail(&self.entries);
     }
 
@@ -141,7 +165,11 @@ impl<M: ClockArithmetic> RailTable<M> {
 }
 
 fn longest_tail<M: ClockArithmetic>(entries: &[Entry<M>]) -> u64 {
-    entries.iter().map(|entry| M::longest_tail(entry.per_byte)).min().unwrap_or(0)
+    entries
+        .iter()
+        .map(|entry| M::longest_tail(entry.per_byte))
+        .min()
+        .unwrap_or(0)
 }
 
 /// A message as the rules see it.
@@ -164,8 +192,15 @@ pub(super) struct Rated<M: ClockArithmetic> {
 impl<M: ClockArithmetic> Rated<M> {
     #[inline]
     pub(crate) fn new<R: Rule>(index: usize, entry: &Entry<M>, asked: Asked<M>) -> Rated<M> {
-        let until = entry.virtual_finish.later(asked.busy_from).plus(R::busy(entry, asked.tail));
-        Rated { index, score: R::score(entry, asked.now, asked.tail), until }
+        let until = entry
+            .virtual_finish
+            .later(asked.busy_from)
+            .plus(R::busy(entry, asked.tail));
+        Rated {
+            index,
+            score: R::score(entry, asked.now, asked.tail),
+            until,
+        }
     }
 
     /// Field by field and without a branch: no predictor could guess which rail wins.
@@ -182,11 +217,16 @@ impl<M: ClockArithmetic> Rated<M> {
 
 /// Four by four, and two by two within the four, so that few comparisons wait for each other; the first wins ties.
 #[inline]
-fn best_of<M: ClockArithmetic>(entries: &[Entry<M>], rated: impl Fn(usize, &Entry<M>) -> Rated<M>) -> Rated<M> {
+fn best_of<M: ClockArithmetic>(
+    entries: &[Entry<M>],
+    rated: impl Fn(usize, &Entry<M>) -> Rated<M>,
+) -> Rated<M> {
     let (fours, rest) = entries.as_chunks::<4>();
     let best_of_four = |first: usize, [a, b, c, d]: &[Entry<M>; 4]| {
-        let (low, high) =
-            (rated(first, a).or_better(rated(first + 1, b)), rated(first + 2, c).or_better(rated(first + 3, d)));
+        let (low, high) = (
+            rated(first, a).or_better(rated(first + 1, b)),
+            rated(first + 2, c).or_better(rated(first + 3, d)),
+        );
         low.or_better(high)
     };
     let (mut best, fours, rest) = match (fours, rest) {

@@ -24,8 +24,16 @@ impl<R: Rule, M: ClockArithmetic> VirtualTime<R, M> {
     ///
     /// # Errors
     /// No rail, or more than [`super::MAX_RAILS`].
-    pub fn new(rails: &[LogGp], accounting: Accounting, scale: M::Scale) -> Result<VirtualTime<R, M>, RailsError> {
-        Ok(VirtualTime { table: RailTable::new(rails, scale)?, accounting, rule: PhantomData })
+    pub fn new(
+        rails: &[LogGp],
+        accounting: Accounting,
+        scale: M::Scale,
+    ) -> Result<VirtualTime<R, M>, RailsError> {
+        Ok(VirtualTime {
+            table: RailTable::new(rails, scale)?,
+            accounting,
+            rule: PhantomData,
+        })
     }
 }
 

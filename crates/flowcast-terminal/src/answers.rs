@@ -20,7 +20,11 @@ pub fn print_answer(answer: &Answer, format: Format, (most, option): (Most, &str
     }
     answer.lines.iter().for_each(|line| println_out!("{line}"));
     let is_csv = TableForm::chosen() == TableForm::Csv;
-    for own in answer.tables.iter().filter(|own| is_csv || !own.rows.is_empty()) {
+    for own in answer
+        .tables
+        .iter()
+        .filter(|own| is_csv || !own.rows.is_empty())
+    {
         if !own.heading.is_empty() {
             println_out!("{}:", own.heading);
         }
@@ -32,9 +36,18 @@ pub fn print_answer(answer: &Answer, format: Format, (most, option): (Most, &str
 }
 
 /// As [`print_answer`]; writes the answer's page as well if one is asked for.
-pub fn give_answer(answer: &Answer, page: Option<&Path>, format: Format, most: (Most, &str)) -> Result<()> {
+pub fn give_answer(
+    answer: &Answer,
+    page: Option<&Path>,
+    format: Format,
+    most: (Most, &str),
+) -> Result<()> {
     if let Some(path) = page {
-        write_page(path, &answer.to_html(&provenance::of_this_run()), &answer.document())?;
+        write_page(
+            path,
+            &answer.to_html(&provenance::of_this_run()),
+            &answer.document(),
+        )?;
     }
     print_answer(answer, format, most)
 }
@@ -43,6 +56,8 @@ pub fn give_answer(answer: &Answer, page: Option<&Path>, format: Format, most: (
 pub fn write_page(output: &Path, page: &str, document: &Value) -> Result<()> {
     let mut batch = Batch::new();
     batch.write(output, |out| Ok(out.write_all(page.as_bytes())?))?;
-    batch.write(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))?;
+    batch.write(&output.with_extension("json"), |out| {
+        Ok(writeln!(out, "{document}")?)
+    })?;
     batch.commit()
 }

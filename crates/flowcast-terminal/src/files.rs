@@ -40,13 +40,19 @@ pub fn read_text(path: &Path) -> Result<String> {
 
 /// Reads a text file that this run may write over: a result of an earlier run, or a file that is rewritten in its place.
 pub fn read_own_text(path: &Path) -> Result<String> {
-    text_of(path, fs::read(path).with_context(|| format!("cannot read {}", path.display()))?)
+    text_of(
+        path,
+        fs::read(path).with_context(|| format!("cannot read {}", path.display()))?,
+    )
 }
 
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes)
-        .ok()
-        .with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))
+    String::from_utf8(bytes).ok().with_context(|| {
+        format!(
+            "{}: found bytes that are not UTF-8, expected text",
+            path.display()
+        )
+    })
 }
 
 /// Writes a file under a temporary name and renames it when it is whole and synced.
@@ -129,23 +135,34 @@ impl Batch {
                 self.folders.push(path.to_owned());
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot make {}", path.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot make {}", path.display()));
+            }
         }
         Ok(())
     }
 
     /// Writes a file, which gets its name with the others.
-    pub fn write(&mut self, path: &Path, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
+    pub fn write(
+        &mut self,
+        path: &Path,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<()>,
+    ) -> Result<()> {
         let cannot = || format!("cannot write {}", path.display());
         let place = match Place::of(path)? {
             Place::Stream(stream) => return fill(&stream, write).with_context(cannot),
             Place::File(place) => place,
         };
         if was_read(&place) {
-            bail!("{}: found an input of this run, expected another file to write", path.display());
+            bail!(
+                "{}: found an input of this run, expected another file to write",
+                path.display()
+            );
         }
         let mut temporary = interrupt::temporary();
-        let (file, path) = temporary_for(&place, self.mode).with_context(cannot)?.into_parts();
+        let (file, path) = temporary_for(&place, self.mode)
+            .with_context(cannot)?
+            .into_parts();
         temporary.push(path.to_path_buf());
         drop(temporary);
         self.files.push((path, place));
@@ -166,7 +183,8 @@ impl Batch {
         let mut folders = BTreeSet::new();
         for (file, place) in self.files.drain(..) {
             folders.insert(folder_of(&place).to_owned());
-            file.persist(&place).with_context(|| format!("cannot write {}", place.display()))?;
+            file.persist(&place)
+                .with_context(|| format!("cannot write {}", place.display()))?;
         }
         self.folders.clear();
         drop(temporary);
@@ -180,7 +198,9 @@ impl Batch {
     /// A signal finds nothing of this batch any more.
     fn forget(&self, temporary: &mut Vec<PathBuf>) {
         let files = self.files.iter().map(|(file, _)| &**file);
-        let own: BTreeSet<&Path> = files.chain(self.folders.iter().map(PathBuf::as_path)).collect();
+        let own: BTreeSet<&Path> = files
+            .chain(self.folders.iter().map(PathBuf::as_path))
+            .collect();
         temporary.retain(|known| !own.contains(known.as_path()));
     }
 }
@@ -201,8 +221,16 @@ impl Drop for Batch {
 }
 
 fn fill(file: &File, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 18, Content { file, refused: None });
-    let Err(error) = write(&mut out).and_then(|()| Ok(out.flush()?)) else { return Ok(()) };
+    let mut out = BufWriter::with_capacity(
+        1 << 18,
+        Content {
+            file,
+            refused: None,
+        },
+    );
+    let Err(error) = write(&mut out).and_then(|()| Ok(out.flush()?)) else {
+        return Ok(());
+    };
     // What is left in the buffer is not tried once more.
     let (content, _) = out.into_parts();
     Err(content.refused.map_or(error, Into::into))
@@ -211,10 +239,14 @@ fn fill(file: &File, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Resul
 /// A file beside the place, with this mode, or else that of what is there, or that of any new file.
 fn temporary_for(place: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    let file = builder.permissions(Permissions::from_mode(mode.unwrap_or(0o666))).tempfile_in(folder_of(place))?;
+    let file = builder
+        .permissions(Permissions::from_mode(mode.unwrap_or(0o666)))
+        .tempfile_in(folder_of(place))?;
     if let (None, Ok(metadata)) = (mode, fs::metadata(place)) {
         // Whose rights a program takes on is not a file's content to keep.
-        file.as_file().set_permissions(Permissions::from_mode(metadata.permissions().mode() & 0o777))?;
+        file.as_file().set_permissions(Permissions::from_mode(
+            metadata.permissions().mode() & 0o777,
+        ))?;
     }
     Ok(file)
 }
@@ -230,13 +262,17 @@ mod tests {
     #[test]
     fn links_and_modes_stay_and_new_files_follow_the_umask() {
         let folder = tempfile::tempdir().unwrap();
-        let [file, link, plain, new] = ["file", "link", "plain", "new"].map(|name| folder.path().join(name));
+        let [file, link, plain, new] =
+            ["file", "link", "plain", "new"].map(|name| folder.path().join(name));
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
         write_text(&link, "new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("new", 0o640));
+        assert_eq!(
+            (fs::read_to_string(&file).unwrap().as_str(), mode(&file)),
+            ("new", 0o640)
+        );
         fs::write(&plain, "").unwrap();
         write_text(&new, "").unwrap();
         assert_eq!(mode(&new), mode(&plain));
@@ -249,11 +285,21 @@ mod tests {
         fs::write(&file, "longer than what comes").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
         let open = File::open(&file).unwrap();
-        write_text(Path::new(&format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open))), "new").unwrap();
+        write_text(
+            Path::new(&format!(
+                "/proc/self/fd/{}",
+                std::os::fd::AsRawFd::as_raw_fd(&open)
+            )),
+            "new",
+        )
+        .unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
         write_text(&file, "newer").unwrap();
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o7777,
+            0o755
+        );
         std::os::unix::fs::symlink("other", &one).unwrap();
         std::os::unix::fs::symlink("one", &other).unwrap();
         assert!(write_text(&one, "x").is_err());
@@ -265,8 +311,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut batch = Batch::new();
         batch.folder(&folder.path().join("ranks")).unwrap();
-        batch.write(&folder.path().join("ranks/0"), |out| Ok(out.write_all(b"0")?)).unwrap();
-        let failed = batch.write(&folder.path().join("list"), |_| bail!("no more")).unwrap_err();
+        batch
+            .write(&folder.path().join("ranks/0"), |out| {
+                Ok(out.write_all(b"0")?)
+            })
+            .unwrap();
+        let failed = batch
+            .write(&folder.path().join("list"), |_| bail!("no more"))
+            .unwrap_err();
         assert!(format!("{failed:#}").ends_with("list: no more"));
         drop(batch);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -274,13 +326,20 @@ mod tests {
 
     #[test]
     fn that_the_system_refused_is_told_whatever_words_a_writer_has_for_it() {
-        for words in [io::Error::other("no more"), io::Error::new(io::ErrorKind::InvalidInput, "is not written")] {
+        for words in [
+            io::Error::other("no more"),
+            io::Error::new(io::ErrorKind::InvalidInput, "is not written"),
+        ] {
             let refused = write_whole(Path::new("/dev/full"), |out| {
                 out.write_all(b"x")?;
                 out.flush().map_err(|_| words.into())
             });
             let refused = refused.unwrap_err();
-            assert_eq!(refused.downcast_ref::<io::Error>().unwrap().kind(), io::ErrorKind::StorageFull, "{refused:#}");
+            assert_eq!(
+                refused.downcast_ref::<io::Error>().unwrap().kind(),
+                io::ErrorKind::StorageFull,
+                "{refused:#}"
+            );
         }
     }
 
@@ -291,7 +350,12 @@ mod tests {
         fs::write(&file, "input").unwrap();
         std::os::unix::fs::symlink("x", &link).unwrap();
         assert_eq!(read_text(&file).unwrap(), "input");
-        assert!(write_text(&link, "output").unwrap_err().to_string().contains("found an input of this run"));
+        assert!(
+            write_text(&link, "output")
+                .unwrap_err()
+                .to_string()
+                .contains("found an input of this run")
+        );
         assert_eq!(fs::read_to_string(&file).unwrap(), "input");
     }
 
@@ -299,7 +363,13 @@ mod tests {
     fn a_pipe_is_written_through() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
         let reader = std::thread::spawn({
             let pipe = pipe.clone();
             move || fs::read_to_string(pipe).unwrap()

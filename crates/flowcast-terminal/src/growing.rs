@@ -39,11 +39,19 @@ impl GrowingFile {
     /// interrupted run`.
     pub fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
         if path.exists() {
-            bail!("{} holds {content}: --resume goes on with them, or remove it", path.display());
+            bail!(
+                "{} holds {content}: --resume goes on with them, or remove it",
+                path.display()
+            );
         }
         // A place that cannot be written to is told before the work begins.
-        File::create_new(path).and_then(|_| fs::remove_file(path)).with_context(|| cannot_write(path))?;
-        Ok(GrowingFile { path: path.to_owned(), state: State::Head(head.to_owned()) })
+        File::create_new(path)
+            .and_then(|_| fs::remove_file(path))
+            .with_context(|| cannot_write(path))?;
+        Ok(GrowingFile {
+            path: path.to_owned(),
+            state: State::Head(head.to_owned()),
+        })
     }
 
     /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the texts hold, the
@@ -69,15 +77,25 @@ impl GrowingFile {
         let file = if blocks.unspoilt + blocks.spoilt < bytes.len() {
             // The file is there, with all that is finished, at any moment.
             write_whole(path, |out| {
-                blocks.whole.iter().try_for_each(|text| Ok(out.write_all(sealed(text).as_bytes())?))
+                blocks
+                    .whole
+                    .iter()
+                    .try_for_each(|text| Ok(out.write_all(sealed(text).as_bytes())?))
             })?;
             locked(path, open(path))?
         } else {
-            file.set_len(blocks.unspoilt as u64).with_context(|| cannot_write(path))?;
+            file.set_len(blocks.unspoilt as u64)
+                .with_context(|| cannot_write(path))?;
             file
         };
         interrupt::keeps(path);
-        Ok((GrowingFile { path: path.to_owned(), state: State::Open(file) }, held))
+        Ok((
+            GrowingFile {
+                path: path.to_owned(),
+                state: State::Open(file),
+            },
+            held,
+        ))
     }
 
     /// Adds text; before the first, the head.
@@ -86,13 +104,15 @@ impl GrowingFile {
             State::Open(file) => file,
             State::Head(head) => {
                 let mut file = locked(&self.path, File::create_new(&self.path))?;
-                file.write_all(sealed(head).as_bytes()).with_context(|| cannot_write(&self.path))?;
+                file.write_all(sealed(head).as_bytes())
+                    .with_context(|| cannot_write(&self.path))?;
                 interrupt::keeps(&self.path);
                 self.state = State::Open(file);
                 return self.append(text);
             }
         };
-        file.write_all(sealed(text).as_bytes()).with_context(|| cannot_write(&self.path))
+        file.write_all(sealed(text).as_bytes())
+            .with_context(|| cannot_write(&self.path))
     }
 
     /// Name of the file, whether it exists yet or not.
@@ -110,9 +130,8 @@ impl GrowingFile {
         write_whole(&self.target(), write)?;
         match self.state {
             State::Head(_) => Ok(()),
-            State::Open(_) => {
-                fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
-            }
+            State::Open(_) => fs::remove_file(&self.path)
+                .with_context(|| format!("cannot remove {}", self.path.display())),
         }
     }
 }
@@ -130,17 +149,28 @@ pub fn read(path: &Path) -> Result<String> {
         return Ok(blocks_of(path, &bytes)?.whole.concat());
     }
     let text = String::from_utf8(bytes).ok();
-    text.with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))
+    text.with_context(|| {
+        format!(
+            "{}: found bytes that are not UTF-8, expected text",
+            path.display()
+        )
+    })
 }
 
 /// What can be gone on with; what cannot is told.
 fn blocks_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<Blocks<'a>> {
     if !blocks::are_in(bytes) {
-        bail!("{}: found a file without checksums, expected one that this version has written", path.display());
+        bail!(
+            "{}: found a file without checksums, expected one that this version has written",
+            path.display()
+        );
     }
     let blocks = blocks::read(bytes);
     if !blocks.begins && !blocks.whole.is_empty() {
-        bail!("{}: found a beginning that was changed, expected that of an interrupted run", path.display());
+        bail!(
+            "{}: found a beginning that was changed, expected that of an interrupted run",
+            path.display()
+        );
     }
     if blocks.spoilt > 0 {
         let (path, spoilt) = (path.display(), blocks.spoilt);
@@ -163,7 +193,10 @@ fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(file),
         }
     }
-    bail!("{}: found another run that writes it, expected none", path.display())
+    bail!(
+        "{}: found another run that writes it, expected none",
+        path.display()
+    )
 }
 
 /// A process that is being started holds the locks of the one that starts it until it runs its own program.
@@ -197,7 +230,12 @@ mod tests {
         let path = partial(&folder.path().join("x.csv"));
         let mut first = GrowingFile::start(&path, "rows", "head\n").unwrap();
         first.append("1\n").unwrap();
-        assert!(resumed(&path).unwrap_err().to_string().contains("found another run that writes it"));
+        assert!(
+            resumed(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("found another run that writes it")
+        );
         drop(first);
         assert!(resumed(&path).is_ok());
     }
@@ -211,16 +249,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.csv");
         let path = partial(&target);
-        GrowingFile::start(&path, "the rows of an interrupted run", "head\n").unwrap().append("1\n").unwrap();
-        let message = GrowingFile::start(&path, "the rows of an interrupted run", "").unwrap_err().to_string();
-        assert!(message.ends_with("holds the rows of an interrupted run: --resume goes on with them, or remove it"));
+        GrowingFile::start(&path, "the rows of an interrupted run", "head\n")
+            .unwrap()
+            .append("1\n")
+            .unwrap();
+        let message = GrowingFile::start(&path, "the rows of an interrupted run", "")
+            .unwrap_err()
+            .to_string();
+        assert!(message.ends_with(
+            "holds the rows of an interrupted run: --resume goes on with them, or remove it"
+        ));
         let (mut growing, found) = resumed(&path).unwrap();
         assert_eq!(found, "head\n1\n");
         growing.append("3\n").unwrap();
         assert_eq!(read(&path).unwrap(), "head\n1\n3\n");
-        growing.finish(|out| Ok(out.write_all(b"whole\n")?)).unwrap();
+        growing
+            .finish(|out| Ok(out.write_all(b"whole\n")?))
+            .unwrap();
         drop(growing);
-        assert_eq!((path.exists(), read_text(&target).unwrap().as_str()), (false, "whole\n"));
+        assert_eq!(
+            (path.exists(), read_text(&target).unwrap().as_str()),
+            (false, "whole\n")
+        );
         assert_eq!(resumed(&path).unwrap().1, "");
     }
 
@@ -228,10 +278,15 @@ mod tests {
     fn left(path: &Path) -> (Vec<u8>, impl Fn(usize) -> usize) {
         let texts = ["head\n", "1,0.5\n", "2,0.25\n3,0.125\n", "4,1\n"];
         let mut growing = GrowingFile::start(path, "rows", texts[0]).unwrap();
-        texts[1..].iter().for_each(|text| growing.append(text).unwrap());
-        let ends: Vec<usize> =
-            (1..=4).map(|count| texts[..count].iter().map(|text| sealed(text).len()).sum()).collect();
-        (fs::read(path).unwrap(), move |bytes| ends.iter().filter(|end| **end <= bytes).count())
+        texts[1..]
+            .iter()
+            .for_each(|text| growing.append(text).unwrap());
+        let ends: Vec<usize> = (1..=4)
+            .map(|count| texts[..count].iter().map(|text| sealed(text).len()).sum())
+            .collect();
+        (fs::read(path).unwrap(), move |bytes| {
+            ends.iter().filter(|end| **end <= bytes).count()
+        })
     }
 
     #[test]
@@ -244,7 +299,11 @@ mod tests {
             fs::write(&path, &bytes[..killed_at]).unwrap();
             let (mut growing, found) = resumed(&path).unwrap();
             let whole = whole_in(killed_at);
-            let expected = if whole < 2 { String::new() } else { format!("head\n{}", rows[..whole].concat()) };
+            let expected = if whole < 2 {
+                String::new()
+            } else {
+                format!("head\n{}", rows[..whole].concat())
+            };
             assert_eq!(found, expected, "killed at {killed_at}");
             growing.append("5,2\n").unwrap();
             assert!(read(&path).unwrap().ends_with("5,2\n"));
@@ -263,15 +322,23 @@ mod tests {
             fs::write(&path, &flipped).unwrap();
             let Some(spoilt) = whole_in(bit / 8).checked_sub(1) else {
                 // A digit of a checksum may become its capital.
-                assert!(resumed(&path).map_or(true, |(_, found)| found == format!("head\n{}", rows.concat())), "{bit}");
+                assert!(
+                    resumed(&path).map_or(true, |(_, found)| found
+                        == format!("head\n{}", rows.concat())),
+                    "{bit}"
+                );
                 assert!(fs::read(&path).unwrap().len() >= bytes.len());
                 continue;
             };
             let (mut growing, found) = resumed(&path).unwrap();
-            let others: String = (0..3).filter(|row| *row != spoilt).map(|row| rows[row]).collect();
+            let others: String = (0..3)
+                .filter(|row| *row != spoilt)
+                .map(|row| rows[row])
+                .collect();
             let is_whole = found == format!("head\n{}", rows.concat());
             assert!(
-                found == format!("head\n{others}") || is_whole && bytes[bit / 8].is_ascii_hexdigit(),
+                found == format!("head\n{others}")
+                    || is_whole && bytes[bit / 8].is_ascii_hexdigit(),
                 "{bit}: {found}"
             );
             growing.append("5,2\n").unwrap();
@@ -286,12 +353,9 @@ mod tests {
         let path = folder.path().join("x.journal");
         fs::write(&path, "head\n1\n").unwrap();
         assert_eq!(read(&path).unwrap(), "head\n1\n");
-        assert!(
-            resumed(&path)
-                .unwrap_err()
-                .to_string()
-                .ends_with("x.journal: found a file without checksums, expected one that this version has written")
-        );
+        assert!(resumed(&path).unwrap_err().to_string().ends_with(
+            "x.journal: found a file without checksums, expected one that this version has written"
+        ));
     }
 
     #[test]
@@ -301,9 +365,20 @@ mod tests {
         let start = || GrowingFile::start(&partial(&target), "rows", "head\n");
         drop(start().unwrap());
         assert!(!partial(&target).exists());
-        start().unwrap().finish(|out| Ok(out.write_all(b"head\n")?)).unwrap();
-        assert_eq!((partial(&target).exists(), read_text(&target).unwrap().as_str()), (false, "head\n"));
-        let nowhere = GrowingFile::start(&folder.path().join("none/x"), "rows", "").unwrap_err().to_string();
+        start()
+            .unwrap()
+            .finish(|out| Ok(out.write_all(b"head\n")?))
+            .unwrap();
+        assert_eq!(
+            (
+                partial(&target).exists(),
+                read_text(&target).unwrap().as_str()
+            ),
+            (false, "head\n")
+        );
+        let nowhere = GrowingFile::start(&folder.path().join("none/x"), "rows", "")
+            .unwrap_err()
+            .to_string();
         assert!(nowhere.starts_with("cannot write"), "{nowhere}");
     }
 }

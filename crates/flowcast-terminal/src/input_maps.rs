@@ -58,8 +58,15 @@ pub fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     watch();
     // SAFETY: the map is only read. If another process changes the file meanwhile, what was read is not used: see above.
     let map = Arc::new(unsafe { Mmap::map(&file)? });
-    let mapped = Mapped { path: path.to_owned(), file, state: state(&metadata) };
-    MAPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(mapped);
+    let mapped = Mapped {
+        path: path.to_owned(),
+        file,
+        state: state(&metadata),
+    };
+    MAPPED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .push(mapped);
     Ok(Some(map))
 }
 
@@ -76,15 +83,24 @@ pub fn release(map: &Mmap) {
 pub fn verify() -> Result<()> {
     match changed() {
         Some(path) => {
-            bail!("{}: found that the file was changed while it was read, expected it to stay", path.display())
+            bail!(
+                "{}: found that the file was changed while it was read, expected it to stay",
+                path.display()
+            )
         }
         None => Ok(()),
     }
 }
 
 fn changed() -> Option<PathBuf> {
-    let mapped = MAPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let is_changed = |one: &&Mapped| one.file.metadata().map_or(true, |metadata| state(&metadata) != one.state);
+    let mapped = MAPPED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let is_changed = |one: &&Mapped| {
+        one.file
+            .metadata()
+            .map_or(true, |metadata| state(&metadata) != one.state)
+    };
     mapped.iter().find(is_changed).map(|one| one.path.clone())
 }
 
@@ -135,8 +151,14 @@ mod tests {
     /// The test binary, started again, shortens a file that it has mapped.
     #[test]
     fn shorten_a_map_when_asked() {
-        let Ok(path) = std::env::var(FILE) else { return };
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+        let Ok(path) = std::env::var(FILE) else {
+            return;
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .unwrap();
         file.set_len(MAPPED_FROM).unwrap();
         let mapped = bytes(Path::new(&path)).unwrap();
         println!("{:?}", verify());
@@ -149,13 +171,27 @@ mod tests {
     fn a_map_whose_file_is_shortened_is_an_error_and_no_signal() {
         let folder = tempfile::tempdir().unwrap();
         let mut again = Command::new(std::env::current_exe().unwrap());
-        again.args(["input_maps::tests::shorten_a_map_when_asked", "--exact", "--nocapture"]);
-        let ended = again.env(FILE, folder.path().join("large")).output().unwrap();
-        let (out, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        again.args([
+            "input_maps::tests::shorten_a_map_when_asked",
+            "--exact",
+            "--nocapture",
+        ]);
+        let ended = again
+            .env(FILE, folder.path().join("large"))
+            .output()
+            .unwrap();
+        let (out, said) = (
+            String::from_utf8_lossy(&ended.stdout),
+            String::from_utf8_lossy(&ended.stderr),
+        );
         assert_eq!(ended.status.code(), Some(2), "{out}{said}");
-        assert!(out.contains("Ok(())") && out.contains("large: found that the file was changed"), "{out}");
         assert!(
-            said.contains("an input file was shortened while it was read") && !out.contains("read 0"),
+            out.contains("Ok(())") && out.contains("large: found that the file was changed"),
+            "{out}"
+        );
+        assert!(
+            said.contains("an input file was shortened while it was read")
+                && !out.contains("read 0"),
             "{out}{said}"
         );
     }

@@ -43,7 +43,9 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 pub fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(watch);
-    TEMPORARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    TEMPORARY
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// A write beyond the limit of the size of files fails from now on as on a full disk, and raises no signal that ends the
@@ -79,7 +81,9 @@ fn watch() {
         // The process keeps it open.
         TOLD.store(told.into_raw_fd(), Ordering::SeqCst);
         // SAFETY: `tell` is async-signal-safe.
-        SIGNALS.into_iter().for_each(|signal| unsafe { replace_default(signal, tell) });
+        SIGNALS
+            .into_iter()
+            .for_each(|signal| unsafe { replace_default(signal, tell) });
     }
 }
 
@@ -111,7 +115,13 @@ fn end_by(mut signals: PipeReader) {
 extern "C" fn tell(signal: i32) {
     let signal = signal as u8;
     // SAFETY: `write` may be called in a handler; the byte lives until it returns. If the pipe is full, a signal has been told.
-    unsafe { libc::write(TOLD.load(Ordering::SeqCst), ptr::from_ref(&signal).cast(), 1) };
+    unsafe {
+        libc::write(
+            TOLD.load(Ordering::SeqCst),
+            ptr::from_ref(&signal).cast(),
+            1,
+        )
+    };
 }
 
 /// Puts a handler in the place of the default disposition. A signal that is ignored, as under `nohup`, stays ignored.
@@ -122,7 +132,9 @@ unsafe fn replace_default(signal: i32, handler: extern "C" fn(i32)) {
     // SAFETY: zeroes are a valid sigaction; the first call only asks, the second has the handler.
     unsafe {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
-        if libc::sigaction(signal, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+        if libc::sigaction(signal, ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_DFL
+        {
             action.sa_sigaction = handler as *const () as usize;
             action.sa_flags = libc::SA_RESTART;
             libc::sigaction(signal, &action, ptr::null_mut());

@@ -92,19 +92,32 @@ pub struct Counts {
 impl Counts {
     /// Counts what any trace holds.
     pub fn of(trace: &Trace) -> Counts {
-        Counts { ranks: trace.ranks(), messages: trace.messages(), collectives: trace.collectives() }
+        Counts {
+            ranks: trace.ranks(),
+            messages: trace.messages(),
+            collectives: trace.collectives(),
+        }
     }
 
     /// Counts what a program holds.
     pub fn of_program(program: &Program) -> Counts {
         let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
-        Counts { ranks, messages, collectives: program.collectives() }
+        Counts {
+            ranks,
+            messages,
+            collectives: program.collectives(),
+        }
     }
 }
 
 impl Display for Counts {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ranks, {} messages", Grouped(self.ranks as u64), Grouped(self.messages))?;
+        write!(
+            f,
+            "{} ranks, {} messages",
+            Grouped(self.ranks as u64),
+            Grouped(self.messages)
+        )?;
         match self.collectives {
             0 => Ok(()),
             1 => write!(f, ", 1 collective"),
@@ -193,7 +206,10 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
 
 /// Writes to the standard output.
 pub fn print(text: Arguments<'_>) {
-    match stdout().lock().write_all(escaped(&text.to_string()).as_bytes()) {
+    match stdout()
+        .lock()
+        .write_all(escaped(&text.to_string()).as_bytes())
+    {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),
         Err(error) => {
@@ -218,14 +234,32 @@ mod tests {
     #[test]
     fn a_name_reaches_the_terminal_as_text_alone() {
         assert_eq!(escaped("name\twith ü\n"), "name\twith ü\n");
-        assert_eq!(escaped("\x1b]0;x\x07\r\u{9b}\u{202e}"), "\\u001b]0;x\\u0007\\u000d\\u009b\\u202e");
+        assert_eq!(
+            escaped("\x1b]0;x\x07\r\u{9b}\u{202e}"),
+            "\\u001b]0;x\\u0007\\u000d\\u009b\\u202e"
+        );
         let name = serde_json::json!({ "name": "a\u{202e}b" });
-        assert_eq!(serde_json::from_str::<Value>(&escaped(&name.to_string())).unwrap(), name);
+        assert_eq!(
+            serde_json::from_str::<Value>(&escaped(&name.to_string())).unwrap(),
+            name
+        );
     }
 
     #[test]
     fn counts_have_their_digits_in_groups() {
-        let shown = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000].map(|count| Grouped(count).to_string());
-        assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "100,000", "8,388,608,000"]);
+        let shown = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000]
+            .map(|count| Grouped(count).to_string());
+        assert_eq!(
+            shown,
+            [
+                "0",
+                "7",
+                "999",
+                "1,000",
+                "12,345",
+                "100,000",
+                "8,388,608,000"
+            ]
+        );
     }
 }

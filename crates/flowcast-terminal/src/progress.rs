@@ -22,7 +22,10 @@ impl Progress {
 
     /// Of work that ends after so many seconds at most.
     pub fn for_seconds(what: impl Into<String>, seconds: f64) -> Progress {
-        let progress = Progress(drawn("{prefix} [{wide_bar}] {elapsed}, at most {eta} left{msg}", ""));
+        let progress = Progress(drawn(
+            "{prefix} [{wide_bar}] {elapsed}, at most {eta} left{msg}",
+            "",
+        ));
         progress.0.set_prefix(what.into());
         progress.with_length(millis(seconds))
     }
@@ -34,7 +37,11 @@ impl Progress {
 
     /// Of a file that is being written: bytes and rate.
     pub fn writing(path: &std::path::Path) -> Progress {
-        Progress(drawn("{spinner} writing {msg}, {bytes}, {bytes_per_sec}", path.display().to_string())).ticking()
+        Progress(drawn(
+            "{spinner} writing {msg}, {bytes}, {bytes_per_sec}",
+            path.display().to_string(),
+        ))
+        .ticking()
     }
 
     /// Drawn every so often, whether something has happened or not.
@@ -73,7 +80,10 @@ impl Progress {
 
     /// A writer that counts its bytes here.
     pub fn counting<W: Write>(&self, out: W) -> impl Write + use<'_, W> {
-        Counting { progress: self, out }
+        Counting {
+            progress: self,
+            out,
+        }
     }
 }
 
@@ -88,18 +98,25 @@ fn millis(seconds: f64) -> u64 {
 }
 
 fn drawn(template: &str, message: impl Into<String>) -> ProgressBar {
-    let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
+    let style =
+        ProgressStyle::with_template(template).expect("the templates above are well formed");
     let style = style.with_key("rest", |state: &ProgressState, out: &mut dyn fmt::Write| {
         // A line that cannot be written is not shown.
         let _ = write_rest(state, out);
     });
-    ProgressBar::no_length().with_style(style.progress_chars("=> ")).with_message(message.into())
+    ProgressBar::no_length()
+        .with_style(style.progress_chars("=> "))
+        .with_message(message.into())
 }
 
 /// The rate, and how long the rest takes at it, once there is one.
 fn write_rest(state: &ProgressState, out: &mut dyn fmt::Write) -> fmt::Result {
     match state.per_sec() {
-        rate if rate > 0.0 => write!(out, ", {rate:.1} a second, {} left", HumanDuration(state.eta())),
+        rate if rate > 0.0 => write!(
+            out,
+            ", {rate:.1} a second, {} left",
+            HumanDuration(state.eta())
+        ),
         _ => Ok(()),
     }
 }

@@ -16,7 +16,10 @@ pub fn of_this_run() -> BTreeMap<String, String> {
         ("flowcast".into(), VERSION.into()),
         ("host".into(), host()),
         ("kernel".into(), read("/proc/sys/kernel/osrelease")),
-        ("command".into(), escaped(&without_secrets(words)).into_owned()),
+        (
+            "command".into(),
+            escaped(&without_secrets(words)).into_owned(),
+        ),
         ("date".into(), utc_now()),
     ])
 }
@@ -44,32 +47,62 @@ pub fn host() -> String {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_else(|_| "unknown".into())
+    fs::read_to_string(path)
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_else(|_| "unknown".into())
 }
 
 fn utc_now() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let seconds = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_secs());
     let (year, month, day) = civil_date(seconds / 86_400);
     let of_day = seconds % 86_400;
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60
+    )
 }
 
 /// The date (UTC) as Paraver's header has it: `dd/mm/yyyy at hh:mm`.
 pub fn paraver_date() -> String {
     let date = utc_now();
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("00");
-    format!("{}/{}/{} at {}", part(8..10), part(5..7), part(0..4), part(11..16))
+    format!(
+        "{}/{}/{} at {}",
+        part(8..10),
+        part(5..7),
+        part(0..4),
+        part(11..16)
+    )
 }
 
 /// Gregorian date of a day counted from 1970-01-01.
 fn civil_date(mut days: u64) -> (u64, u64, u64) {
-    let leap = |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
+    let leap = |year: u64| {
+        (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
+    };
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));
         year += 1;
     }
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let lengths = [
+        31,
+        28 + u64::from(leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
     let mut month = 0;
     while days >= lengths[month] {
         days -= lengths[month];
@@ -85,8 +118,14 @@ mod tests {
     #[test]
     fn a_token_is_written_nowhere() {
         let shown = |text: &str| without_secrets(text.split(' ').map(str::to_owned));
-        assert_eq!(shown("flowcast rails bench --token 00ff --json"), "flowcast rails bench --token ... --json");
-        assert_eq!(shown("flowcast rails bench --token=00ff"), "flowcast rails bench --token=...");
+        assert_eq!(
+            shown("flowcast rails bench --token 00ff --json"),
+            "flowcast rails bench --token ... --json"
+        );
+        assert_eq!(
+            shown("flowcast rails bench --token=00ff"),
+            "flowcast rails bench --token=..."
+        );
     }
 
     #[test]

@@ -8,11 +8,14 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use clap::ValueEnum;
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, TableStyle,
+};
 
 use flowcast::report::answer::Grouped;
 
-const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// How tables are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -74,26 +77,45 @@ impl Display for Table {
 
 impl Table {
     fn texts(&self) -> impl Iterator<Item = Vec<String>> {
-        let cells = |row: &Row| row.cell_iter().map(|cell| cell.content().replace('\n', " ")).collect();
-        self.0.header().into_iter().chain(self.0.row_iter()).map(cells)
+        let cells = |row: &Row| {
+            row.cell_iter()
+                .map(|cell| cell.content().replace('\n', " "))
+                .collect()
+        };
+        self.0
+            .header()
+            .into_iter()
+            .chain(self.0.row_iter())
+            .map(cells)
     }
 
     fn to_markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-        let escaped = |cells: Vec<String>| line(cells.iter().map(|cell| cell.replace('|', "\\|")).collect());
+        let escaped =
+            |cells: Vec<String>| line(cells.iter().map(|cell| cell.replace('|', "\\|")).collect());
         let mut lines: Vec<String> = self.texts().map(escaped).collect();
         let is_right = |column: &comfy_table::Column| column.constraint().is_some();
-        let rule = self.0.column_iter().map(|column| if is_right(column) { "---:" } else { "---" }.to_owned());
+        let rule = self
+            .0
+            .column_iter()
+            .map(|column| if is_right(column) { "---:" } else { "---" }.to_owned());
         lines.insert(1.min(lines.len()), line(rule.collect()));
         lines.join("\n")
     }
 
     fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        self.texts().for_each(|cells| writer.write_record(cells).expect("rows are as long as the header"));
+        self.texts().for_each(|cells| {
+            writer
+                .write_record(cells)
+                .expect("rows are as long as the header")
+        });
         let bytes = writer.into_inner().expect("a vector takes all");
         let text = String::from_utf8(bytes).expect("cells are text");
-        text.lines().map(|line| format!("{RECORD}{line}")).collect::<Vec<_>>().join("\n")
+        text.lines()
+            .map(|line| format!("{RECORD}{line}"))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -137,7 +159,10 @@ impl FromStr for Most {
     fn from_str(text: &str) -> Result<Most, String> {
         match text {
             "all" => Ok(Most(usize::MAX)),
-            text => text.parse().map(Most).map_err(|_| "expected a number of rows, or all".to_owned()),
+            text => text
+                .parse()
+                .map(Most)
+                .map_err(|_| "expected a number of rows, or all".to_owned()),
         }
     }
 }
@@ -150,7 +175,11 @@ impl Most {
 
     /// How many rows that are at most; no end in CSV.
     pub fn rows(self) -> usize {
-        if TableForm::chosen() == TableForm::Csv { usize::MAX } else { self.0 }
+        if TableForm::chosen() == TableForm::Csv {
+            usize::MAX
+        } else {
+            self.0
+        }
     }
 
     /// The table, and below it how many items have no row; `option` shows all.
@@ -169,17 +198,29 @@ mod tests {
     #[test]
     fn a_table_fits_the_terminal_and_keeps_its_numbers_whole() {
         let mut table = table(&["name", ">latency", "source"]);
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(40);
-        table.add_row(cells!["gige-tcp", "65.40 us", "Lichei, packet scheduler for Open MPI, Table 3.5.3.1"]);
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(40);
+        table.add_row(cells![
+            "gige-tcp",
+            "65.40 us",
+            "Lichei, packet scheduler for Open MPI, Table 3.5.3.1"
+        ]);
         let text = table.to_string();
-        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 40),
+            "{text}"
+        );
         assert!(text.contains("65.40 us"), "{text}");
     }
 
     #[test]
     fn a_table_without_rows_has_no_header_in_text() {
         let mut table = table(&["name"]);
-        assert_eq!((table.to_string().as_str(), table.to_csv().as_str()), ("", "\u{1e}name"));
+        assert_eq!(
+            (table.to_string().as_str(), table.to_csv().as_str()),
+            ("", "\u{1e}name")
+        );
         table.add_row(cells!["gige-tcp"]);
         assert!(table.to_string().contains("name"));
     }
@@ -188,8 +229,14 @@ mod tests {
     fn the_same_rows_as_markdown_and_as_csv() {
         let mut table = table(&["name", ">time"]);
         table.add_row(cells!["a|b, c", "1 us"]);
-        assert_eq!(table.to_markdown(), "| name | time |\n| --- | ---: |\n| a\\|b, c | 1 us |");
-        assert_eq!(table.to_csv().replace(RECORD, ""), "name,time\n\"a|b, c\",1 us");
+        assert_eq!(
+            table.to_markdown(),
+            "| name | time |\n| --- | ---: |\n| a\\|b, c | 1 us |"
+        );
+        assert_eq!(
+            table.to_csv().replace(RECORD, ""),
+            "name,time\n\"a|b, c\",1 us"
+        );
     }
 
     #[test]
@@ -201,9 +248,15 @@ mod tests {
         for item in most.of(&items) {
             table.add_row(cells![item]);
         }
-        assert!(most.shown(&table, items.len(), "--show-flows").ends_with("\n... 99,980 more: --show-flows all"));
+        assert!(
+            most.shown(&table, items.len(), "--show-flows")
+                .ends_with("\n... 99,980 more: --show-flows all")
+        );
         let all: Most = "all".parse().unwrap();
-        assert_eq!((all.of(&items).len(), all.shown(&table, items.len(), "")), (100_000, table.to_string()));
+        assert_eq!(
+            (all.of(&items).len(), all.shown(&table, items.len(), "")),
+            (100_000, table.to_string())
+        );
         assert!("some".parse::<Most>().is_err());
     }
 }

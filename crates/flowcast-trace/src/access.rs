@@ -89,25 +89,46 @@ impl Access {
     /// The operation's name in MPI, without the prefix.
     pub const fn name(&self) -> &'static str {
         match self {
-            Access::Transfer { kind: TransferKind::Put, .. } => "Put",
-            Access::Transfer { kind: TransferKind::Get, .. } => "Get",
-            Access::Transfer { kind: TransferKind::Accumulate, .. } => "Accumulate",
+            Access::Transfer {
+                kind: TransferKind::Put,
+                ..
+            } => "Put",
+            Access::Transfer {
+                kind: TransferKind::Get,
+                ..
+            } => "Get",
+            Access::Transfer {
+                kind: TransferKind::Accumulate,
+                ..
+            } => "Accumulate",
             Access::Flush { .. } => "Win_flush",
             Access::Lock { .. } => "Win_lock",
             Access::Unlock { .. } => "Win_unlock",
-            Access::File { kind: FileKind::Open, .. } => "File_open",
-            Access::File { kind: FileKind::Close, .. } => "File_close",
-            Access::File { kind: FileKind::Read, .. } => "File_read",
-            Access::File { kind: FileKind::Write, .. } => "File_write",
+            Access::File {
+                kind: FileKind::Open,
+                ..
+            } => "File_open",
+            Access::File {
+                kind: FileKind::Close,
+                ..
+            } => "File_close",
+            Access::File {
+                kind: FileKind::Read,
+                ..
+            } => "File_read",
+            Access::File {
+                kind: FileKind::Write,
+                ..
+            } => "File_write",
         }
     }
 
     /// The rank whose memory is meant.
     pub const fn target(&self) -> Option<Rank> {
         match self {
-            Access::Transfer { target, .. } | Access::Lock { target, .. } | Access::Unlock { target, .. } => {
-                Some(*target)
-            }
+            Access::Transfer { target, .. }
+            | Access::Lock { target, .. }
+            | Access::Unlock { target, .. } => Some(*target),
             Access::Flush { target, .. } => *target,
             Access::File { .. } => None,
         }
@@ -116,9 +137,9 @@ impl Access {
     /// The same, to be changed.
     pub(super) fn target_mut(&mut self) -> Option<&mut Rank> {
         match self {
-            Access::Transfer { target, .. } | Access::Lock { target, .. } | Access::Unlock { target, .. } => {
-                Some(target)
-            }
+            Access::Transfer { target, .. }
+            | Access::Lock { target, .. }
+            | Access::Unlock { target, .. } => Some(target),
             Access::Flush { target, .. } => target.as_mut(),
             Access::File { .. } => None,
         }
@@ -136,7 +157,9 @@ impl Access {
     pub(super) fn row(&self) -> (u8, i32, i64, u64) {
         let target = self.target().map_or(-1, |target| i64::from(target.0));
         match *self {
-            Access::Transfer { kind, window, size, .. } => (kind as u8, window, target, size.0),
+            Access::Transfer {
+                kind, window, size, ..
+            } => (kind as u8, window, target, size.0),
             Access::Flush { window, .. } => (3, window, target, 0),
             Access::Lock { window, kind, .. } => (4 + kind as u8, window, target, 0),
             Access::Unlock { window, .. } => (6, window, target, 0),
@@ -145,22 +168,61 @@ impl Access {
     }
 
     /// From the numbers of [`Access::row`].
-    pub(super) fn from_row((operation, window, target, size): (u8, i32, i64, u64)) -> Option<Access> {
+    pub(super) fn from_row(
+        (operation, window, target, size): (u8, i32, i64, u64),
+    ) -> Option<Access> {
         use TransferKind::*;
         let (rank, size, file) = (u32::try_from(target).ok().map(Rank), Bytes(size), window);
-        let transfer = |kind| Some(Access::Transfer { kind, window, target: rank?, size });
+        let transfer = |kind| {
+            Some(Access::Transfer {
+                kind,
+                window,
+                target: rank?,
+                size,
+            })
+        };
         match operation {
             0 => transfer(Put),
             1 => transfer(Get),
             2 => transfer(Accumulate),
-            3 => Some(Access::Flush { window, target: rank }),
-            4 => Some(Access::Lock { window, target: rank?, kind: LockKind::Shared }),
-            5 => Some(Access::Lock { window, target: rank?, kind: LockKind::Exclusive }),
-            6 => Some(Access::Unlock { window, target: rank? }),
-            8 => Some(Access::File { kind: FileKind::Open, file, size }),
-            9 => Some(Access::File { kind: FileKind::Close, file, size }),
-            10 => Some(Access::File { kind: FileKind::Read, file, size }),
-            11 => Some(Access::File { kind: FileKind::Write, file, size }),
+            3 => Some(Access::Flush {
+                window,
+                target: rank,
+            }),
+            4 => Some(Access::Lock {
+                window,
+                target: rank?,
+                kind: LockKind::Shared,
+            }),
+            5 => Some(Access::Lock {
+                window,
+                target: rank?,
+                kind: LockKind::Exclusive,
+            }),
+            6 => Some(Access::Unlock {
+                window,
+                target: rank?,
+            }),
+            8 => Some(Access::File {
+                kind: FileKind::Open,
+                file,
+                size,
+            }),
+            9 => Some(Access::File {
+                kind: FileKind::Close,
+                file,
+                size,
+            }),
+            10 => Some(Access::File {
+                kind: FileKind::Read,
+                file,
+                size,
+            }),
+            11 => Some(Access::File {
+                kind: FileKind::Write,
+                file,
+                size,
+            }),
             _ => None,
         }
     }

@@ -18,17 +18,29 @@ const NO_SLOT: Slot = Slot(u32::MAX);
 /// it, and whichever of them the receiver waits for first waits for it. Messages that wait for their receiver stay apart, as
 /// do blocking from non-blocking ones and those of different communicators.
 pub fn aggregated(program: &Program, up_to: Bytes) -> Program {
-    let mut groups = Groups { all: Vec::new(), of_slot: vec![NONE; program.slots as usize] };
+    let mut groups = Groups {
+        all: Vec::new(),
+        of_slot: vec![NONE; program.slots as usize],
+    };
     let streams = || (0..program.streams() as u32).map(Rank);
-    let of_sends: Vec<Vec<u32>> = streams().map(|stream| groups.find(program, stream, up_to)).collect();
+    let of_sends: Vec<Vec<u32>> = streams()
+        .map(|stream| groups.find(program, stream, up_to))
+        .collect();
     let posts = groups.number_slots();
     let mut changed = program.clone();
     let mut classes = KeyMap::new();
     for (stream, of_sends) in streams().zip(of_sends) {
         let first = program.first_slot(stream);
-        let mut rank = RankState { of_sends, next_slot: first, first, ..RankState::default() };
+        let mut rank = RankState {
+            of_sends,
+            next_slot: first,
+            first,
+            ..RankState::default()
+        };
         let mut words = Vec::with_capacity(program.words(stream).len());
-        opcodes::rewrite(program.words(stream), &mut words, |op| groups.change(op, &mut rank, &posts, &mut classes));
+        opcodes::rewrite(program.words(stream), &mut words, |op| {
+            groups.change(op, &mut rank, &posts, &mut classes)
+        });
         changed.streams[stream.index()] = Stream::new(words, posts[first.index()]);
     }
     changed.slots = posts[program.slots as usize].0;
@@ -80,7 +92,11 @@ impl Groups {
                     if !is_small && !class.mode.non_blocking {
                         open.clear();
                     }
-                    let key = (program.receiver(slot), class.communicator, class.mode.non_blocking);
+                    let key = (
+                        program.receiver(slot),
+                        class.communicator,
+                        class.mode.non_blocking,
+                    );
                     let last = of_sends.len() as u32;
                     let group = match open.get(&key).filter(|_| is_small) {
                         Some(group) if self.join(*group, last, class, up_to) => *group,
@@ -100,7 +116,14 @@ impl Groups {
     }
 
     fn begin(&mut self, last: u32, class: MessageClass) -> u32 {
-        self.all.push(Group { last, class, slot: NO_SLOT, number: NONE, is_sent: false, is_received: false });
+        self.all.push(Group {
+            last,
+            class,
+            slot: NO_SLOT,
+            number: NONE,
+            is_sent: false,
+            is_received: false,
+        });
         self.all.len() as u32 - 1
     }
 
@@ -131,7 +154,13 @@ impl Groups {
         before
     }
 
-    fn change(&mut self, op: Op, rank: &mut RankState, posts: &[Slot], classes: &mut KeyMap<MessageClass>) -> Op {
+    fn change(
+        &mut self,
+        op: Op,
+        rank: &mut RankState,
+        posts: &[Slot],
+        classes: &mut KeyMap<MessageClass>,
+    ) -> Op {
         match op {
             Op::Send { .. } => self.send(rank, classes),
             Op::Recv | Op::Irecv => self.receive(op, rank, posts),
@@ -139,7 +168,11 @@ impl Groups {
             Op::WaitSend(ago) => {
                 let group = &mut self.all[rank.of_sends[(rank.sends - 1 - ago) as usize] as usize];
                 let is_waited = std::mem::replace(&mut group.is_sent, true);
-                if is_waited { Op::Nothing } else { Op::WaitSend(rank.new_sends - 1 - group.number) }
+                if is_waited {
+                    Op::Nothing
+                } else {
+                    Op::WaitSend(rank.new_sends - 1 - group.number)
+                }
             }
             other => other,
         }
@@ -153,7 +186,10 @@ impl Groups {
         }
         group.number = rank.new_sends;
         rank.new_sends += 1;
-        Op::Send { class: classes.number(group.class), slot: group.slot }
+        Op::Send {
+            class: classes.number(group.class),
+            slot: group.slot,
+        }
     }
 
     fn receive(&mut self, op: Op, rank: &mut RankState, posts: &[Slot]) -> Op {
@@ -164,13 +200,21 @@ impl Groups {
             group.is_received = op == Op::Recv;
             return op;
         }
-        if op == Op::Irecv { Op::Nothing } else { self.wait(slot, posts[rank.first.index()]) }
+        if op == Op::Irecv {
+            Op::Nothing
+        } else {
+            self.wait(slot, posts[rank.first.index()])
+        }
     }
 
     /// Waits for the message of an old slot, unless something has waited for it before.
     fn wait(&mut self, slot: Slot, first: Slot) -> Op {
         let group = &mut self.all[self.of_slot[slot.index()] as usize];
         let is_waited = std::mem::replace(&mut group.is_received, true);
-        if is_waited { Op::Nothing } else { Op::WaitRecv(group.slot - first) }
+        if is_waited {
+            Op::Nothing
+        } else {
+            Op::WaitRecv(group.slot - first)
+        }
     }
 }

@@ -7,14 +7,21 @@ use flowcast_units::Rank;
 /// The program with its non-blocking collectives as blocking ones where they start, and how many instructions that
 /// concerned; `None` if it has none.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
-    let is_non_blocking = |call: u32| program.calls[call as usize].mode == CollectiveMode::NonBlocking;
+    let is_non_blocking =
+        |call: u32| program.calls[call as usize].mode == CollectiveMode::NonBlocking;
     if !(0..program.calls.len() as u32).any(is_non_blocking) {
         return None;
     }
     let ops = (0..program.ranks() as u32).flat_map(|rank| program.ops(Rank(rank)));
-    let concerned = ops.filter(|(_, op)| matches!(op, Op::Collective { call, .. } if is_non_blocking(*call))).count();
+    let concerned = ops
+        .filter(|(_, op)| matches!(op, Op::Collective { call, .. } if is_non_blocking(*call)))
+        .count();
     let mut changed = program.clone();
-    for call in changed.calls.iter_mut().filter(|call| call.mode == CollectiveMode::NonBlocking) {
+    for call in changed
+        .calls
+        .iter_mut()
+        .filter(|call| call.mode == CollectiveMode::NonBlocking)
+    {
         call.mode = CollectiveMode::Blocking;
     }
     for (rank, stream) in (0u32..).zip(&mut changed.streams) {
@@ -26,6 +33,12 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, u64)> {
 
 fn without_waits(old: &[u32]) -> Vec<u32> {
     let mut new = Vec::with_capacity(old.len());
-    opcodes::rewrite(old, &mut new, |op| if matches!(op, Op::WaitCollective(_)) { Op::Nothing } else { op });
+    opcodes::rewrite(old, &mut new, |op| {
+        if matches!(op, Op::WaitCollective(_)) {
+            Op::Nothing
+        } else {
+            op
+        }
+    });
     new
 }

@@ -40,8 +40,15 @@ pub(super) struct Route {
 impl Hash for Route {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let MessageClass { size, tag, communicator, mode } = self.class;
-        let mode = u64::from(mode.synchronous) | u64::from(mode.non_blocking) << 1 | u64::from(mode.persistent) << 2;
+        let MessageClass {
+            size,
+            tag,
+            communicator,
+            mode,
+        } = self.class;
+        let mode = u64::from(mode.synchronous)
+            | u64::from(mode.non_blocking) << 1
+            | u64::from(mode.persistent) << 2;
         state.write_u64(u64::from(self.peer.0) | u64::from(tag as u32) << 32);
         state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 61));
     }
@@ -49,7 +56,11 @@ impl Hash for Route {
 
 impl Route {
     pub(crate) fn channel(&self) -> Channel {
-        Channel { peer: self.peer, tag: self.class.tag, communicator: self.class.communicator }
+        Channel {
+            peer: self.peer,
+            tag: self.class.tag,
+            communicator: self.class.communicator,
+        }
     }
 }
 
@@ -75,8 +86,24 @@ pub struct CallRecord {
 impl CallRecord {
     /// The call with its communicator's index.
     pub fn resolved(self, communicator: u32) -> CollectiveCall {
-        let CallRecord { op, mode, is_root, root, send, recv, .. } = self;
-        CollectiveCall { op, communicator, mode, is_root, root, send, recv }
+        let CallRecord {
+            op,
+            mode,
+            is_root,
+            root,
+            send,
+            recv,
+            ..
+        } = self;
+        CollectiveCall {
+            op,
+            communicator,
+            mode,
+            is_root,
+            root,
+            send,
+            recv,
+        }
     }
 }
 
@@ -100,10 +127,15 @@ impl RecordFault {
             RecordFault::WaitWithoutReceive => {
                 "a non-blocking receive with the same source, tag and communicator before it"
             }
-            RecordFault::WaitWithoutSend => "a non-blocking send with the same destination and tag before it",
+            RecordFault::WaitWithoutSend => {
+                "a non-blocking send with the same destination and tag before it"
+            }
             RecordFault::WaitWithoutCollective => "a non-blocking collective before it",
             RecordFault::TooMany => {
-                return ("more distinct records than a compiled trace can number (134,217,727)", "fewer");
+                return (
+                    "more distinct records than a compiled trace can number (134,217,727)",
+                    "fewer",
+                );
             }
         };
         ("a wait", before)
@@ -224,7 +256,12 @@ impl RankBuilder {
     /// # Errors
     /// [`RecordFault::TooMany`].
     #[inline]
-    pub fn send(&mut self, to: Rank, class: MessageClass, record: Record) -> Result<u32, RecordFault> {
+    pub fn send(
+        &mut self,
+        to: Rank,
+        class: MessageClass,
+        record: Record,
+    ) -> Result<u32, RecordFault> {
         let route = self.routes.number(Route { peer: to, class });
         if route > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
@@ -241,7 +278,14 @@ impl RankBuilder {
     pub fn send_again(&mut self, route: u32, record: Record) {
         self.route_sends[route as usize] += 1;
         self.sends += 1;
-        opcodes::push(&mut self.words, Op::Send { class: route, slot: Slot(0) }, record);
+        opcodes::push(
+            &mut self.words,
+            Op::Send {
+                class: route,
+                slot: Slot(0),
+            },
+            record,
+        );
     }
 
     /// The number of a channel, new or known.
@@ -272,7 +316,8 @@ impl RankBuilder {
     pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self.irecv_waited_by_slot(channel)?;
         if self.pending.len() <= channel as usize {
-            self.pending.resize_with(channel as usize + 1, Pending::default);
+            self.pending
+                .resize_with(channel as usize + 1, Pending::default);
         }
         self.pending[channel as usize].push(slot);
         Ok(())
@@ -317,8 +362,11 @@ impl RankBuilder {
     /// [`RecordFault::WaitWithoutReceive`].
     #[inline]
     pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
-        let slot =
-            self.pending.get_mut(channel as usize).and_then(Pending::pop).ok_or(RecordFault::WaitWithoutReceive)?;
+        let slot = self
+            .pending
+            .get_mut(channel as usize)
+            .and_then(Pending::pop)
+            .ok_or(RecordFault::WaitWithoutReceive)?;
         opcodes::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
         Ok(())
     }
@@ -350,7 +398,11 @@ impl RankBuilder {
     }
 
     /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
-    pub fn further_collective(&mut self, call: CallRecord, record: Record) -> Result<(), RecordFault> {
+    pub fn further_collective(
+        &mut self,
+        call: CallRecord,
+        record: Record,
+    ) -> Result<(), RecordFault> {
         let further = self.further();
         let number = further.calls.number(call);
         if number > MAX_PAYLOAD {
@@ -363,10 +415,19 @@ impl RankBuilder {
         let instance = further.collective_counts[on];
         further.collective_counts[on] += 1;
         if call.mode == CollectiveMode::NonBlocking {
-            further.started_collectives.push_back((call.communicator, instance));
+            further
+                .started_collectives
+                .push_back((call.communicator, instance));
             further.immediates.push((call.communicator, instance));
         }
-        opcodes::push(&mut self.words, Op::Collective { call: number, instance }, record);
+        opcodes::push(
+            &mut self.words,
+            Op::Collective {
+                call: number,
+                instance,
+            },
+            record,
+        );
         Ok(())
     }
 
@@ -375,7 +436,11 @@ impl RankBuilder {
     /// # Errors
     /// [`RecordFault::WaitWithoutCollective`].
     pub fn wait_collective(&mut self) -> Result<(), RecordFault> {
-        let oldest = self.further().started_collectives.pop_front().ok_or(RecordFault::WaitWithoutCollective)?;
+        let oldest = self
+            .further()
+            .started_collectives
+            .pop_front()
+            .ok_or(RecordFault::WaitWithoutCollective)?;
         self.wait_instance(oldest);
         Ok(())
     }
@@ -395,7 +460,11 @@ impl RankBuilder {
         // The payload tells linking which communicator the instance is counted on.
         let on = self.further().collectives_on.number(communicator);
         let at = self.words.len();
-        opcodes::push(&mut self.words, Op::WaitCollective(instance), Record::Begins);
+        opcodes::push(
+            &mut self.words,
+            Op::WaitCollective(instance),
+            Record::Begins,
+        );
         opcodes::patch(&mut self.words, at, on, None);
     }
 
@@ -422,7 +491,11 @@ impl RankBuilder {
 
     /// A record that is counted and left out, by the number of its kind.
     pub fn ignored(&mut self, kind: u32) {
-        opcodes::push(&mut self.words, Op::Ignored(kind & MAX_PAYLOAD), Record::Begins);
+        opcodes::push(
+            &mut self.words,
+            Op::Ignored(kind & MAX_PAYLOAD),
+            Record::Begins,
+        );
         self.count(kind);
     }
 
@@ -446,10 +519,18 @@ impl RankBuilder {
 
     /// Executions of collectives on each communicator.
     pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
-        let BeyondMessages { collectives_on, collective_counts, .. } = self.beyond_messages();
+        let BeyondMessages {
+            collectives_on,
+            collective_counts,
+            ..
+        } = self.beyond_messages();
         collectives_on.keys().zip(collective_counts.iter().copied())
     }
 }
 
 /// A blocking, eager send's mode.
-pub const EAGER: SendMode = SendMode { synchronous: false, non_blocking: false, persistent: false };
+pub const EAGER: SendMode = SendMode {
+    synchronous: false,
+    non_blocking: false,
+    persistent: false,
+};

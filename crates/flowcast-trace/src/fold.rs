@@ -40,7 +40,10 @@ fn parts(program: &Program) -> Option<Vec<Part<Program>>> {
         if section == Section::Before {
             piece.ignored.clone_from(&program.ignored);
         }
-        let is_empty = piece.streams.iter().all(|stream| stream.words.get().is_empty());
+        let is_empty = piece
+            .streams
+            .iter()
+            .all(|stream| stream.words.get().is_empty());
         let inner = match is_empty && piece.ignored.is_empty() {
             true => continue,
             false => parts(&piece).unwrap_or_else(|| vec![Part::Once(piece)]),
@@ -63,7 +66,12 @@ struct RankLoop {
 
 /// The loops of the ranks with the same number of iterations. A rank without instructions has as many as the others.
 fn common(mut loops: Vec<Option<RankLoop>>) -> Option<Vec<RankLoop>> {
-    let repeats = loops.iter().flatten().filter(|own| own.words > 0).map(|own| own.repeats).min()?;
+    let repeats = loops
+        .iter()
+        .flatten()
+        .filter(|own| own.words > 0)
+        .map(|own| own.repeats)
+        .min()?;
     for own in loops.iter_mut().flatten() {
         own.words *= own.repeats / repeats;
         own.repeats = repeats;
@@ -75,7 +83,11 @@ fn common(mut loops: Vec<Option<RankLoop>>) -> Option<Vec<RankLoop>> {
 fn longest_run(program: &Program, rank: Rank) -> Option<RankLoop> {
     let words = program.words(rank);
     if words.is_empty() {
-        return Some(RankLoop { start: 0, words: 0, repeats: usize::MAX });
+        return Some(RankLoop {
+            start: 0,
+            words: 0,
+            repeats: usize::MAX,
+        });
     }
     let mut symbols = KeyMap::new();
     let (mut entries, mut places) = (Vec::new(), Vec::new());
@@ -86,22 +98,48 @@ fn longest_run(program: &Program, rank: Rank) -> Option<RankLoop> {
             Op::Send { slot, .. } => (behind(0), program.receiver(slot).0, 0),
             Op::WaitRecv(slot) => (u32::MAX, received - slot, 0),
             Op::Collective { .. } | Op::WaitCollective(_) => (behind(0), 0, 0),
-            _ => (behind(0), if next > at + 1 { behind(1) } else { 0 }, if next > at + 2 { behind(2) } else { 0 }),
+            _ => (
+                behind(0),
+                if next > at + 1 { behind(1) } else { 0 },
+                if next > at + 2 { behind(2) } else { 0 },
+            ),
         };
         received += u32::from(matches!(op, Op::Recv | Op::Irecv));
-        entries.push(Entry { signature: symbols.number(symbol), ..Entry::default() });
+        entries.push(Entry {
+            signature: symbols.number(symbol),
+            ..Entry::default()
+        });
         places.push(at);
         at = next;
     }
     places.push(at);
-    let mut best = (0, RankLoop { start: 0, words: 0, repeats: 1 });
-    runs(&entries, &mut vec![0; entries.len()], &mut vec![0; symbols.len() + 1], |run| {
-        let (start, behind) = (places[run.start], places[run.start + run.period]);
-        let saved = run.period * (run.repeats - 1);
-        if saved > best.0 {
-            best = (saved, RankLoop { start, words: behind - start, repeats: run.repeats });
-        }
-    });
+    let mut best = (
+        0,
+        RankLoop {
+            start: 0,
+            words: 0,
+            repeats: 1,
+        },
+    );
+    runs(
+        &entries,
+        &mut vec![0; entries.len()],
+        &mut vec![0; symbols.len() + 1],
+        |run| {
+            let (start, behind) = (places[run.start], places[run.start + run.period]);
+            let saved = run.period * (run.repeats - 1);
+            if saved > best.0 {
+                best = (
+                    saved,
+                    RankLoop {
+                        start,
+                        words: behind - start,
+                        repeats: run.repeats,
+                    },
+                );
+            }
+        },
+    );
     (best.0 > 0).then_some(best.1)
 }
 
@@ -129,7 +167,10 @@ impl<'a> Cut<'a> {
     fn new(program: &'a Program, loops: &'a [RankLoop]) -> Option<Cut<'a>> {
         let posts = |(rank, own): (u32, &RankLoop)| {
             let words = program.words(Rank(rank));
-            (count_posts(&words[..own.start]), count_posts(&words[own.start..own.start + own.words]))
+            (
+                count_posts(&words[..own.start]),
+                count_posts(&words[own.start..own.start + own.words]),
+            )
         };
         let mut cut = Cut {
             program,
@@ -138,7 +179,9 @@ impl<'a> Cut<'a> {
             posts: (0..).zip(loops).map(posts).collect(),
             executions: vec![None; program.instances.len()],
         };
-        (0..program.ranks() as u32).map(Rank).try_for_each(|rank| cut.check(rank))?;
+        (0..program.ranks() as u32)
+            .map(Rank)
+            .try_for_each(|rank| cut.check(rank))?;
         Some(cut)
     }
 
@@ -158,7 +201,9 @@ impl<'a> Cut<'a> {
         let (before, each) = self.posts[rank.index()];
         match post.checked_sub(before) {
             None => (Section::Before, 0, post),
-            Some(post) if post < each * self.repeats as u32 => (Section::Loop, (post / each) as usize, post % each),
+            Some(post) if post < each * self.repeats as u32 => {
+                (Section::Loop, (post / each) as usize, post % each)
+            }
             Some(post) => (Section::Behind, 0, post - each * self.repeats as u32),
         }
     }
@@ -166,12 +211,22 @@ impl<'a> Cut<'a> {
     /// Whether what a rank does in each iteration belongs to it, and is what it does in the first.
     fn check(&mut self, rank: Rank) -> Option<()> {
         let each = self.loops[rank.index()].words;
-        self.check_piece(rank, (Section::Before, 0), self.words(rank, Section::Before), None)?;
+        self.check_piece(
+            rank,
+            (Section::Before, 0),
+            self.words(rank, Section::Before),
+            None,
+        )?;
         let all = self.words(rank, Section::Loop);
         for (iteration, words) in all.chunks(each.max(1)).enumerate() {
             self.check_piece(rank, (Section::Loop, iteration), words, Some(all))?;
         }
-        self.check_piece(rank, (Section::Behind, 0), self.words(rank, Section::Behind), None)
+        self.check_piece(
+            rank,
+            (Section::Behind, 0),
+            self.words(rank, Section::Behind),
+            None,
+        )
     }
 
     fn check_piece(
@@ -183,12 +238,15 @@ impl<'a> Cut<'a> {
     ) -> Option<()> {
         let (mut at, mut sent) = (0, 0);
         while let Some((op, next)) = opcodes::decode(words, at) {
-            let before = first.and_then(|first| opcodes::decode(first, at)).map_or(op, |(op, _)| op);
+            let before = first
+                .and_then(|first| opcodes::decode(first, at))
+                .map_or(op, |(op, _)| op);
             let is_right = match (op, before) {
                 (Op::Send { slot, .. }, Op::Send { slot: first, .. }) => {
                     sent += 1;
                     let to = self.program.receiver(slot);
-                    let [own, first] = [slot, first].map(|slot| self.posted(to, slot - self.program.first_slot(to)));
+                    let [own, first] = [slot, first]
+                        .map(|slot| self.posted(to, slot - self.program.first_slot(to)));
                     (own.0, own.1) == (section, iteration) && own.2 == first.2
                 }
                 (Op::WaitRecv(post), _) => {
@@ -196,7 +254,12 @@ impl<'a> Cut<'a> {
                     (own.0, own.1) == (section, iteration)
                 }
                 (Op::WaitSend(ago), _) => ago < sent,
-                (Op::Collective { instance, .. }, Op::Collective { instance: first, .. }) => {
+                (
+                    Op::Collective { instance, .. },
+                    Op::Collective {
+                        instance: first, ..
+                    },
+                ) => {
                     let own = (section, iteration, first);
                     *self.executions[instance as usize].get_or_insert(own) == own
                 }
@@ -228,24 +291,39 @@ impl<'a> Cut<'a> {
                 Op::Send { class, slot } => {
                     let to = program.receiver(slot);
                     let (_, _, post) = self.posted(to, slot - program.first_slot(to));
-                    piece.bytes.0 = piece.bytes.0.saturating_add(program.classes[class as usize].size.0);
+                    piece.bytes.0 = piece
+                        .bytes
+                        .0
+                        .saturating_add(program.classes[class as usize].size.0);
                     piece.self_messages |= to == rank;
-                    Op::Send { class, slot: first_slots[to.index()] + post }
+                    Op::Send {
+                        class,
+                        slot: first_slots[to.index()] + post,
+                    }
                 }
                 Op::WaitRecv(post) => Op::WaitRecv(self.posted(rank, post).2),
-                Op::Collective { call, instance } => Op::Collective { call, instance: executions[instance as usize] },
+                Op::Collective { call, instance } => Op::Collective {
+                    call,
+                    instance: executions[instance as usize],
+                },
                 Op::WaitCollective(instance) => Op::WaitCollective(executions[instance as usize]),
                 other => other,
             });
             words.shrink_to_fit();
-            piece.streams.push(Stream::new(words, first_slots[rank.index()]));
+            piece
+                .streams
+                .push(Stream::new(words, first_slots[rank.index()]));
         }
         piece
     }
 
     fn first_words(&self, rank: Rank, section: Section) -> &'a [u32] {
         let words = self.words(rank, section);
-        if section == Section::Loop { &words[..self.loops[rank.index()].words] } else { words }
+        if section == Section::Loop {
+            &words[..self.loops[rank.index()].words]
+        } else {
+            words
+        }
     }
 
     /// The number in a section's program of each execution that belongs to it, and the communicators of these.
@@ -262,7 +340,17 @@ impl<'a> Cut<'a> {
 
     /// The program without its instructions.
     fn tables(&self) -> Program {
-        let Program { name, classes, calls, communicators, events, assumed, threads, library, .. } = self.program;
+        let Program {
+            name,
+            classes,
+            calls,
+            communicators,
+            events,
+            assumed,
+            threads,
+            library,
+            ..
+        } = self.program;
         Program {
             name: name.clone(),
             streams: Vec::new(),
@@ -286,5 +374,7 @@ impl<'a> Cut<'a> {
 }
 
 fn count_posts(words: &[u32]) -> u32 {
-    opcodes::iterate(words).filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv)).count() as u32
+    opcodes::iterate(words)
+        .filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv))
+        .count() as u32
 }

@@ -49,7 +49,10 @@ impl<T> Part<T> {
 ///
 /// # Errors
 /// The first one of `change`.
-pub fn map_all<T, U, E>(parts: Vec<Part<T>>, change: &mut impl FnMut(T) -> Result<U, E>) -> Result<Vec<Part<U>>, E> {
+pub fn map_all<T, U, E>(
+    parts: Vec<Part<T>>,
+    change: &mut impl FnMut(T) -> Result<U, E>,
+) -> Result<Vec<Part<U>>, E> {
     parts.into_iter().map(|part| part.try_map(change)).collect()
 }
 
@@ -86,18 +89,39 @@ impl Folded {
     pub fn new(parts: Vec<Part<Program>>) -> Result<Folded, TraceError> {
         let limit = |found| move || TraceError::Limit(found);
         let pieces = pieces(&parts).ok_or_else(limit("more iterations than 2^64"))?;
-        let (first, _) = pieces.first().ok_or_else(limit("a program of loops without instructions"))?;
-        if !pieces.iter().all(|(piece, times)| *times > 0 && fits(first, piece)) {
-            return Err(TraceError::Limit("loops over programs of other ranks, or loops without iterations"));
+        let (first, _) = pieces
+            .first()
+            .ok_or_else(limit("a program of loops without instructions"))?;
+        if !pieces
+            .iter()
+            .all(|(piece, times)| *times > 0 && fits(first, piece))
+        {
+            return Err(TraceError::Limit(
+                "loops over programs of other ranks, or loops without iterations",
+            ));
         }
         let sum = |of: fn(&Program) -> u64| {
-            let mut terms = pieces.iter().map(|(piece, times)| of(piece).checked_mul(*times));
-            terms.try_fold(0u64, |sum, term| sum.checked_add(term?)).ok_or_else(limit("more messages than 2^64"))
+            let mut terms = pieces
+                .iter()
+                .map(|(piece, times)| of(piece).checked_mul(*times));
+            terms
+                .try_fold(0u64, |sum, term| sum.checked_add(term?))
+                .ok_or_else(limit("more messages than 2^64"))
         };
-        let (messages, collectives) = (sum(|piece| u64::from(piece.slots))?, sum(Program::collectives)?);
-        let bytes = pieces.iter().map(|(piece, times)| piece.bytes.0.saturating_mul(*times));
+        let (messages, collectives) = (
+            sum(|piece| u64::from(piece.slots))?,
+            sum(Program::collectives)?,
+        );
+        let bytes = pieces
+            .iter()
+            .map(|(piece, times)| piece.bytes.0.saturating_mul(*times));
         let bytes = Bytes(bytes.fold(0, u64::saturating_add));
-        Ok(Folded { parts, messages, collectives, bytes })
+        Ok(Folded {
+            parts,
+            messages,
+            collectives,
+            bytes,
+        })
     }
 
     /// What comes one after the other.
@@ -144,7 +168,9 @@ impl Folded {
     /// About the bytes that the program takes without loops.
     pub fn unfolded_bytes(&self) -> u64 {
         let pieces = pieces(&self.parts).expect("the iterations were counted");
-        let bytes = pieces.iter().map(|(piece, times)| (piece.compiled_bytes() as u64 + 1).saturating_mul(*times));
+        let bytes = pieces
+            .iter()
+            .map(|(piece, times)| (piece.compiled_bytes() as u64 + 1).saturating_mul(*times));
         bytes.fold(0, u64::saturating_add)
     }
 
@@ -197,7 +223,10 @@ impl Flat {
         let mut first_slots = Vec::with_capacity(first.streams());
         for stream in (0..first.streams() as u32).map(Rank) {
             first_slots.push(next);
-            next += pieces.iter().map(|(piece, times)| piece.posts(stream) * *times as u32).sum::<u32>();
+            next += pieces
+                .iter()
+                .map(|(piece, times)| piece.posts(stream) * *times as u32)
+                .sum::<u32>();
         }
         Flat {
             words: vec![Vec::new(); first.streams()],
@@ -222,10 +251,26 @@ impl Flat {
     }
 
     fn piece(&mut self, piece: &Program) -> Result<(), TraceError> {
-        let classes: Vec<u32> = piece.classes.iter().map(|class| self.classes.number(*class)).collect();
-        let calls: Vec<u32> = piece.calls.iter().map(|call| self.calls.number(*call)).collect();
-        let events: Vec<u32> = piece.events.iter().map(|event| self.events.number(*event)).collect();
-        let accesses: Vec<u32> = piece.accesses.iter().map(|access| self.accesses.number(*access)).collect();
+        let classes: Vec<u32> = piece
+            .classes
+            .iter()
+            .map(|class| self.classes.number(*class))
+            .collect();
+        let calls: Vec<u32> = piece
+            .calls
+            .iter()
+            .map(|call| self.calls.number(*call))
+            .collect();
+        let events: Vec<u32> = piece
+            .events
+            .iter()
+            .map(|event| self.events.number(*event))
+            .collect();
+        let accesses: Vec<u32> = piece
+            .accesses
+            .iter()
+            .map(|access| self.accesses.number(*access))
+            .collect();
         let (first_slots, received) = (&self.first_slots, &self.received);
         let instance = self.instances.len() as u32;
         for (stream, words) in (0..).map(Rank).zip(&mut self.words) {
@@ -233,14 +278,20 @@ impl Flat {
             opcodes::rewrite(piece.words(stream), words, |op| match op {
                 Op::Send { class, slot } => {
                     let to = piece.receiver(slot);
-                    let slot = first_slots[to.index()] + received[to.index()] + (slot - piece.first_slot(to));
-                    Op::Send { class: classes[class as usize], slot }
+                    let slot = first_slots[to.index()]
+                        + received[to.index()]
+                        + (slot - piece.first_slot(to));
+                    Op::Send {
+                        class: classes[class as usize],
+                        slot,
+                    }
                 }
                 // One that is too large is found below.
                 Op::WaitRecv(slot) => Op::WaitRecv((own + slot).min(MAX_PAYLOAD)),
-                Op::Collective { call, instance: of } => {
-                    Op::Collective { call: calls[call as usize], instance: instance + of }
-                }
+                Op::Collective { call, instance: of } => Op::Collective {
+                    call: calls[call as usize],
+                    instance: instance + of,
+                },
                 Op::WaitCollective(of) => Op::WaitCollective(instance + of),
                 Op::Event(event) => Op::Event(events[event as usize]),
                 Op::Access(access) => Op::Access(accesses[access as usize]),
@@ -251,13 +302,28 @@ impl Flat {
             *received += piece.posts(stream);
         }
         self.instances.extend_from_slice(&piece.instances);
-        let is_numbered = self.received.iter().all(|received| *received <= MAX_PAYLOAD);
-        if is_numbered && u32::try_from(self.instances.len()).is_ok() { Ok(()) } else { Err(TOO_LONG) }
+        let is_numbered = self
+            .received
+            .iter()
+            .all(|received| *received <= MAX_PAYLOAD);
+        if is_numbered && u32::try_from(self.instances.len()).is_ok() {
+            Ok(())
+        } else {
+            Err(TOO_LONG)
+        }
     }
 
     fn finish(self, folded: &Folded) -> Result<Program, TraceError> {
-        let numbered = [self.classes.len(), self.calls.len(), self.events.len(), self.accesses.len()];
-        if numbered.into_iter().any(|length| length > MAX_PAYLOAD as usize) {
+        let numbered = [
+            self.classes.len(),
+            self.calls.len(),
+            self.events.len(),
+            self.accesses.len(),
+        ];
+        if numbered
+            .into_iter()
+            .any(|length| length > MAX_PAYLOAD as usize)
+        {
             return Err(TOO_LONG);
         }
         let pieces = pieces(&folded.parts).expect("the iterations were counted");
@@ -265,7 +331,12 @@ impl Flat {
         let first = folded.first();
         Ok(Program {
             name: first.name.clone(),
-            streams: self.words.into_iter().zip(self.first_slots).map(stream).collect(),
+            streams: self
+                .words
+                .into_iter()
+                .zip(self.first_slots)
+                .map(stream)
+                .collect(),
             slots: folded.messages as u32,
             classes: self.classes.keys().collect(),
             calls: self.calls.keys().collect(),
@@ -293,7 +364,10 @@ fn ignored(pieces: &[(&Program, u64)]) -> Vec<IgnoredRecords> {
             let count = count.saturating_mul(*times);
             match all.iter_mut().find(|known| known.kind == *kind) {
                 Some(known) => known.count = known.count.saturating_add(count),
-                None => all.push(IgnoredRecords { kind: kind.clone(), count }),
+                None => all.push(IgnoredRecords {
+                    kind: kind.clone(),
+                    count,
+                }),
             }
         }
     }

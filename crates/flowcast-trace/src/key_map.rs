@@ -31,13 +31,25 @@ impl<K> Default for KeyMap<K> {
 impl<K> KeyMap<K> {
     /// A map without keys, which takes no memory.
     pub const fn new() -> KeyMap<K> {
-        KeyMap { keys: Vec::new(), places: Vec::new(), next: 0 }
+        KeyMap {
+            keys: Vec::new(),
+            places: Vec::new(),
+            next: 0,
+        }
     }
 
     /// A map without keys, which has memory for so many.
     pub fn with_capacity(keys: usize) -> KeyMap<K> {
-        let places = if keys > FEW { (keys * 2).next_power_of_two() } else { 0 };
-        KeyMap { keys: Vec::with_capacity(keys), places: vec![FREE; places], next: 0 }
+        let places = if keys > FEW {
+            (keys * 2).next_power_of_two()
+        } else {
+            0
+        };
+        KeyMap {
+            keys: Vec::with_capacity(keys),
+            places: vec![FREE; places],
+            next: 0,
+        }
     }
 }
 
@@ -76,7 +88,12 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
     #[inline]
     fn look(&self, key: &K) -> Result<u32, usize> {
         if self.places.is_empty() {
-            return self.keys.iter().position(|known| known == key).map(|number| number as u32).ok_or(0);
+            return self
+                .keys
+                .iter()
+                .position(|known| known == key)
+                .map(|number| number as u32)
+                .ok_or(0);
         }
         let mask = self.places.len() - 1;
         let mut place = Build::default().hash_one(key) as usize & mask;

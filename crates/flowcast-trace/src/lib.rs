@@ -90,7 +90,10 @@ pub enum TraceRef<'a> {
 
 impl<'a> From<&'a schedule::Schedule> for TraceRef<'a> {
     fn from(schedule: &'a schedule::Schedule) -> TraceRef<'a> {
-        TraceRef::Schedule { name: &schedule.name, ranks: schedule.ranks() }
+        TraceRef::Schedule {
+            name: &schedule.name,
+            ranks: schedule.ranks(),
+        }
     }
 }
 

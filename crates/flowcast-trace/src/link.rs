@@ -13,7 +13,8 @@ use super::key_map::KeyMap;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::parallel::for_each_mut;
 use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream, StreamWords,
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream,
+    StreamWords,
 };
 use super::slot::Slot;
 use super::{ReadOptions, TraceError};
@@ -45,7 +46,13 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
     let tables = Tables::new(&parts)?;
     let mut program = Program {
         name: parts.name,
-        bytes: Bytes(parts.ranks.iter().map(RankBuilder::bytes).fold(0, u64::saturating_add)),
+        bytes: Bytes(
+            parts
+                .ranks
+                .iter()
+                .map(RankBuilder::bytes)
+                .fold(0, u64::saturating_add),
+        ),
         ignored: ignored_records(&parts.ranks, parts.ignored_kind),
         assumed: Vec::new(),
         streams: Vec::with_capacity(parts.ranks.len()),
@@ -66,21 +73,33 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
     let words = parts.ranks.into_iter().map(|rank| rank.words);
     let mut jobs: Vec<(usize, Vec<u32>)> = words.enumerate().collect();
     let (patches, posted) = (&tables.patches, &tables.posted);
-    for_each_mut(&mut jobs, options.threads, |(rank, words)| patches[*rank].apply(posted, words));
-    for (((_, words), first_slot), awaited_sends) in jobs.into_iter().zip(tables.first_slots).zip(awaited_sends) {
-        program.streams.push(Stream { words: StreamWords::Owned(words), first_slot, awaited_sends });
+    for_each_mut(&mut jobs, options.threads, |(rank, words)| {
+        patches[*rank].apply(posted, words)
+    });
+    for (((_, words), first_slot), awaited_sends) in
+        jobs.into_iter().zip(tables.first_slots).zip(awaited_sends)
+    {
+        program.streams.push(Stream {
+            words: StreamWords::Owned(words),
+            first_slot,
+            awaited_sends,
+        });
     }
     check_collectives(&program)?;
     let several = executions_of_several_roots(&program);
     for (kind, count) in [(TRUNCATED, tables.truncated), (SEVERAL_ROOTS, several)] {
         if count > 0 {
-            program.ignored.push(IgnoredRecords { kind: kind.to_owned(), count });
+            program.ignored.push(IgnoredRecords {
+                kind: kind.to_owned(),
+                count,
+            });
         }
     }
     Ok(program)
 }
 
-const TRUNCATED: &str = "sends that are larger than any receive of their channel; the size of the send counts";
+const TRUNCATED: &str =
+    "sends that are larger than any receive of their channel; the size of the send counts";
 const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; of those that call themselves \
                              the root the last to come counts";
 
@@ -151,7 +170,9 @@ impl Tables {
         for rank in ranks {
             tables.first_slots.push(Slot(tables.slots));
             let posts = u32::try_from(rank.posts.len()).ok();
-            tables.slots = posts.and_then(|posts| tables.slots.checked_add(posts)).ok_or_else(too_many_messages)?;
+            tables.slots = posts
+                .and_then(|posts| tables.slots.checked_add(posts))
+                .ok_or_else(too_many_messages)?;
         }
         let mut incoming: Vec<Vec<Incoming>> = ranks.iter().map(|_| Vec::new()).collect();
         for (number, rank) in numbered(ranks) {
@@ -161,29 +182,68 @@ impl Tables {
             for ((_, channel), route) in routes.iter().zip(rank.routes.keys()) {
                 largest[*channel as usize] = largest[*channel as usize].max(route.class.size);
             }
-            for (((place, channel), sends), largest) in (0..).zip(channels.keys()).zip(sends).zip(largest) {
-                let to =
-                    incoming.get_mut(channel.peer.index()).ok_or_else(|| peer_out_of_range(parts, number, channel))?;
+            for (((place, channel), sends), largest) in
+                (0..).zip(channels.keys()).zip(sends).zip(largest)
+            {
+                let to = incoming
+                    .get_mut(channel.peer.index())
+                    .ok_or_else(|| peer_out_of_range(parts, number, channel))?;
                 tables.self_messages |= channel.peer == number;
-                to.push(Incoming { channel: Channel { peer: number, ..channel }, number: place, sends, largest });
+                to.push(Incoming {
+                    channel: Channel {
+                        peer: number,
+                        ..channel
+                    },
+                    number: place,
+                    sends,
+                    largest,
+                });
             }
             tables.patches.push(Patch {
                 routes,
-                targets: vec![Target { receiver: Rank(0), next: 0 }; channels.len()].into(),
+                targets: vec![
+                    Target {
+                        receiver: Rank(0),
+                        next: 0
+                    };
+                    channels.len()
+                ]
+                .into(),
                 calls: number_calls(rank, &instances.index, &mut tables.calls),
-                first_instances: rank.collective_counts().map(|(id, _)| instances.first(id)).collect(),
-                events: rank.beyond_messages().events.keys().map(|event| tables.events.number(event)).collect(),
-                accesses: rank.beyond_messages().accesses.keys().map(|access| tables.accesses.number(access)).collect(),
+                first_instances: rank
+                    .collective_counts()
+                    .map(|(id, _)| instances.first(id))
+                    .collect(),
+                events: rank
+                    .beyond_messages()
+                    .events
+                    .keys()
+                    .map(|event| tables.events.number(event))
+                    .collect(),
+                accesses: rank
+                    .beyond_messages()
+                    .accesses
+                    .keys()
+                    .map(|access| tables.accesses.number(access))
+                    .collect(),
             });
         }
         // What comes into a receiver is given up once it is matched, so that all of it and all slots are never there at once.
         for (receiver, incoming) in (0..).map(Rank).zip(incoming) {
             let first_slot = tables.first_slots[receiver.index()];
-            tables.posted.push(PostedSlots::new(&ranks[receiver.index()], first_slot));
+            tables
+                .posted
+                .push(PostedSlots::new(&ranks[receiver.index()], first_slot));
             tables.match_receiver(parts, receiver, &incoming)?;
         }
         tables.instances = instances.communicator;
-        if tables.events.len().max(tables.calls.len()).max(tables.accesses.len()) > MAX_PAYLOAD as usize {
+        if tables
+            .events
+            .len()
+            .max(tables.calls.len())
+            .max(tables.accesses.len())
+            > MAX_PAYLOAD as usize
+        {
             return Err(too_many_messages());
         }
         Ok(tables)
@@ -191,12 +251,26 @@ impl Tables {
 
     /// Finds for each channel into a receiver the slots posted for it. Receiver by receiver, because then one
     /// receiver's table stays in the cache while all its senders look into it.
-    fn match_receiver(&mut self, parts: &Parts, receiver: Rank, incoming: &[Incoming]) -> Result<(), TraceError> {
+    fn match_receiver(
+        &mut self,
+        parts: &Parts,
+        receiver: Rank,
+        incoming: &[Incoming],
+    ) -> Result<(), TraceError> {
         let rank = &parts.ranks[receiver.index()];
         let mut matched = vec![false; rank.channels.len()];
-        for Incoming { channel: wanted, number, sends, largest } in incoming {
+        for Incoming {
+            channel: wanted,
+            number,
+            sends,
+            largest,
+        } in incoming
+        {
             let sender = wanted.peer;
-            let channel = Channel { peer: receiver, ..*wanted };
+            let channel = Channel {
+                peer: receiver,
+                ..*wanted
+            };
             let own = rank.channels.get(wanted);
             let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].of(own));
             let counts = (*sends as usize, posts as usize);
@@ -236,14 +310,26 @@ impl Patch {
                 }
                 Op::Collective { call, instance } => {
                     let (number, counter) = self.calls[call as usize];
-                    opcodes::patch(words, at, number, Some(self.first_instances[counter as usize] + instance));
+                    opcodes::patch(
+                        words,
+                        at,
+                        number,
+                        Some(self.first_instances[counter as usize] + instance),
+                    );
                 }
                 Op::WaitCollective(instance) => {
                     let counter = words[at] & MAX_PAYLOAD;
-                    opcodes::patch(words, at, 0, Some(self.first_instances[counter as usize] + instance));
+                    opcodes::patch(
+                        words,
+                        at,
+                        0,
+                        Some(self.first_instances[counter as usize] + instance),
+                    );
                 }
                 Op::Event(event) => opcodes::patch(words, at, self.events[event as usize], None),
-                Op::Access(access) => opcodes::patch(words, at, self.accesses[access as usize], None),
+                Op::Access(access) => {
+                    opcodes::patch(words, at, self.accesses[access as usize], None)
+                }
                 _ => {}
             }
             at = after;
@@ -273,19 +359,28 @@ impl PostedSlots {
             slots[next[*channel as usize] as usize] = Slot(first_slot.0.wrapping_add(post as u32));
             next[*channel as usize] += 1;
         }
-        PostedSlots { starts: starts.into(), slots: slots.into() }
+        PostedSlots {
+            starts: starts.into(),
+            slots: slots.into(),
+        }
     }
 
     /// Where a channel's slots begin, and how many there are.
     fn of(&self, channel: u32) -> (u32, u32) {
-        let (start, end) = (self.starts[channel as usize], self.starts[channel as usize + 1]);
+        let (start, end) = (
+            self.starts[channel as usize],
+            self.starts[channel as usize + 1],
+        );
         (start, end - start)
     }
 }
 
 type NumberedRoutes = (Box<[(u32, u32)]>, KeyMap<Channel>);
 
-fn number_routes(rank: &RankBuilder, classes: &mut KeyMap<MessageClass>) -> Result<NumberedRoutes, TraceError> {
+fn number_routes(
+    rank: &RankBuilder,
+    classes: &mut KeyMap<MessageClass>,
+) -> Result<NumberedRoutes, TraceError> {
     let mut channels = KeyMap::with_capacity(rank.routes.len());
     let mut routes = Vec::with_capacity(rank.routes.len());
     for route in rank.routes.keys() {
@@ -320,12 +415,19 @@ fn never_sent(parts: &Parts, rank: Rank, number: u32) -> TraceError {
     if channel.peer.index() >= parts.ranks.len() {
         return peer_out_of_range(parts, rank, channel);
     }
-    let posted = parts.ranks[rank.index()].posts.iter().filter(|post| **post == number).count();
+    let posted = parts.ranks[rank.index()]
+        .posts
+        .iter()
+        .filter(|post| **post == number)
+        .count();
     unmatched_recv(parts, rank, channel, (0, posted))
 }
 
 fn record_place(parts: &Parts, rank: Rank, record: u32) -> String {
-    let line = parts.source.as_ref().and_then(|source| source.line(rank, record));
+    let line = parts
+        .source
+        .as_ref()
+        .and_then(|source| source.line(rank, record));
     line.unwrap_or_else(|| format!("rank {rank}, record {record}"))
 }
 
@@ -341,15 +443,34 @@ fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
 /// The record of the n-th receive that a rank posts on a channel.
 fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
     let number = builder.channels.get(&channel);
-    let posts = opcodes::iterate(&builder.words).filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv));
-    let on_channel = posts.zip(&builder.posts).filter(|(_, post)| Some(**post) == number);
-    on_channel.map(|((record, _), _)| record).nth(n).unwrap_or(0)
+    let posts =
+        opcodes::iterate(&builder.words).filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv));
+    let on_channel = posts
+        .zip(&builder.posts)
+        .filter(|(_, post)| Some(**post) == number);
+    on_channel
+        .map(|((record, _), _)| record)
+        .nth(n)
+        .unwrap_or(0)
 }
 
-fn unmatched_send(parts: &Parts, rank: Rank, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
-    let Channel { peer, tag, communicator } = channel;
+fn unmatched_send(
+    parts: &Parts,
+    rank: Rank,
+    channel: Channel,
+    (sends, recvs): (usize, usize),
+) -> TraceError {
+    let Channel {
+        peer,
+        tag,
+        communicator,
+    } = channel;
     TraceError::At {
-        place: record_place(parts, rank, nth_send(&parts.ranks[rank.index()], channel, recvs)),
+        place: record_place(
+            parts,
+            rank,
+            nth_send(&parts.ranks[rank.index()], channel, recvs),
+        ),
         found: format!(
             "a send from rank {rank} to rank {peer} (tag {tag}, communicator {communicator}) that nobody receives"
         ),
@@ -357,10 +478,23 @@ fn unmatched_send(parts: &Parts, rank: Rank, channel: Channel, (sends, recvs): (
     }
 }
 
-fn unmatched_recv(parts: &Parts, rank: Rank, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
-    let Channel { peer, tag, communicator } = channel;
+fn unmatched_recv(
+    parts: &Parts,
+    rank: Rank,
+    channel: Channel,
+    (sends, recvs): (usize, usize),
+) -> TraceError {
+    let Channel {
+        peer,
+        tag,
+        communicator,
+    } = channel;
     TraceError::At {
-        place: record_place(parts, rank, nth_post(&parts.ranks[rank.index()], channel, sends)),
+        place: record_place(
+            parts,
+            rank,
+            nth_post(&parts.ranks[rank.index()], channel, sends),
+        ),
         found: format!(
             "a receive of rank {rank} from rank {peer} (tag {tag}, communicator {communicator}) that nobody sends"
         ),
@@ -387,13 +521,24 @@ fn numbered<T>(of_ranks: &[T]) -> impl Iterator<Item = (Rank, &T)> {
 }
 
 fn too_many_messages() -> TraceError {
-    TraceError::Limit("more messages, message kinds or events than a compiled trace can number (2^32, 2^27, 2^27)")
+    TraceError::Limit(
+        "more messages, message kinds or events than a compiled trace can number (2^32, 2^27, 2^27)",
+    )
 }
 
 fn ignored_records(ranks: &[RankBuilder], kind: fn(u32) -> String) -> Vec<IgnoredRecords> {
     let mut counts = std::collections::BTreeMap::new();
-    for (number, count) in ranks.iter().flat_map(|rank| &rank.beyond_messages().ignored) {
+    for (number, count) in ranks
+        .iter()
+        .flat_map(|rank| &rank.beyond_messages().ignored)
+    {
         *counts.entry(*number).or_insert(0) += count;
     }
-    counts.into_iter().map(|(number, count)| IgnoredRecords { kind: kind(number), count }).collect()
+    counts
+        .into_iter()
+        .map(|(number, count)| IgnoredRecords {
+            kind: kind(number),
+            count,
+        })
+        .collect()
 }

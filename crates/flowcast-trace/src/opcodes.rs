@@ -89,7 +89,11 @@ pub enum Record {
 /// Appends an instruction. Payloads above [`MAX_PAYLOAD`] are the caller's to prevent.
 #[inline(always)]
 pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
-    let mark = if record == Record::Continues { CONTINUES } else { 0 };
+    let mark = if record == Record::Continues {
+        CONTINUES
+    } else {
+        0
+    };
     let word = |kind: u32, payload: u32| {
         debug_assert!(payload <= MAX_PAYLOAD);
         kind << KIND_SHIFT | mark | payload
@@ -103,8 +107,12 @@ pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
         Op::Irecv => words.push(word(kind::IRECV, 0)),
         Op::WaitRecv(slot) => words.push(word(kind::WAIT_RECV, slot)),
         Op::WaitSend(ago) => words.push(word(kind::WAIT_SEND, ago)),
-        Op::Collective { call, instance } => words.extend_from_slice(&[word(kind::COLLECTIVE, call), instance]),
-        Op::WaitCollective(instance) => words.extend_from_slice(&[word(kind::WAIT_COLLECTIVE, 0), instance]),
+        Op::Collective { call, instance } => {
+            words.extend_from_slice(&[word(kind::COLLECTIVE, call), instance])
+        }
+        Op::WaitCollective(instance) => {
+            words.extend_from_slice(&[word(kind::WAIT_COLLECTIVE, 0), instance])
+        }
         Op::Event(event) => words.push(word(kind::EVENT, event)),
         Op::Access(access) => words.push(word(kind::ACCESS, access)),
         Op::Ignored(number) => words.push(word(kind::IGNORED, number)),
@@ -136,13 +144,25 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
     let next = at + 1;
     Some(match word >> KIND_SHIFT {
         kind::COMPUTE => (Op::Compute(Time::from_nanos(f64::from(payload))), next),
-        kind::SEND => (Op::Send { class: payload, slot: Slot(*words.get(next)?) }, at + 2),
+        kind::SEND => (
+            Op::Send {
+                class: payload,
+                slot: Slot(*words.get(next)?),
+            },
+            at + 2,
+        ),
         kind::RECV => (Op::Recv, next),
         kind::IRECV => (Op::Irecv, next),
         kind::WAIT_RECV => (Op::WaitRecv(payload), next),
         kind::WAIT_SEND => (Op::WaitSend(payload), next),
         kind::COMPUTE_LONG => (Op::Compute(long(words, next)?), at + 3),
-        kind::COLLECTIVE => (Op::Collective { call: payload, instance: *words.get(next)? }, at + 2),
+        kind::COLLECTIVE => (
+            Op::Collective {
+                call: payload,
+                instance: *words.get(next)?,
+            },
+            at + 2,
+        ),
         kind::WAIT_COLLECTIVE => (Op::WaitCollective(*words.get(next)?), at + 2),
         kind::EVENT => (Op::Event(payload), next),
         kind::IGNORED => (Op::Ignored(payload), next),
@@ -156,13 +176,17 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
 /// Whether the instruction at `at` is a computation; `None` at the end of the stream.
 #[inline(always)]
 pub fn computes(words: &[u32], at: usize) -> Option<bool> {
-    words.get(at).map(|word| matches!(word >> KIND_SHIFT, kind::COMPUTE | kind::COMPUTE_LONG))
+    words
+        .get(at)
+        .map(|word| matches!(word >> KIND_SHIFT, kind::COMPUTE | kind::COMPUTE_LONG))
 }
 
 /// Whether the instruction at `at` is a non-blocking receive; false at the end of the stream.
 #[inline(always)]
 pub fn is_irecv(words: &[u32], at: usize) -> bool {
-    words.get(at).is_some_and(|word| word >> KIND_SHIFT == kind::IRECV)
+    words
+        .get(at)
+        .is_some_and(|word| word >> KIND_SHIFT == kind::IRECV)
 }
 
 #[inline]
@@ -181,7 +205,11 @@ pub fn continues(words: &[u32], at: usize) -> bool {
 pub fn rewrite(words: &[u32], out: &mut Vec<u32>, mut change: impl FnMut(Op) -> Op) {
     let mut at = 0;
     while let Some((op, next)) = decode(words, at) {
-        let record = if continues(words, at) { Record::Continues } else { Record::Begins };
+        let record = if continues(words, at) {
+            Record::Continues
+        } else {
+            Record::Begins
+        };
         push(out, change(op), record);
         at = next;
     }
@@ -224,8 +252,12 @@ mod tests {
         prop_oneof![
             (0.0..1e12f64).prop_map(|nanos| Op::Compute(Time::from_nanos(nanos))),
             (0u32..1 << 30).prop_map(|nanos| Op::Compute(Time::from_nanos(f64::from(nanos)))),
-            (payload.clone(), any::<u32>()).prop_map(|(class, slot)| Op::Send { class, slot: Slot(slot) }),
-            (payload.clone(), any::<u32>()).prop_map(|(call, instance)| Op::Collective { call, instance }),
+            (payload.clone(), any::<u32>()).prop_map(|(class, slot)| Op::Send {
+                class,
+                slot: Slot(slot)
+            }),
+            (payload.clone(), any::<u32>())
+                .prop_map(|(call, instance)| Op::Collective { call, instance }),
             payload.clone().prop_map(Op::WaitRecv),
             payload.clone().prop_map(Op::WaitSend),
             payload.clone().prop_map(Op::Access),

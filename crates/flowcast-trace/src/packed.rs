@@ -101,13 +101,19 @@ impl Stream {
 
     #[inline(never)]
     fn pack(&mut self) {
-        let packed = zstd::bulk::compress(&self.bytes, ZSTD_LEVEL).expect("memory is all that packing needs");
+        let packed = zstd::bulk::compress(&self.bytes, ZSTD_LEVEL)
+            .expect("memory is all that packing needs");
         self.full.push(packed.into());
         self.bytes.clear();
     }
 
     fn values(&self) -> Values<'_> {
-        Values { stream: self, block: 0, unpacked: Vec::new(), at: 0 }
+        Values {
+            stream: self,
+            block: 0,
+            unpacked: Vec::new(),
+            at: 0,
+        }
     }
 }
 
@@ -132,7 +138,11 @@ impl Iterator for Values<'_> {
         if self.block <= self.stream.full.len() && self.at == self.unpacked.len() {
             self.turn();
         }
-        let bytes = if self.block > self.stream.full.len() { &self.stream.bytes } else { &self.unpacked };
+        let bytes = if self.block > self.stream.full.len() {
+            &self.stream.bytes
+        } else {
+            &self.unpacked
+        };
         let mut value = 0;
         let mut shift = 0;
         loop {
@@ -209,6 +219,9 @@ mod tests {
         packed.push((5, 10), 1);
         packed.push((8, 9), 2);
         packed.push((9, 20), 3);
-        assert_eq!(packed.spans().collect::<Vec<_>>(), [(5, 10, 1), (10, 10, 2), (10, 20, 3)]);
+        assert_eq!(
+            packed.spans().collect::<Vec<_>>(),
+            [(5, 10, 1), (10, 10, 2), (10, 20, 3)]
+        );
     }
 }

@@ -11,7 +11,12 @@ pub(crate) fn for_each_mut<T: Send>(jobs: &mut [T], threads: usize, work: impl F
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(job) = { queue.lock().expect("no job panics while it holds the queue").next() } {
+                while let Some(job) = {
+                    queue
+                        .lock()
+                        .expect("no job panics while it holds the queue")
+                        .next()
+                } {
                     work(job);
                 }
             });

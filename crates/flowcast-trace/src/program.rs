@@ -89,9 +89,19 @@ pub(super) struct Stream {
 impl Stream {
     /// Of instructions that are looked through for waits.
     pub(crate) fn new(words: Vec<u32>, first_slot: Slot) -> Stream {
-        let reach = |(_, op)| if let Op::WaitSend(ago) = op { ago + 1 } else { 0 };
+        let reach = |(_, op)| {
+            if let Op::WaitSend(ago) = op {
+                ago + 1
+            } else {
+                0
+            }
+        };
         let awaited_sends = opcodes::iterate(&words).map(reach).max().unwrap_or(0);
-        Stream { words: StreamWords::Owned(words), first_slot, awaited_sends }
+        Stream {
+            words: StreamWords::Owned(words),
+            first_slot,
+            awaited_sends,
+        }
     }
 }
 
@@ -140,20 +150,30 @@ impl Transfers {
     #[must_use]
     pub fn and(self, other: Transfers) -> Transfers {
         let bytes = Bytes(self.bytes.0.saturating_add(other.bytes.0));
-        Transfers { count: self.count.saturating_add(other.count), bytes }
+        Transfers {
+            count: self.count.saturating_add(other.count),
+            bytes,
+        }
     }
 
     /// The same so many times over.
     #[must_use]
     pub fn times(self, times: u64) -> Transfers {
-        Transfers { count: self.count.saturating_mul(times), bytes: Bytes(self.bytes.0.saturating_mul(times)) }
+        Transfers {
+            count: self.count.saturating_mul(times),
+            bytes: Bytes(self.bytes.0.saturating_mul(times)),
+        }
     }
 }
 
 impl fmt::Display for IgnoredRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A kind that says what becomes of it needs no more words.
-        let left_out = if self.kind.contains(';') { "" } else { " left out of the replay" };
+        let left_out = if self.kind.contains(';') {
+            ""
+        } else {
+            " left out of the replay"
+        };
         write!(f, "{} {}{left_out}", self.count, self.kind)
     }
 }
@@ -187,7 +207,13 @@ pub struct Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Program {{ {}: {} ranks, {} messages }}", self.name, self.ranks(), self.slots)
+        write!(
+            f,
+            "Program {{ {}: {} ranks, {} messages }}",
+            self.name,
+            self.ranks(),
+            self.slots
+        )
     }
 }
 
@@ -211,7 +237,10 @@ impl Program {
     /// The rank that a stream belongs to.
     #[inline]
     pub fn owner(&self, stream: Rank) -> Rank {
-        stream.index().checked_sub(self.ranks()).map_or(stream, |number| self.progress[number])
+        stream
+            .index()
+            .checked_sub(self.ranks())
+            .map_or(stream, |number| self.progress[number])
     }
 
     /// The ranks of the progress streams, in the order of their streams.
@@ -236,7 +265,10 @@ impl Program {
 
     /// The slots that a rank, or progress stream, receives into.
     pub fn slots(&self, rank: Rank) -> Range<Slot> {
-        let behind = self.streams.get(rank.index() + 1).map_or(Slot(self.slots), |next| next.first_slot);
+        let behind = self
+            .streams
+            .get(rank.index() + 1)
+            .map_or(Slot(self.slots), |next| next.first_slot);
         self.first_slot(rank)..behind
     }
 
@@ -249,13 +281,16 @@ impl Program {
     /// Which rank, or progress stream, receives into a slot.
     pub fn receiver(&self, slot: Slot) -> Rank {
         // Mostly where it would be if all received as much.
-        let guess = (u64::from(slot.0) * self.streams.len() as u64 / u64::from(self.slots.max(1))) as usize;
+        let guess =
+            (u64::from(slot.0) * self.streams.len() as u64 / u64::from(self.slots.max(1))) as usize;
         if let Some([stream, next]) = self.streams.get(guess..guess + 2)
             && (stream.first_slot..next.first_slot).contains(&slot)
         {
             return Rank(guess as u32);
         }
-        let after = self.streams.partition_point(|stream| stream.first_slot <= slot);
+        let after = self
+            .streams
+            .partition_point(|stream| stream.first_slot <= slot);
         Rank(after as u32 - 1)
     }
 
@@ -306,8 +341,15 @@ impl Program {
 
     /// Number of collectives, each counted once however many ranks take part; where streams of one rank meet is none.
     pub fn collectives(&self) -> u64 {
-        let of_ranks: Vec<bool> = self.communicators.iter().map(|known| !self.is_inside_a_task(known)).collect();
-        self.instances.iter().filter(|communicator| of_ranks[**communicator as usize]).count() as u64
+        let of_ranks: Vec<bool> = self
+            .communicators
+            .iter()
+            .map(|known| !self.is_inside_a_task(known))
+            .collect();
+        self.instances
+            .iter()
+            .filter(|communicator| of_ranks[**communicator as usize])
+            .count() as u64
     }
 
     /// Whether a communicator is no communicator of MPI: in its collectives threads of one task wait for one another, or a
@@ -331,12 +373,18 @@ impl Program {
     /// The transfers of one-sided communication of all ranks.
     pub fn transfers(&self) -> Transfers {
         let mut all = Transfers::default();
-        for rank in (0..self.streams() as u32).map(Rank).filter(|_| !self.accesses.is_empty()) {
+        for rank in (0..self.streams() as u32)
+            .map(Rank)
+            .filter(|_| !self.accesses.is_empty())
+        {
             for (_, op) in self.ops(rank) {
                 if let Op::Access(access) = op
                     && let Access::Transfer { size, .. } = self.accesses[access as usize]
                 {
-                    all = all.and(Transfers { count: 1, bytes: size });
+                    all = all.and(Transfers {
+                        count: 1,
+                        bytes: size,
+                    });
                 }
             }
         }
@@ -356,12 +404,16 @@ impl Program {
     /// The task that a rank is a thread of.
     pub fn task(&self, rank: Rank) -> u32 {
         let rank = self.owner(rank);
-        self.threads.get(rank.index()).map_or(rank.0, |(task, _)| *task)
+        self.threads
+            .get(rank.index())
+            .map_or(rank.0, |(task, _)| *task)
     }
 
     /// Which thread of its task a rank is.
     pub fn thread(&self, rank: Rank) -> u32 {
-        self.threads.get(self.owner(rank).index()).map_or(0, |(_, thread)| *thread)
+        self.threads
+            .get(self.owner(rank).index())
+            .map_or(0, |(_, thread)| *thread)
     }
 
     /// Whether any task has several threads.
@@ -374,12 +426,18 @@ impl Program {
         if self.threads.is_empty() {
             return vec![1; self.ranks()];
         }
-        self.threads.chunk_by(|a, b| a.0 == b.0).map(|task| task.len() as u32).collect()
+        self.threads
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|task| task.len() as u32)
+            .collect()
     }
 
     /// Bytes that the compiled form takes.
     pub fn compiled_bytes(&self) -> usize {
-        self.streams.iter().map(|stream| stream.words.get().len() * 4).sum()
+        self.streams
+            .iter()
+            .map(|stream| stream.words.get().len() * 4)
+            .sum()
     }
 
     /// Where a record stands, for messages to people: `file:line` if the text is at hand.
@@ -387,7 +445,11 @@ impl Program {
         if rank.index() >= self.ranks() {
             return format!("rank {}, in a non-blocking collective", self.owner(rank));
         }
-        match self.source.as_ref().and_then(|source| source.line(rank, record)) {
+        match self
+            .source
+            .as_ref()
+            .and_then(|source| source.line(rank, record))
+        {
             Some(place) => place,
             None => format!("rank {rank}, record {record}"),
         }
@@ -425,10 +487,17 @@ impl Source {
         let text = (*self.texts[start.file as usize]).as_ref();
         let before = memchr::memchr_iter(b'\n', &text[..start.offset]).count();
         let mut seen = 0;
-        for (index, line) in text[start.offset..].split(|byte| *byte == b'\n').enumerate() {
+        for (index, line) in text[start.offset..]
+            .split(|byte| *byte == b'\n')
+            .enumerate()
+        {
             seen += u32::from((start.is_record)(line, start.number));
             if seen == record {
-                return Some(format!("{}:{}", self.names[start.file as usize], before + index + 1));
+                return Some(format!(
+                    "{}:{}",
+                    self.names[start.file as usize],
+                    before + index + 1
+                ));
             }
         }
         None

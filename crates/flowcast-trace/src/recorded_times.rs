@@ -35,17 +35,21 @@ pub fn worked(files: &[RankFile]) -> Vec<Time> {
 }
 
 fn worked_by(file: &RankFile, known: &BTreeMap<String, Function>) -> Time {
-    let calls = file.items[between(file, known)].iter().map(|item| match item {
-        Item::Call(call) => call.cpu.min(call.burst),
-        Item::Polls(polls) => polls.burst,
-        Item::Off(_) => 0,
-    });
+    let calls = file.items[between(file, known)]
+        .iter()
+        .map(|item| match item {
+            Item::Call(call) => call.cpu.min(call.burst),
+            Item::Polls(polls) => polls.burst,
+            Item::Off(_) => 0,
+        });
     nanos(calls.sum())
 }
 
 /// Whether calls of several threads overlap, so that the time between calls of one is not the rank's.
 pub(crate) fn has_threads(file: &RankFile) -> bool {
-    file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0))
+    file.items
+        .iter()
+        .any(|item| matches!(item, Item::Call(call) if call.thread > 0))
 }
 
 struct Span {
@@ -59,13 +63,23 @@ fn between(file: &RankFile, known: &BTreeMap<String, Function>) -> std::ops::Ran
         Item::Call(call) => kind(file, known, call),
         _ => "",
     };
-    let first = file.items.iter().position(|item| kind_at(item) == "init").map_or(0, |at| at + 1);
-    let last = file.items.iter().rposition(|item| kind_at(item) == "finalize").unwrap_or(file.items.len());
+    let first = file
+        .items
+        .iter()
+        .position(|item| kind_at(item) == "init")
+        .map_or(0, |at| at + 1);
+    let last = file
+        .items
+        .iter()
+        .rposition(|item| kind_at(item) == "finalize")
+        .unwrap_or(file.items.len());
     first..last.max(first)
 }
 
 fn kind<'a>(file: &RankFile, known: &'a BTreeMap<String, Function>, call: &Call) -> &'a str {
-    known.get(name(file, call)).map_or("other", |function| function.kind.as_str())
+    known
+        .get(name(file, call))
+        .map_or("other", |function| function.kind.as_str())
 }
 
 fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
@@ -82,16 +96,28 @@ fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunT
         Item::Call(call) => Some(call.begin.saturating_add(call.time)),
         _ => None,
     };
-    let begin = file.items[..range.start].iter().rev().find_map(end_of).unwrap_or(0);
+    let begin = file.items[..range.start]
+        .iter()
+        .rev()
+        .find_map(end_of)
+        .unwrap_or(0);
     let last = || file.items[range.clone()].iter().rev().find_map(end_of);
-    let end = file.items.get(range.end).and_then(begin_of).or_else(last).unwrap_or(begin);
+    let end = file
+        .items
+        .get(range.end)
+        .and_then(begin_of)
+        .or_else(last)
+        .unwrap_or(begin);
     let mut regions = OpenRegions::default();
     let mut communication = 0;
     for item in &file.items[range] {
         match item {
             Item::Call(call) => {
                 communication += call.time;
-                times.add_call(call_type(name(file, call), kind(file, known, call)), nanos(call.time));
+                times.add_call(
+                    call_type(name(file, call), kind(file, known, call)),
+                    nanos(call.time),
+                );
                 mark(&mut regions, file, call, kind(file, known, call));
             }
             Item::Polls(polls) => {
@@ -101,8 +127,14 @@ fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunT
             Item::Off(_) => {}
         }
     }
-    regions.sums().iter().for_each(|(name, time)| times.add_region(name, *time));
-    Span { whole: nanos(end.saturating_sub(begin)), communication: nanos(communication) }
+    regions
+        .sums()
+        .iter()
+        .for_each(|(name, time)| times.add_region(name, *time));
+    Span {
+        whole: nanos(end.saturating_sub(begin)),
+        communication: nanos(communication),
+    }
 }
 
 fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
@@ -111,7 +143,10 @@ fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
         return;
     }
     if words[1] > 0 {
-        regions.begin(&flowcast_recording::region_name(file, words), nanos(call.begin));
+        regions.begin(
+            &flowcast_recording::region_name(file, words),
+            nanos(call.begin),
+        );
     } else {
         regions.end(nanos(call.begin));
     }
@@ -121,11 +156,12 @@ fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
 fn call_type(function: &str, kind: &str) -> &'static str {
     match kind {
         "send" | "ssend" | "isend" | "issend" => SENDING,
-        "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall" | "request-free" | "cancel" => {
+        "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall"
+        | "request-free" | "cancel" => RECEIVING,
+        kind if kind.starts_with("neighbor-") || kind.starts_with("ineighbor-") => RECEIVING,
+        kind if kind.starts_with("wait") || kind.starts_with("test") || kind.ends_with("probe") => {
             RECEIVING
         }
-        kind if kind.starts_with("neighbor-") || kind.starts_with("ineighbor-") => RECEIVING,
-        kind if kind.starts_with("wait") || kind.starts_with("test") || kind.ends_with("probe") => RECEIVING,
         "win-sync" | "win-test" | "win-free" => match function {
             "Win_fence" | "Win_free" => CollectiveOp::Barrier.name(),
             "Win_post" | "Win_complete" => SENDING,
@@ -145,14 +181,29 @@ mod tests {
     use super::*;
 
     fn call(signature: u32, begin: u64, burst: u64, time: u64) -> Item {
-        Item::Call(Call { thread: 0, signature, begin, burst, cpu: burst / 2, time })
+        Item::Call(Call {
+            thread: 0,
+            signature,
+            begin,
+            burst,
+            cpu: burst / 2,
+            time,
+        })
     }
 
     /// Init 0..100, region "a" from 110: Send 130..150, Bcast 160..200, end at 210, Finalize at 230.
     fn file() -> RankFile {
-        let functions = ["Init", "Pcontrol", "Send", "Bcast", "Finalize"].map(String::from).to_vec();
-        let signatures =
-            vec![vec![0], vec![1, 1, 1], vec![2, 0, 1, 7, 8], vec![3, 0, 0, 4, 0], vec![1, -1, 1], vec![4]];
+        let functions = ["Init", "Pcontrol", "Send", "Bcast", "Finalize"]
+            .map(String::from)
+            .to_vec();
+        let signatures = vec![
+            vec![0],
+            vec![1, 1, 1],
+            vec![2, 0, 1, 7, 8],
+            vec![3, 0, 0, 4, 0],
+            vec![1, -1, 1],
+            vec![4],
+        ];
         let items = vec![
             call(0, 0, 0, 100),
             call(1, 110, 10, 0),
@@ -161,7 +212,14 @@ mod tests {
             call(4, 210, 10, 0),
             call(5, 230, 20, 500),
         ];
-        RankFile { functions, signatures, items, names: vec!["a".into()], ended: true, ..RankFile::default() }
+        RankFile {
+            functions,
+            signatures,
+            items,
+            names: vec!["a".into()],
+            ended: true,
+            ..RankFile::default()
+        }
     }
 
     #[test]

@@ -30,7 +30,11 @@ pub struct RunTimes {
 impl RunTimes {
     /// Of so many ranks that have done nothing.
     pub fn of_ranks(ranks: usize) -> RunTimes {
-        RunTimes { communication: vec![Time::ZERO; ranks], computation: vec![Time::ZERO; ranks], ..RunTimes::default() }
+        RunTimes {
+            communication: vec![Time::ZERO; ranks],
+            computation: vec![Time::ZERO; ranks],
+            ..RunTimes::default()
+        }
     }
 
     /// Adds to a type of call.
@@ -90,7 +94,10 @@ mod tests {
         regions.end(at(10.0));
         regions.end(at(11.0));
         regions.begin("open", at(12.0));
-        assert_eq!(*regions.sums(), BTreeMap::from([("inner".into(), at(3.0)), ("outer".into(), at(9.0))]));
+        assert_eq!(
+            *regions.sums(),
+            BTreeMap::from([("inner".into(), at(3.0)), ("outer".into(), at(9.0))])
+        );
     }
 
     #[test]

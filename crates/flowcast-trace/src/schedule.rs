@@ -74,16 +74,32 @@ impl Graph {
     /// All dependencies, by the operation waited for.
     pub fn dependencies(&self) -> Vec<Dependency> {
         let of = |earlier: u32| {
-            let dependency = move |after| move |later: &u32| Dependency { later: *later, earlier, after };
-            let starts = self.released_by_start(earlier).iter().map(dependency(After::Start));
-            starts.chain(self.released_by_end(earlier).iter().map(dependency(After::End)))
+            let dependency = move |after| {
+                move |later: &u32| Dependency {
+                    later: *later,
+                    earlier,
+                    after,
+                }
+            };
+            let starts = self
+                .released_by_start(earlier)
+                .iter()
+                .map(dependency(After::Start));
+            starts.chain(
+                self.released_by_end(earlier)
+                    .iter()
+                    .map(dependency(After::End)),
+            )
         };
         (0..self.nodes.len() as u32).flat_map(of).collect()
     }
 
     /// Operations that may start once `node` has ended, in text order.
     pub fn released_by_end(&self, node: u32) -> &[u32] {
-        let behind = self.nodes.get(node as usize + 1).map_or(self.dependents.len(), |next| next.on_end as usize);
+        let behind = self
+            .nodes
+            .get(node as usize + 1)
+            .map_or(self.dependents.len(), |next| next.on_end as usize);
         &self.dependents[self.nodes[node as usize].on_end as usize..behind]
     }
 }
@@ -100,7 +116,12 @@ pub struct Schedule {
 impl fmt::Debug for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes: usize = self.graphs.iter().map(|graph| graph.nodes.len()).sum();
-        write!(f, "Schedule {{ {}: {} ranks, {nodes} operations }}", self.name, self.graphs.len())
+        write!(
+            f,
+            "Schedule {{ {}: {} ranks, {nodes} operations }}",
+            self.name,
+            self.graphs.len()
+        )
     }
 }
 
@@ -120,12 +141,18 @@ impl Schedule {
 
     /// Processors of the rank that uses most.
     pub fn cpus(&self) -> usize {
-        self.nodes().map(|node| usize::from(node.cpu) + 1).max().unwrap_or(1)
+        self.nodes()
+            .map(|node| usize::from(node.cpu) + 1)
+            .max()
+            .unwrap_or(1)
     }
 
     /// Network interfaces of the rank that uses most.
     pub fn nics(&self) -> usize {
-        self.nodes().map(|node| usize::from(node.nic) + 1).max().unwrap_or(1)
+        self.nodes()
+            .map(|node| usize::from(node.nic) + 1)
+            .max()
+            .unwrap_or(1)
     }
 
     /// The number of each rank's first operation among those of all ranks, and behind them how many there are.
@@ -140,12 +167,20 @@ impl Schedule {
 
     /// Number of sends, each of which is one message.
     pub fn messages(&self) -> u64 {
-        self.nodes().filter(|node| matches!(node.operation, Operation::Send { .. })).count() as u64
+        self.nodes()
+            .filter(|node| matches!(node.operation, Operation::Send { .. }))
+            .count() as u64
     }
 
     /// Bytes of all sends.
     pub fn bytes(&self) -> Bytes {
-        let size = |node: &Node| if let Operation::Send { size, .. } = node.operation { size.0 } else { 0 };
+        let size = |node: &Node| {
+            if let Operation::Send { size, .. } = node.operation {
+                size.0
+            } else {
+                0
+            }
+        };
         Bytes(self.nodes().map(size).fold(0, u64::saturating_add))
     }
 
@@ -181,18 +216,37 @@ pub fn graph(mut nodes: Vec<Node>, dependencies: &[Dependency]) -> Graph {
     }
     let mut dependents = Vec::with_capacity(dependencies.len());
     let mut starts = Vec::new();
-    if dependencies.iter().any(|dependency| dependency.after == After::Start) {
+    if dependencies
+        .iter()
+        .any(|dependency| dependency.after == After::Start)
+    {
         starts = ranges(nodes.len(), dependencies, After::Start, &mut dependents);
         starts.push(dependents.len() as u32);
     }
     let ends = ranges(nodes.len(), dependencies, After::End, &mut dependents);
-    nodes.iter_mut().zip(ends).for_each(|(node, on_end)| node.on_end = on_end);
-    Graph { nodes, dependents, starts }
+    nodes
+        .iter_mut()
+        .zip(ends)
+        .for_each(|(node, on_end)| node.on_end = on_end);
+    Graph {
+        nodes,
+        dependents,
+        starts,
+    }
 }
 
 /// Appends the dependents of each node, by counting sort, and gives where they begin.
-fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &mut Vec<u32>) -> Vec<u32> {
-    let chosen = || dependencies.iter().filter(move |dependency| dependency.after == after);
+fn ranges(
+    nodes: usize,
+    dependencies: &[Dependency],
+    after: After,
+    dependents: &mut Vec<u32>,
+) -> Vec<u32> {
+    let chosen = || {
+        dependencies
+            .iter()
+            .filter(move |dependency| dependency.after == after)
+    };
     let mut next = vec![0; nodes + 1];
     for dependency in chosen() {
         next[dependency.earlier as usize + 1] += 1;
@@ -213,5 +267,12 @@ fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &
 
 /// An operation without dependencies so far.
 pub fn node(operation: Operation, line: u32) -> Node {
-    Node { operation, cpu: 0, nic: 0, line, dependencies: 0, on_end: 0 }
+    Node {
+        operation,
+        cpu: 0,
+        nic: 0,
+        line,
+        dependencies: 0,
+        on_end: 0,
+    }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::TraceError;
 use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream};
+use super::program::{
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream,
+};
 use super::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
@@ -27,7 +29,11 @@ struct Offsets {
 /// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has progress streams.
 pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     let mut whole = Program {
-        name: programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(" and "),
+        name: programs
+            .iter()
+            .map(|program| program.name.as_str())
+            .collect::<Vec<_>>()
+            .join(" and "),
         streams: Vec::new(),
         slots: 0,
         classes: Vec::new(),
@@ -46,7 +52,9 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         library: None,
     };
     if programs.iter().any(|program| !program.progress.is_empty()) {
-        return Err(TraceError::Limit("programs whose non-blocking collectives are expanded, which run alone only"));
+        return Err(TraceError::Limit(
+            "programs whose non-blocking collectives are expanded, which run alone only",
+        ));
     }
     let have_threads = programs.iter().any(|program| program.has_threads());
     let mut task = 0;
@@ -63,7 +71,9 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         };
         if have_threads {
             let ranks = (0..program.ranks() as u32).map(Rank);
-            whole.threads.extend(ranks.map(|rank| (task + program.task(rank), program.thread(rank))));
+            whole
+                .threads
+                .extend(ranks.map(|rank| (task + program.task(rank), program.thread(rank))));
         }
         task += program.threads_of_tasks().len() as u32;
         let ids = Ids::beside(&whole, program)?;
@@ -72,7 +82,8 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     Ok(whole)
 }
 
-const TOO_MANY: TraceError = TraceError::Limit("more messages, calls or events together than can be numbered");
+const TOO_MANY: TraceError =
+    TraceError::Limit("more messages, calls or events together than can be numbered");
 
 /// The numbers of a program's communicators in the whole, where no two have the same: those that are free, and new ones for
 /// the others.
@@ -98,14 +109,38 @@ impl Ids {
 
 /// Numbers of communicators, also of those that only messages name. Negative ones are collectives' own.
 fn all_ids(program: &Program) -> BTreeSet<i32> {
-    let defined = program.communicators.iter().map(|communicator| communicator.id);
-    defined.chain(program.classes.iter().map(|class| class.communicator).filter(|id| *id >= 0)).collect()
+    let defined = program
+        .communicators
+        .iter()
+        .map(|communicator| communicator.id);
+    defined
+        .chain(
+            program
+                .classes
+                .iter()
+                .map(|class| class.communicator)
+                .filter(|id| *id >= 0),
+        )
+        .collect()
 }
 
-fn append(whole: &mut Program, program: &Program, from: Offsets, ids: &Ids) -> Result<(), TraceError> {
+fn append(
+    whole: &mut Program,
+    program: &Program,
+    from: Offsets,
+    ids: &Ids,
+) -> Result<(), TraceError> {
     for rank in (0..program.ranks() as u32).map(Rank) {
-        let first_slot = program.first_slot(rank).0.checked_add(from.slot).map(Slot).ok_or(TOO_MANY)?;
-        whole.streams.push(Stream::new(renumbered(program.words(rank), from), first_slot));
+        let first_slot = program
+            .first_slot(rank)
+            .0
+            .checked_add(from.slot)
+            .map(Slot)
+            .ok_or(TOO_MANY)?;
+        whole.streams.push(Stream::new(
+            renumbered(program.words(rank), from),
+            first_slot,
+        ));
     }
     let member = |rank: Rank| Rank(rank.0 + from.rank);
     let communicator = |known: &Communicator| Communicator {
@@ -118,18 +153,45 @@ fn append(whole: &mut Program, program: &Program, from: Offsets, ids: &Ids) -> R
         ..*call
     };
     whole.slots = whole.slots.checked_add(program.slots).ok_or(TOO_MANY)?;
-    let class = |class: &MessageClass| MessageClass { communicator: ids.of(class.communicator), ..*class };
+    let class = |class: &MessageClass| MessageClass {
+        communicator: ids.of(class.communicator),
+        ..*class
+    };
     whole.classes.extend(program.classes.iter().map(class));
     whole.calls.extend(program.calls.iter().map(call));
-    whole.communicators.extend(program.communicators.iter().map(communicator));
-    whole.instances.extend(program.instances.iter().map(|index| index + from.communicator));
+    whole
+        .communicators
+        .extend(program.communicators.iter().map(communicator));
+    whole.instances.extend(
+        program
+            .instances
+            .iter()
+            .map(|index| index + from.communicator),
+    );
     whole.events.extend_from_slice(&program.events);
-    whole.accesses.extend(program.accesses.iter().map(|access| access.moved(from.rank)));
+    whole.accesses.extend(
+        program
+            .accesses
+            .iter()
+            .map(|access| access.moved(from.rank)),
+    );
     whole.self_messages |= program.self_messages;
     whole.bytes = Bytes(whole.bytes.0.saturating_add(program.bytes.0));
-    program.ignored.iter().for_each(|ignored| add_ignored(&mut whole.ignored, ignored));
-    let numbered = whole.classes.len().max(whole.calls.len()).max(whole.events.len()).max(whole.accesses.len());
-    if numbered > MAX_PAYLOAD as usize { Err(TOO_MANY) } else { Ok(()) }
+    program
+        .ignored
+        .iter()
+        .for_each(|ignored| add_ignored(&mut whole.ignored, ignored));
+    let numbered = whole
+        .classes
+        .len()
+        .max(whole.calls.len())
+        .max(whole.events.len())
+        .max(whole.accesses.len());
+    if numbered > MAX_PAYLOAD as usize {
+        Err(TOO_MANY)
+    } else {
+        Ok(())
+    }
 }
 
 fn add_ignored(all: &mut Vec<IgnoredRecords>, more: &IgnoredRecords) {
@@ -142,10 +204,14 @@ fn add_ignored(all: &mut Vec<IgnoredRecords>, more: &IgnoredRecords) {
 fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
     let mut whole = Vec::with_capacity(words.len());
     opcodes::rewrite(words, &mut whole, |op| match op {
-        Op::Send { class, slot } => Op::Send { class: class + from.class, slot: Slot(slot.0.wrapping_add(from.slot)) },
-        Op::Collective { call, instance } => {
-            Op::Collective { call: call + from.call, instance: instance + from.instance }
-        }
+        Op::Send { class, slot } => Op::Send {
+            class: class + from.class,
+            slot: Slot(slot.0.wrapping_add(from.slot)),
+        },
+        Op::Collective { call, instance } => Op::Collective {
+            call: call + from.call,
+            instance: instance + from.instance,
+        },
         Op::WaitCollective(instance) => Op::WaitCollective(instance + from.instance),
         Op::Event(event) => Op::Event(event + from.event),
         Op::Access(access) => Op::Access(access + from.access),
@@ -156,13 +222,22 @@ fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
 
 /// Where the records stand, if that is known of all programs.
 fn sources(programs: &[&Program]) -> Option<Source> {
-    let mut whole = Source { names: Vec::new(), texts: Vec::new(), ranks: Vec::new() };
+    let mut whole = Source {
+        names: Vec::new(),
+        texts: Vec::new(),
+        ranks: Vec::new(),
+    };
     for program in programs {
         let source = program.source.as_ref()?;
         let first = whole.names.len() as u32;
         whole.names.extend_from_slice(&source.names);
         whole.texts.extend(source.texts.iter().cloned());
-        whole.ranks.extend(source.ranks.iter().map(|rank| RankSource { file: rank.file + first, ..*rank }));
+        whole
+            .ranks
+            .extend(source.ranks.iter().map(|rank| RankSource {
+                file: rank.file + first,
+                ..*rank
+            }));
     }
     Some(whole)
 }

@@ -19,7 +19,11 @@ impl ClockLine {
     pub fn through((own, other): (Time, Time), (later, later_other): (Time, Time)) -> ClockLine {
         let passed = (later - own).as_nanos();
         let gained = (later_other - other).as_nanos() - passed;
-        ClockLine { at: own, offset: other - own, drift: if passed > 0.0 { gained / passed } else { 0.0 } }
+        ClockLine {
+            at: own,
+            offset: other - own,
+            drift: if passed > 0.0 { gained / passed } else { 0.0 },
+        }
     }
 
     /// What the other clock shows when this one shows `own`.
@@ -35,7 +39,11 @@ impl ClockLine {
     /// A third clock in terms of this one, where `next` gives it in terms of the other.
     pub fn then(&self, next: &ClockLine) -> ClockLine {
         let offset = next.read(self.read(self.at)) - self.at;
-        ClockLine { at: self.at, offset, drift: self.drift + next.drift + self.drift * next.drift }
+        ClockLine {
+            at: self.at,
+            offset,
+            drift: self.drift + next.drift + self.drift * next.drift,
+        }
     }
 }
 
@@ -54,8 +62,15 @@ mod tests {
 
     #[test]
     fn a_clock_that_gains_a_hundred_microseconds_in_a_second() {
-        let line = ClockLine { at: Time::from_seconds(1.0), offset: Time::from_seconds(5.0), drift: 1e-4 };
-        assert_eq!(line.read(Time::from_seconds(3.0)), Time::from_seconds(8.0002));
+        let line = ClockLine {
+            at: Time::from_seconds(1.0),
+            offset: Time::from_seconds(5.0),
+            drift: 1e-4,
+        };
+        assert_eq!(
+            line.read(Time::from_seconds(3.0)),
+            Time::from_seconds(8.0002)
+        );
         let points = |own: f64| (Time::from_seconds(own), line.read(Time::from_seconds(own)));
         let again = ClockLine::through(points(1.0), points(11.0));
         assert!((again.drift - 1e-4).abs() < 1e-12 && again.offset == line.offset);

@@ -99,6 +99,8 @@ impl CollectiveOp {
     /// The operation of that name, with or without `MPI_`.
     pub fn from_name(name: &str) -> Option<CollectiveOp> {
         let bare = name.strip_prefix("MPI_").unwrap_or(name);
-        CollectiveOp::ALL.into_iter().find(|op| op.name().eq_ignore_ascii_case(bare))
+        CollectiveOp::ALL
+            .into_iter()
+            .find(|op| op.name().eq_ignore_ascii_case(bare))
     }
 }

@@ -113,8 +113,18 @@ impl Time {
     /// # Errors
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<Time, UnitError> {
-        const UNITS: [Unit; 5] = [("ns", 1.0, 0), ("us", 1.0, 3), ("µs", 1.0, 3), ("ms", 1.0, 6), ("s", 1.0, 9)];
-        let nanos = parse_scaled(text, &UNITS, "a time with its unit, such as 4.7us (ns, us, ms, s)")?;
+        const UNITS: [Unit; 5] = [
+            ("ns", 1.0, 0),
+            ("us", 1.0, 3),
+            ("µs", 1.0, 3),
+            ("ms", 1.0, 6),
+            ("s", 1.0, 9),
+        ];
+        let nanos = parse_scaled(
+            text,
+            &UNITS,
+            "a time with its unit, such as 4.7us (ns, us, ms, s)",
+        )?;
         within(text, nanos, "a time of at most 1e18s").map(Time)
     }
 }
@@ -205,8 +215,13 @@ impl fmt::Display for Time {
     /// In the unit that fits the magnitude; reading the text back gives the same time. [`Rounded`] is for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const STEPS: [(&str, usize); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
-        let fits = |exponent: usize| self.0.abs() >= 10f64.powi(exponent as i32) || (self.0 == 0.0 && exponent == 3);
-        let (unit, exponent) = STEPS.into_iter().find(|(_, exponent)| fits(*exponent)).unwrap_or(("ns", 0));
+        let fits = |exponent: usize| {
+            self.0.abs() >= 10f64.powi(exponent as i32) || (self.0 == 0.0 && exponent == 3)
+        };
+        let (unit, exponent) = STEPS
+            .into_iter()
+            .find(|(_, exponent)| fits(*exponent))
+            .unwrap_or(("ns", 0));
         write!(f, "{}{unit}", decimal_text(self.0, exponent))
     }
 }
@@ -218,7 +233,11 @@ pub struct Rounded(pub Time);
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // What is left of a difference of equal times is none.
-        let nanos = if self.0.as_nanos().abs() < 5e-4 { 0.0 } else { self.0.as_nanos() };
+        let nanos = if self.0.as_nanos().abs() < 5e-4 {
+            0.0
+        } else {
+            self.0.as_nanos()
+        };
         let (scaled, unit) = match nanos.abs() {
             n if n >= 1e9 => (nanos / 1e9, "s"),
             n if n >= 1e6 => (nanos / 1e6, "ms"),
@@ -245,10 +264,14 @@ impl Bytes {
     /// # Errors
     /// A missing or unknown unit, or a number that is not a whole, non-negative number of bytes.
     pub fn parse(text: &str) -> Result<Bytes, UnitError> {
-        const EXPECTED: &str = "a size with its unit, such as 64KiB or 4MB (B, kB, MB, GB, KiB, MiB, GiB)";
+        const EXPECTED: &str =
+            "a size with its unit, such as 64KiB or 4MB (B, kB, MB, GB, KiB, MiB, GiB)";
         let bytes = parse_scaled(text, &BYTE_UNITS, EXPECTED)?;
         if bytes.fract() != 0.0 || bytes > 9e15 {
-            return Err(UnitError { found: text.to_owned(), expected: "a whole number of bytes below 9e15" });
+            return Err(UnitError {
+                found: text.to_owned(),
+                expected: "a whole number of bytes below 9e15",
+            });
         }
         Ok(Bytes(bytes as u64))
     }
@@ -264,7 +287,10 @@ impl fmt::Display for Bytes {
             (1 << 10, "KiB"),
             (1_000, "kB"),
         ];
-        match STEPS.iter().find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale)) {
+        match STEPS
+            .iter()
+            .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale))
+        {
             Some((scale, unit)) => write!(f, "{}{unit}", self.0 / scale),
             None => write!(f, "{}B", self.0),
         }
@@ -294,7 +320,11 @@ impl Rate {
     /// How long `bytes` take; an infinite rate (0) takes no time.
     #[inline]
     pub fn time_for(self, bytes: Bytes) -> Time {
-        if self.0 == 0.0 { Time::ZERO } else { Time(bytes.0 as f64 * 1e9 / self.0) }
+        if self.0 == 0.0 {
+            Time::ZERO
+        } else {
+            Time(bytes.0 as f64 * 1e9 / self.0)
+        }
     }
 
     /// Reads `112.2MB/s`, `1Gbit/s` (also as `1Gbps` and `1Gb/s`), `87.5MiB/s`; a small `b` is a bit.
@@ -323,7 +353,8 @@ impl Rate {
             ("kB/s", 1.0, 3),
             ("B/s", 1.0, 0),
         ];
-        const EXPECTED: &str = "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)";
+        const EXPECTED: &str =
+            "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)";
         parse_scaled(text, &UNITS, EXPECTED).map(Rate)
     }
 }
@@ -381,7 +412,11 @@ impl TimePerByte {
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<TimePerByte, UnitError> {
         const UNITS: [Unit; 3] = [("ns/B", 1.0, 0), ("us/B", 1.0, 3), ("s/B", 1.0, 9)];
-        let nanos = parse_scaled(text, &UNITS, "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)")?;
+        let nanos = parse_scaled(
+            text,
+            &UNITS,
+            "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)",
+        )?;
         within(text, nanos, "a time per byte of at most 1e18s/B").map(TimePerByte)
     }
 }
@@ -467,16 +502,25 @@ mod tests {
         assert_eq!(Time::parse("0us").unwrap(), Time::ZERO);
         assert_eq!(Bytes::parse("64KiB").unwrap(), Bytes(65536));
         assert_eq!(Bytes::parse("1000000B").unwrap(), Bytes(1_000_000));
-        assert_eq!(Rate::parse("1Gbit/s").unwrap().as_bytes_per_second(), 1.25e8);
+        assert_eq!(
+            Rate::parse("1Gbit/s").unwrap().as_bytes_per_second(),
+            1.25e8
+        );
         for text in ["25Gbit/s", "25Gbps", "25 Gb/s", "25000Mbps", "25e9b/s"] {
-            assert_eq!(Rate::parse(text).unwrap().as_bytes_per_second(), 3.125e9, "{text}");
+            assert_eq!(
+                Rate::parse(text).unwrap().as_bytes_per_second(),
+                3.125e9,
+                "{text}"
+            );
         }
         assert_eq!(TimePerByte::parse("0.00103us/B").unwrap().as_nanos(), 1.03);
     }
 
     #[test]
     fn bare_negative_and_infinite_numbers_are_refused() {
-        for text in ["4.7", "", "us", "-1us", "infs", "nans", "1e400s", "1 parsec", "--3s"] {
+        for text in [
+            "4.7", "", "us", "-1us", "infs", "nans", "1e400s", "1 parsec", "--3s",
+        ] {
             assert!(Time::parse(text).is_err(), "{text}");
         }
         for text in ["1.5B", "12", "-4kB", "1TB", "1e30GB"] {
@@ -487,7 +531,10 @@ mod tests {
         }
         for text in ["1e308ns/B", "1e19s/B"] {
             let refused = TimePerByte::parse(text).unwrap_err().to_string();
-            assert_eq!(refused, format!("found `{text}`, expected a time per byte of at most 1e18s/B"));
+            assert_eq!(
+                refused,
+                format!("found `{text}`, expected a time per byte of at most 1e18s/B")
+            );
         }
         assert!(Time::parse("1e19s").is_err() && Time::parse("1e18s").is_ok());
     }
@@ -499,8 +546,14 @@ mod tests {
         assert_eq!(Time::from_nanos(-1_200_000.0).to_string(), "-1.2ms");
         assert_eq!(Time::from_nanos(0.25).to_string(), "0.25ns");
         assert_eq!(Time::ZERO.to_string(), "0us");
-        assert_eq!(Rate::from_bytes_per_second(112_200_000.0).to_string(), "112.2MB/s");
-        assert_eq!(Rate::from_bytes_per_second(1500.0).to_string(), "0.0015MB/s");
+        assert_eq!(
+            Rate::from_bytes_per_second(112_200_000.0).to_string(),
+            "112.2MB/s"
+        );
+        assert_eq!(
+            Rate::from_bytes_per_second(1500.0).to_string(),
+            "0.0015MB/s"
+        );
     }
 
     proptest! {

@@ -18,17 +18,30 @@ pub(crate) const BYTE_UNITS: [Unit; 8] = [
 ];
 
 /// The number of a text with its unit, in the unit of which all factors are multiples; neither negative nor infinite.
-pub(crate) fn parse_scaled(text: &str, units: &[Unit], expected: &'static str) -> Result<f64, UnitError> {
-    let fail = || UnitError { found: text.to_owned(), expected };
+pub(crate) fn parse_scaled(
+    text: &str,
+    units: &[Unit],
+    expected: &'static str,
+) -> Result<f64, UnitError> {
+    let fail = || UnitError {
+        found: text.to_owned(),
+        expected,
+    };
     let trimmed = text.trim();
     // Units end in each other (`s` in `us`): the right one leaves a number in front of it.
     let (number, factor, exponent) = units
         .iter()
-        .filter_map(|(unit, factor, exponent)| Some((trimmed.strip_suffix(unit)?.trim_end(), *factor, *exponent)))
+        .filter_map(|(unit, factor, exponent)| {
+            Some((trimmed.strip_suffix(unit)?.trim_end(), *factor, *exponent))
+        })
         .find(|(number, ..)| number.ends_with(|c: char| c.is_ascii_digit() || c == '.'))
         .ok_or_else(fail)?;
     let value = scaled_decimal(number, exponent).ok_or_else(fail)? * factor;
-    if value.is_finite() && !value.is_sign_negative() { Ok(value) } else { Err(fail()) }
+    if value.is_finite() && !value.is_sign_negative() {
+        Ok(value)
+    } else {
+        Err(fail())
+    }
 }
 
 /// A number of nanoseconds that is not too large.
@@ -36,7 +49,10 @@ pub(crate) fn within(text: &str, nanos: f64, expected: &'static str) -> Result<f
     if nanos <= Time::LONGEST.as_nanos() {
         return Ok(nanos);
     }
-    Err(UnitError { found: text.to_owned(), expected })
+    Err(UnitError {
+        found: text.to_owned(),
+        expected,
+    })
 }
 
 /// `number` · 10^`exponent`, rounded once.
@@ -45,7 +61,9 @@ fn scaled_decimal(number: &str, exponent: i32) -> Option<f64> {
         Some((mantissa, own)) => (mantissa, own.parse::<i32>().ok()?),
         None => (number, 0),
     };
-    format!("{mantissa}e{}", own.checked_add(exponent)?).parse().ok()
+    format!("{mantissa}e{}", own.checked_add(exponent)?)
+        .parse()
+        .ok()
 }
 
 /// `value` / 10^`exponent` as text that reads back to `value`: the shortest digits of the value itself with the point
@@ -58,5 +76,9 @@ pub(crate) fn decimal_text(value: f64, exponent: usize) -> String {
     let digits = format!("{moved}{fraction}");
     let fraction = digits.trim_end_matches('0');
     let sign = if value < 0.0 { "-" } else { "" };
-    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+    if fraction.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    }
 }

@@ -15,12 +15,24 @@ const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
-    let options = Options { contention: Contention::Shared(Model::Fair), ..Options::default() };
-    let mut page = Page { title: "NAS LU, class S, 4 ranks".into(), ..Page::default() };
+    let options = Options {
+        contention: Contention::Shared(Model::Fair),
+        ..Options::default()
+    };
+    let mut page = Page {
+        title: "NAS LU, class S, 4 ranks".into(),
+        ..Page::default()
+    };
     for name in ["gige-tcp", "myrinet-gm", "infiniband-2006"] {
         let network = builtin::network(name)?;
         let prepared = Prepared::new(&trace, Some(&network), &options)?;
-        let prediction = prepared.predict(Outputs { view: true, ..Outputs::default() }, &[])?;
+        let prediction = prepared.predict(
+            Outputs {
+                view: true,
+                ..Outputs::default()
+            },
+            &[],
+        )?;
         println!("{name:16} {}", Rounded(prediction.outcome.makespan()));
         page.networks.extend(prediction.view);
     }

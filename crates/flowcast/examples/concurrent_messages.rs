@@ -14,10 +14,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pattern = Pattern::read("three.pattern", PATTERN.as_bytes())?;
     let network = builtin::network("gige-lam")?;
     for model in [Model::Independent, Model::Fair, Model::FlowCuts] {
-        let options = PatternOptions { model: Some(model), ..PatternOptions::default() };
+        let options = PatternOptions {
+            model: Some(model),
+            ..PatternOptions::default()
+        };
         let predicted = predict_pattern(&pattern, &network, &options)?;
-        let slowdowns: Vec<String> =
-            predicted.prediction.flows.iter().map(|flow| format!("{:.2}", flow.slowdown())).collect();
+        let slowdowns: Vec<String> = predicted
+            .prediction
+            .flows
+            .iter()
+            .map(|flow| format!("{:.2}", flow.slowdown()))
+            .collect();
         println!("{:12} slowdowns {}", model.name(), slowdowns.join(", "));
     }
     Ok(())

@@ -20,8 +20,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let delay = delay_for_overhead(truth.gap, truth.gap_per_byte, Bytes(65536));
     let mut samples = PrttSamples::default();
     for size in [1, 1024, 4096, 16384, 65536].map(Bytes) {
-        let points =
-            [PrttPoint::round_trip(size), PrttPoint::new(16, Time::ZERO, size), PrttPoint::new(16, delay, size)];
+        let points = [
+            PrttPoint::round_trip(size),
+            PrttPoint::new(16, Time::ZERO, size),
+            PrttPoint::new(16, delay, size),
+        ];
         for point in points {
             // Three repetitions within a thousandth of each other.
             for factor in [0.9995, 1.0, 1.0005] {

@@ -14,9 +14,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
     let network = builtin::network("gige-tcp")?;
     let prepared = Prepared::new(&trace, Some(&network), &Options::default())?;
-    let prediction = prepared.predict(Outputs { explanation: true, ..Outputs::default() }, &[])?;
+    let prediction = prepared.predict(
+        Outputs {
+            explanation: true,
+            ..Outputs::default()
+        },
+        &[],
+    )?;
 
-    println!("{} on {}: {}", trace.name(), network.name, Rounded(prediction.outcome.makespan()));
+    println!(
+        "{} on {}: {}",
+        trace.name(),
+        network.name,
+        Rounded(prediction.outcome.makespan())
+    );
     let explanation = prediction.explanation.expect("it was asked for");
     for (rank, sums) in explanation.ranks.iter().enumerate() {
         let parts = Cost::ALL.map(|cost| format!("{} {}", cost.name(), Rounded(sums.of(cost))));

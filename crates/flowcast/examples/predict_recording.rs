@@ -13,9 +13,16 @@ use flowcast::units::Rounded;
 const HEAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args_os().nth(1).map_or_else(|| HEAT.into(), PathBuf::from);
+    let folder = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| HEAT.into(), PathBuf::from);
     let trace = flowcast::read_files(RECORDING, |file| std::fs::read(folder.join(file)))?;
-    println!("{}: {} ranks, {} messages", trace.name(), trace.ranks(), trace.messages());
+    println!(
+        "{}: {} ranks, {} messages",
+        trace.name(),
+        trace.ranks(),
+        trace.messages()
+    );
     for ignored in trace.ignored().iter() {
         println!("left out: {} {}", ignored.count, ignored.kind);
     }

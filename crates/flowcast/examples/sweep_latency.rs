@@ -22,8 +22,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         network
     };
     let networks: Vec<Network> = (0..32).map(with_latency).collect();
-    for (network, outcome) in networks.iter().zip(sweep(&program, &networks, &Options::default())?) {
-        println!("{:>8}  {}", Rounded(network.nic.latency).to_string(), Rounded(outcome.makespan()));
+    for (network, outcome) in networks
+        .iter()
+        .zip(sweep(&program, &networks, &Options::default())?)
+    {
+        println!(
+            "{:>8}  {}",
+            Rounded(network.nic.latency).to_string(),
+            Rounded(outcome.makespan())
+        );
     }
     Ok(())
 }

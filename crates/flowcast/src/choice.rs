@@ -75,32 +75,53 @@ impl Load {
             below > half
         });
         let usual = usual.map_or(Bytes(0), |(size, _)| *size);
-        Load { usual, ..Load::new(u64::from(program.messages()), program.bytes()) }
+        Load {
+            usual,
+            ..Load::new(u64::from(program.messages()), program.bytes())
+        }
     }
 
     /// Of messages whose sizes are not looked at one by one: the usual one is the mean.
     fn new(messages: u64, bytes: Bytes) -> Load {
-        Load { messages, bytes, usual: Bytes(bytes.0 / messages.max(1)) }
+        Load {
+            messages,
+            bytes,
+            usual: Bytes(bytes.0 / messages.max(1)),
+        }
     }
 
     /// About how long it takes to follow every packet.
     fn by_packets(self, packet: &PacketParameters) -> Time {
-        let packets = self.bytes.0 as f64 / packet.segment.unwrap_or(Bytes(SEGMENT)).0.max(1) as f64;
+        let packets =
+            self.bytes.0 as f64 / packet.segment.unwrap_or(Bytes(SEGMENT)).0.max(1) as f64;
         PER_PACKET * packets + PER_MESSAGE * self.messages as f64
     }
 }
 
 impl ModelChoice {
-    pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
-        ModelChoice::for_load(contention, || Load::of_program(program), network).with_progress_of(network)
+    pub(crate) fn for_program(
+        contention: Contention,
+        program: &Program,
+        network: &Network,
+    ) -> ModelChoice {
+        ModelChoice::for_load(contention, || Load::of_program(program), network)
+            .with_progress_of(network)
     }
 
-    pub(crate) fn for_folded(contention: Contention, folded: &Folded, network: &Network) -> ModelChoice {
+    pub(crate) fn for_folded(
+        contention: Contention,
+        folded: &Folded,
+        network: &Network,
+    ) -> ModelChoice {
         let load = || Load::new(folded.messages(), folded.bytes());
         ModelChoice::for_load(contention, load, network).with_progress_of(network)
     }
 
-    fn for_load(contention: Contention, load: impl FnOnce() -> Load, network: &Network) -> ModelChoice {
+    fn for_load(
+        contention: Contention,
+        load: impl FnOnce() -> Load,
+        network: &Network,
+    ) -> ModelChoice {
         if contention != Contention::Automatic {
             return ModelChoice::asked(contention);
         }
@@ -110,7 +131,11 @@ impl ModelChoice {
             .unwrap_or_else(|| ModelChoice::sharing(load, network))
     }
 
-    pub(crate) fn for_schedule(contention: Contention, schedule: &Schedule, network: &Network) -> ModelChoice {
+    pub(crate) fn for_schedule(
+        contention: Contention,
+        schedule: &Schedule,
+        network: &Network,
+    ) -> ModelChoice {
         let load = Load::new(schedule.messages(), schedule.bytes());
         match contention {
             Contention::Automatic => ModelChoice::by_ledger(load, network)
@@ -127,7 +152,8 @@ impl ModelChoice {
     /// The most accurate model on this network for messages of such sizes, if it is known and can be followed.
     fn by_ledger(load: Load, network: &Network) -> Option<ModelChoice> {
         let best = network.ledger().best(Judged::Programs, Some(load.usual));
-        let is_of_programs = |best: &Accuracy| matches!(best.judged, Some(Judged::Programs | Judged::Regions));
+        let is_of_programs =
+            |best: &Accuracy| matches!(best.judged, Some(Judged::Programs | Judged::Regions));
         if !network.ledger().is_empty()
             && !best.is_some_and(is_of_programs)
             && let Some(packet) = ModelChoice::by_laboratories(load, network)
@@ -138,16 +164,24 @@ impl ModelChoice {
         let contention = Contention::named(best.base_model()).ok()?;
         let is_by_packets = match contention {
             Contention::Shared(Model::Packet) => true,
-            Contention::Shared(model) => transient_windows(model, network).is_ok_and(|windows| windows.is_some()),
+            Contention::Shared(model) => {
+                transient_windows(model, network).is_ok_and(|windows| windows.is_some())
+            }
             _ => false,
         };
         let takes_long = is_by_packets && load.by_packets(&network.sharing.packet) >= PATIENCE;
         let error = best.mean? * 100.0;
         let sizes = match best.messages {
-            Some([smallest, largest]) => format!(", of {smallest} to {largest} as the program's {}", load.usual),
+            Some([smallest, largest]) => format!(
+                ", of {smallest} to {largest} as the program's {}",
+                load.usual
+            ),
             None => String::new(),
         };
-        let reason = format!("the most accurate on this network, {error:.1} % off on {}{sizes}", best.validated_on);
+        let reason = format!(
+            "the most accurate on this network, {error:.1} % off on {}{sizes}",
+            best.validated_on
+        );
         (!takes_long).then(|| ModelChoice::new(contention, reason))
     }
 
@@ -156,7 +190,8 @@ impl ModelChoice {
     fn by_laboratories(load: Load, network: &Network) -> Option<ModelChoice> {
         let best = ledger::of_programs_in_laboratories().best(Judged::Programs, None)?;
         let packet = &network.sharing.packet;
-        let is_there = network.sharing.model == Some(Model::Packet) || *packet != PacketParameters::default();
+        let is_there =
+            network.sharing.model == Some(Model::Packet) || *packet != PacketParameters::default();
         let is_best = best.base_model() == Model::Packet.name();
         if !is_best || !is_there || load.by_packets(packet) >= PATIENCE {
             return None;
@@ -179,7 +214,10 @@ impl ModelChoice {
     }
 
     fn with_progress_of(self, network: &Network) -> ModelChoice {
-        ModelChoice { progress: Some(network.point_to_point.progress), ..self }
+        ModelChoice {
+            progress: Some(network.point_to_point.progress),
+            ..self
+        }
     }
 
     fn asked(contention: Contention) -> ModelChoice {
@@ -209,7 +247,10 @@ impl ModelChoice {
                     "the network has the parameters of packets",
                 );
             }
-            long = format!("; to follow its packets takes about {:.0} s: --model packet", takes.as_seconds());
+            long = format!(
+                "; to follow its packets takes about {:.0} s: --model packet",
+                takes.as_seconds()
+            );
         }
         let (model, reason) = match own {
             Some(model) => (model, "the network's own"),
@@ -220,13 +261,20 @@ impl ModelChoice {
 
     /// Whether messages share the network by it.
     pub(crate) fn shares(&self) -> bool {
-        self.contention.model().is_some_and(|model| model != Model::Independent)
+        self.contention
+            .model()
+            .is_some_and(|model| model != Model::Independent)
     }
 
     /// What a page shows of a replay, with the model among the parameters.
     pub(crate) fn named_in(&self, view: NetworkView) -> NetworkView {
-        let inside = self.inside.map_or(String::new(), |source| format!("; inside nodes {source}"));
-        NetworkView { parameters: format!("{}; model {}{inside}", view.parameters, self.name()), ..view }
+        let inside = self
+            .inside
+            .map_or(String::new(), |source| format!("; inside nodes {source}"));
+        NetworkView {
+            parameters: format!("{}; model {}{inside}", view.parameters, self.name()),
+            ..view
+        }
     }
 
     /// Its name, as `--model` takes it.
@@ -248,7 +296,9 @@ impl ModelChoice {
             Contention::Shared(Model::Independent) => {
                 "contention: messages never disturb one another, whatever links, buses or sharing say"
             }
-            Contention::Shared(Model::ClosedLoop | Model::AlphaFair) => "losses, slow start, other traffic",
+            Contention::Shared(Model::ClosedLoop | Model::AlphaFair) => {
+                "losses, slow start, other traffic"
+            }
             Contention::Shared(Model::Packet) => "other traffic, noise of the hosts",
             Contention::Shared(_) => "the transport's windows and losses, other traffic",
         }
@@ -280,8 +330,13 @@ impl fmt::Display for ModelChoice {
 
 fn has_links_or_buses(network: &Network) -> bool {
     let machine = &network.machine;
-    let links = |group: &NodeGroup| group.in_links + group.out_links + group.intra_in_links + group.intra_out_links;
+    let links = |group: &NodeGroup| {
+        group.in_links + group.out_links + group.intra_in_links + group.intra_out_links
+    };
     machine.buses > 0
         || machine.further_sites.iter().any(|site| site.buses > 0)
-        || machine.nodes.iter().any(|group| links(group) + group.intra_buses > 0)
+        || machine
+            .nodes
+            .iter()
+            .any(|group| links(group) + group.intra_buses > 0)
 }

@@ -46,7 +46,9 @@ pub enum ConversionError {
     #[error("found the form `{0}`, expected dim, goal or goal-bin")]
     Form(String),
     /// Schedules have no sequence of calls.
-    #[error("found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal or goal-bin")]
+    #[error(
+        "found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal or goal-bin"
+    )]
     Schedule,
     /// The collectives become more messages than a program can hold.
     #[error(transparent)]
@@ -86,7 +88,9 @@ impl Conversion {
                 convert::schedule(schedule, out)?;
                 Ok(Losses::default())
             }
-            (Trace::Schedule(schedule), TraceForm::GoalBinary) => Ok(convert::goal_binary(schedule, out)?),
+            (Trace::Schedule(schedule), TraceForm::GoalBinary) => {
+                Ok(convert::goal_binary(schedule, out)?)
+            }
             (Trace::Schedule(_), _) => Err(ConversionError::Schedule),
         }
     }
@@ -95,10 +99,18 @@ impl Conversion {
     ///
     /// # Errors
     /// [`ConversionError::Write`], [`ConversionError::Form`].
-    pub fn write_prepared(&self, program: &Program, out: &mut dyn Write) -> Result<Losses, ConversionError> {
+    pub fn write_prepared(
+        &self,
+        program: &Program,
+        out: &mut dyn Write,
+    ) -> Result<Losses, ConversionError> {
         match self.form {
             TraceForm::Dim => {
-                let dialect = if self.strict { Dialect::Dimemas } else { Dialect::Own };
+                let dialect = if self.strict {
+                    Dialect::Dimemas
+                } else {
+                    Dialect::Own
+                };
                 Ok(convert::dim(program, dialect, out)?)
             }
             TraceForm::Goal => Ok(convert::goal(program, out)?),
@@ -123,11 +135,17 @@ impl Conversion {
     ) -> Result<(Cow<'a, Program>, Losses), ConversionError> {
         let needs_messages = match self.form {
             TraceForm::Goal | TraceForm::GoalBinary => true,
-            TraceForm::TimeIndependent => self.collectives.is_some() || convert::needs_messages(&program),
+            TraceForm::TimeIndependent => {
+                self.collectives.is_some() || convert::needs_messages(&program)
+            }
             TraceForm::Dim | TraceForm::Paraver => self.collectives.is_some(),
         };
         let is_ti = self.form == TraceForm::TimeIndependent;
-        let blocking = if is_ti { convert::with_blocking_collectives(&program) } else { None };
+        let blocking = if is_ti {
+            convert::with_blocking_collectives(&program)
+        } else {
+            None
+        };
         let (program, losses) = match blocking {
             Some((program, losses)) => (Cow::Owned(program), losses),
             None => (program, Losses::default()),
@@ -142,7 +160,11 @@ impl Conversion {
             (None, _) => AlgorithmTable::of(Base::OpenMpi),
         };
         // A .dim has no other words for what runs beside a rank.
-        let immediate = if self.form == TraceForm::Dim { NonBlocking::Kept } else { NonBlocking::Expanded };
+        let immediate = if self.form == TraceForm::Dim {
+            NonBlocking::Kept
+        } else {
+            NonBlocking::Expanded
+        };
         let expanded = expand(&program, &table, immediate, ReadOptions { threads })?.program;
         Ok((Cow::Owned(expanded), losses))
     }

@@ -64,17 +64,34 @@ pub enum Error {
 }
 
 /// Refuses times that are no numbers; `of` says what they are the result of.
-pub(crate) fn finite_times(times: impl IntoIterator<Item = Time>, of: impl FnOnce() -> String) -> Result<(), Error> {
+pub(crate) fn finite_times(
+    times: impl IntoIterator<Item = Time>,
+    of: impl FnOnce() -> String,
+) -> Result<(), Error> {
     // So that a mean of them is a number, too.
     let sum: Time = times.into_iter().sum();
-    if sum.as_nanos().is_finite() { Ok(()) } else { Err(Error::NotFinite(of())) }
+    if sum.as_nanos().is_finite() {
+        Ok(())
+    } else {
+        Err(Error::NotFinite(of()))
+    }
 }
 
 /// An outcome that can be used; `asked` are the fields that the caller set.
-pub(crate) fn finite(outcome: Outcome, network: Option<&Network>, asked: &[String]) -> Result<Outcome, Error> {
+pub(crate) fn finite(
+    outcome: Outcome,
+    network: Option<&Network>,
+    asked: &[String],
+) -> Result<Outcome, Error> {
     finite_times(outcome.ranks.iter().map(|rank| rank.end), || {
-        let network = network.map_or("the parameters".to_owned(), |network| format!("the network {}", network.name));
-        if asked.is_empty() { network } else { format!("{network}, {}", asked.join(", ")) }
+        let network = network.map_or("the parameters".to_owned(), |network| {
+            format!("the network {}", network.name)
+        });
+        if asked.is_empty() {
+            network
+        } else {
+            format!("{network}, {}", asked.join(", "))
+        }
     })?;
     Ok(outcome)
 }

@@ -18,7 +18,9 @@ use flowcast_units::Time;
 use crate::error::finite;
 use crate::options::CollectivesWay;
 use crate::program::notes;
-use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram};
+use crate::{
+    Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram,
+};
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.
 pub struct PreparedFolded<'a> {
@@ -41,7 +43,11 @@ pub struct Loops {
 
 impl fmt::Display for Loops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Loops { iterations, walked, tick } = self;
+        let Loops {
+            iterations,
+            walked,
+            tick,
+        } = self;
         let tick = tick.as_nanos();
         write!(
             f,
@@ -65,19 +71,30 @@ impl<'a> PreparedFolded<'a> {
         let model = ModelChoice::for_folded(options.contention, &folded, network);
         if model.contention != Contention::Shared(Model::Independent) {
             let flat = Cow::Owned(folded.unfold()?);
-            return Ok(Prepared::Program(PreparedProgram::of(flat, Some(network), options)?));
+            return Ok(Prepared::Program(PreparedProgram::of(
+                flat,
+                Some(network),
+                options,
+            )?));
         }
         let ignored = folded.ignored();
         let parts = match folded {
             Cow::Borrowed(folded) => {
                 let parts = folded.parts().iter().map(Part::as_ref).collect();
-                map_all(parts, &mut |part| PreparedProgram::new(part, network, options))?
+                map_all(parts, &mut |part| {
+                    PreparedProgram::new(part, network, options)
+                })?
             }
-            Cow::Owned(folded) => {
-                map_all(folded.into_parts(), &mut |part| PreparedProgram::of(Cow::Owned(part), Some(network), options))?
-            }
+            Cow::Owned(folded) => map_all(folded.into_parts(), &mut |part| {
+                PreparedProgram::of(Cow::Owned(part), Some(network), options)
+            })?,
         };
-        let prepared = PreparedFolded { parts, model, ignored, options: options.clone() };
+        let prepared = PreparedFolded {
+            parts,
+            model,
+            ignored,
+            options: options.clone(),
+        };
         Ok(match replay_of(&prepared.parts, network)? {
             Some(_) => Prepared::Folded(prepared),
             None => Prepared::Program(prepared.unfolded()?),
@@ -111,22 +128,36 @@ impl<'a> PreparedFolded<'a> {
 
     fn described(&self) -> ModelChoice {
         let pieces = self.pieces();
-        let collectives = pieces.iter().find_map(|(part, _)| part.described().collectives);
-        ModelChoice { collectives, ..self.model.clone() }
+        let collectives = pieces
+            .iter()
+            .find_map(|(part, _)| part.described().collectives);
+        ModelChoice {
+            collectives,
+            ..self.model.clone()
+        }
     }
 
     fn inside(&self) -> Option<InsideTraffic> {
-        let of_each = self.pieces().into_iter().filter_map(|(part, times)| Some(part.inside()?.times(times)));
+        let of_each = self
+            .pieces()
+            .into_iter()
+            .filter_map(|(part, times)| Some(part.inside()?.times(times)));
         of_each.reduce(InsideTraffic::and)
     }
 
     fn transfers(&self) -> Transfers {
-        let of_each = self.pieces().into_iter().map(|(part, times)| part.program().transfers().times(times));
+        let of_each = self
+            .pieces()
+            .into_iter()
+            .map(|(part, times)| part.program().transfers().times(times));
         of_each.fold(Transfers::default(), Transfers::and)
     }
 
     fn sum(&self, of: impl Fn(&PreparedProgram<'a>) -> u64) -> u64 {
-        let of_each = self.pieces().into_iter().map(|(part, times)| of(part).saturating_mul(times));
+        let of_each = self
+            .pieces()
+            .into_iter()
+            .map(|(part, times)| of(part).saturating_mul(times));
         of_each.fold(0, u64::saturating_add)
     }
 
@@ -147,14 +178,36 @@ impl<'a> PreparedFolded<'a> {
         let Some(folded) = self.replay(self.first().network)? else {
             return self.unfolded()?.predict(outputs, asked, export);
         };
-        let FoldedOutcome { outcome, iterations, walked, tick } = folded;
+        let FoldedOutcome {
+            outcome,
+            iterations,
+            walked,
+            tick,
+        } = folded;
         let outcome = finite(outcome, Some(self.first().network), asked)?;
-        let loops = Some(Loops { iterations, walked, tick });
+        let loops = Some(Loops {
+            iterations,
+            walked,
+            tick,
+        });
         let (unused, inside) = (self.unused(&outcome, asked), self.inside());
         let notes = notes(&self.ignored, self.first().assumptions());
-        let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.described() };
+        let model = ModelChoice {
+            inside: inside.map(|traffic| traffic.source),
+            ..self.described()
+        };
         let transfers = self.transfers();
-        Ok(Prediction { model, outcome, view: None, explanation: None, unused, transfers, inside, notes, loops })
+        Ok(Prediction {
+            model,
+            outcome,
+            view: None,
+            explanation: None,
+            unused,
+            transfers,
+            inside,
+            notes,
+            loops,
+        })
     }
 
     /// The replay on a network with other numbers; `None` where it takes the program without loops.
@@ -176,19 +229,33 @@ impl<'a> PreparedFolded<'a> {
     /// The same program without loops, its collectives as they are carried out here.
     pub(crate) fn unfolded(&self) -> Result<PreparedProgram<'a>, Error> {
         let parts = self.parts.iter().map(Part::as_ref).collect();
-        let parts = map_all(parts, &mut |part: &PreparedProgram<'a>| Ok::<_, Error>(part.program().clone()))?;
+        let parts = map_all(parts, &mut |part: &PreparedProgram<'a>| {
+            Ok::<_, Error>(part.program().clone())
+        })?;
         let first = self.first();
         let flat = Cow::Owned(Folded::new(parts)?.unfold()?);
         let is_used = self.described().collectives.is_some();
-        let way = CollectivesWay { kept: self.collectives_by_formula(), is_used, ..first.collectives };
+        let way = CollectivesWay {
+            kept: self.collectives_by_formula(),
+            is_used,
+            ..first.collectives
+        };
         PreparedProgram::placed(flat, first.network, &self.options, way)
     }
 
     /// What played no part in any of the parts.
     fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
-        let mut of_each = self.pieces().into_iter().map(|(part, _)| part.unused(outcome, asked));
+        let mut of_each = self
+            .pieces()
+            .into_iter()
+            .map(|(part, _)| part.unused(outcome, asked));
         let first = of_each.next().unwrap_or_default();
-        of_each.fold(first, |unused, more| unused.into_iter().filter(|one| more.contains(one)).collect())
+        of_each.fold(first, |unused, more| {
+            unused
+                .into_iter()
+                .filter(|one| more.contains(one))
+                .collect()
+        })
     }
 }
 
@@ -197,8 +264,16 @@ fn replay_of<'b>(
     parts: &'b [Part<PreparedProgram<'_>>],
     network: &Network,
 ) -> Result<Option<FoldedReplay<'b>>, SimulateError> {
-    let replays = map_all(parts.iter().map(Part::as_ref).collect(), &mut |part: &'b PreparedProgram<'_>| {
-        Replay::new(&part.program, network, part.placement.on(&network.machine), part.rendezvous)
-    });
+    let replays = map_all(
+        parts.iter().map(Part::as_ref).collect(),
+        &mut |part: &'b PreparedProgram<'_>| {
+            Replay::new(
+                &part.program,
+                network,
+                part.placement.on(&network.machine),
+                part.rendezvous,
+            )
+        },
+    );
     Ok(FoldedReplay::new(replays?))
 }

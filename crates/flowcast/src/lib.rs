@@ -92,7 +92,12 @@ use trace::{ReadOptions, SharedBytes, Trace, TraceError};
 /// [`TraceError`] with line, what was found and what was expected.
 pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
     let mut no_parts = |_: &str| Err(io::ErrorKind::NotFound.into());
-    trace::read(name, Arc::new(text.into()), &mut no_parts, ReadOptions::default())
+    trace::read(
+        name,
+        Arc::new(text.into()),
+        &mut no_parts,
+        ReadOptions::default(),
+    )
 }
 
 /// Reads a trace of any form, also one of several files. `first` is the name of the file by which it is known (of a
@@ -107,8 +112,15 @@ pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceErr
 ///
 /// # Errors
 /// [`TraceError`] with file and line, what was found and what was expected, or why a file cannot be read.
-pub fn read_files(first: &str, mut open: impl FnMut(&str) -> io::Result<Vec<u8>>) -> Result<Trace, TraceError> {
-    let unread = |error| TraceError::Part { place: "trace".to_owned(), file: first.to_owned(), error };
+pub fn read_files(
+    first: &str,
+    mut open: impl FnMut(&str) -> io::Result<Vec<u8>>,
+) -> Result<Trace, TraceError> {
+    let unread = |error| TraceError::Part {
+        place: "trace".to_owned(),
+        file: first.to_owned(),
+        error,
+    };
     let bytes = open(first).map_err(unread)?;
     let mut shared = |file: &str| Ok(Arc::new(open(file)?) as SharedBytes);
     trace::read(first, Arc::new(bytes), &mut shared, ReadOptions::default())
@@ -127,8 +139,15 @@ pub fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Pr
 ///
 /// # Errors
 /// As [`predict`](predict()), of the first network that has one.
-pub fn predict_many(trace: &Trace, networks: &[Network], options: &Options) -> Result<Vec<Prediction>, Error> {
-    networks.iter().map(|network| predict(trace, network, options)).collect()
+pub fn predict_many(
+    trace: &Trace,
+    networks: &[Network],
+    options: &Options,
+) -> Result<Vec<Prediction>, Error> {
+    networks
+        .iter()
+        .map(|network| predict(trace, network, options))
+        .collect()
 }
 
 /// Fits LogGP to measured round trips (Lichei, chapter 3); [`LogGpFit::to_network`] makes a network file of it.

@@ -35,7 +35,11 @@ pub fn models_page(models: &[Compared], document: &str) -> String {
             model.source.to_owned(),
         ]
     };
-    let rows = [vec![header.map(str::to_owned).to_vec()], models.iter().map(row).collect()].concat();
+    let rows = [
+        vec![header.map(str::to_owned).to_vec()],
+        models.iter().map(row).collect(),
+    ]
+    .concat();
     let (parameters, patterns) = (parameters(models), patterns(models));
     let mut tables: Vec<&[Vec<String>]> = vec![&rows, &parameters];
     if patterns.len() > 1 {
@@ -57,13 +61,24 @@ fn parameters(models: &[Compared]) -> Vec<Vec<String>> {
         Unit::Time => Rounded(Time::from_nanos(value)).to_string(),
         Unit::TimePerByte => format!("{value:.4} ns/B"),
     };
-    let mut rows = vec![["model", "parameter", "value", "from", "to"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["model", "parameter", "value", "from", "to"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for model in models {
         for fitted in &model.parameters {
-            let ends = interval(fitted.interval).map(|(low, high)| [low, high].map(|end| text(fitted, end)));
+            let ends = interval(fitted.interval)
+                .map(|(low, high)| [low, high].map(|end| text(fitted, end)));
             let [low, high] = ends.unwrap_or_else(|| ["-", "-"].map(str::to_owned));
             let symbol = fitted.parameter.symbol.clone();
-            rows.push(vec![model.model.to_owned(), symbol, text(fitted, fitted.value), low, high]);
+            rows.push(vec![
+                model.model.to_owned(),
+                symbol,
+                text(fitted, fitted.value),
+                low,
+                high,
+            ]);
         }
     }
     rows
@@ -72,13 +87,32 @@ fn parameters(models: &[Compared]) -> Vec<Vec<String>> {
 /// Every pattern that was left out with the errors of the best models; a header alone where none was.
 fn patterns(models: &[Compared]) -> Vec<Vec<String>> {
     let shown = &models[..models.len().min(SHOWN)];
-    let head = ["pattern", "messages", "size", "left out in part", "measured"].map(str::to_owned).to_vec();
-    let mut rows = vec![[head, shown.iter().map(|model| model.model.to_owned()).collect()].concat()];
-    let Some(best) = models.first() else { return rows };
+    let head = [
+        "pattern",
+        "messages",
+        "size",
+        "left out in part",
+        "measured",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let mut rows = vec![
+        [
+            head,
+            shown.iter().map(|model| model.model.to_owned()).collect(),
+        ]
+        .concat(),
+    ];
+    let Some(best) = models.first() else {
+        return rows;
+    };
     for (at, found) in best.by_pattern.iter().enumerate() {
         let of = |model: &Compared| {
             let own = &model.by_pattern[at];
-            format!("{:+.1} %", (own.predicted.as_nanos() / own.measured.as_nanos() - 1.0) * 100.0)
+            format!(
+                "{:+.1} %",
+                (own.predicted.as_nanos() / own.measured.as_nanos() - 1.0) * 100.0
+            )
         };
         let own = [
             found.pattern.name.clone(),
@@ -94,7 +128,9 @@ fn patterns(models: &[Compared]) -> Vec<Vec<String>> {
 
 /// Which model is best, and at which size the next one misses by more.
 fn summary(models: &[Compared]) -> Vec<String> {
-    let [best, others @ ..] = models else { return Vec::new() };
+    let [best, others @ ..] = models else {
+        return Vec::new();
+    };
     let percent = |error: f64| format!("{:.2} %", error * 100.0);
     let mut lines = vec![format!(
         "{} explains this network best: it misses sizes that were left out by {} on average.",
@@ -103,9 +139,12 @@ fn summary(models: &[Compared]) -> Vec<String> {
     )];
     for other in others.iter().take(3) {
         let pairs = best.by_size.iter().zip(&other.by_size);
-        let worse =
-            pairs.max_by(|one, two| (one.1.1.abs() - one.0.1.abs()).total_cmp(&(two.1.1.abs() - two.0.1.abs())));
-        let Some(((size, own), (_, theirs))) = worse else { continue };
+        let worse = pairs.max_by(|one, two| {
+            (one.1.1.abs() - one.0.1.abs()).total_cmp(&(two.1.1.abs() - two.0.1.abs()))
+        });
+        let Some(((size, own), (_, theirs))) = worse else {
+            continue;
+        };
         let name = other.model;
         lines.push(format!(
             "{name} misses them by {}; it falls behind most at {size}, off by {:+.1} % against {:+.1} %.",
@@ -131,7 +170,10 @@ mod tests {
             source: "a < b",
             choice: String::new(),
             parameters: vec![FittedParameter {
-                parameter: Parameter { symbol: "L".into(), unit: Unit::Time },
+                parameter: Parameter {
+                    symbol: "L".into(),
+                    unit: Unit::Time,
+                },
                 value: 1500.0,
                 interval: (1400.0, 1700.0),
             }],
@@ -158,8 +200,17 @@ mod tests {
 
     #[test]
     fn the_page_says_which_model_is_best_and_where_the_next_falls_behind() {
-        let page = models_page(&[model("loggp", 0.01, [0.01, 0.01]), model("bsp", 0.2, [0.02, -0.38])], "{}");
-        assert!(page.contains("<td>L</td><td>1.500 us</td><td>1.400 us</td><td>1.700 us</td>"), "{page}");
+        let page = models_page(
+            &[
+                model("loggp", 0.01, [0.01, 0.01]),
+                model("bsp", 0.2, [0.02, -0.38]),
+            ],
+            "{}",
+        );
+        assert!(
+            page.contains("<td>L</td><td>1.500 us</td><td>1.400 us</td><td>1.700 us</td>"),
+            "{page}"
+        );
         assert!(
             page.contains(
                 "<td>in-2</td><td>2</td><td>8B</td><td>2</td><td>10.00 us</td><td>+1.0 %</td><td>+20.0 %</td>"

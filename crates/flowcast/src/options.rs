@@ -52,7 +52,10 @@ impl Contention {
             "loggops" => Ok(Contention::Loggops),
             name => match Model::named(name) {
                 Err(SharingError::UnknownModel { found, expected }) => {
-                    Err(SharingError::UnknownModel { found, expected: format!("limits, loggops, {expected}") })
+                    Err(SharingError::UnknownModel {
+                        found,
+                        expected: format!("limits, loggops, {expected}"),
+                    })
                 }
                 model => model.map(Contention::Shared),
             },
@@ -116,7 +119,12 @@ pub struct CollectivesWay {
 impl CollectivesWay {
     /// The formula of a program's network.
     pub fn formula(program: &Program) -> CollectivesWay {
-        CollectivesWay { name: "formula", is_used: program.collectives() > 0, kept: 0, too_many: None }
+        CollectivesWay {
+            name: "formula",
+            is_used: program.collectives() > 0,
+            kept: 0,
+            too_many: None,
+        }
     }
 }
 
@@ -136,9 +144,15 @@ impl Collectives {
         if program.collectives() == 0 || self.takes_formula(program, network) {
             return None;
         }
-        let of_network = || network.and_then(|network| network.collectives.algorithms.clone()).unwrap_or_default();
+        let of_network = || {
+            network
+                .and_then(|network| network.collectives.algorithms.clone())
+                .unwrap_or_default()
+        };
         Some(match self {
-            Collectives::Automatic | Collectives::Formula => AlgorithmTable::of(program.library().unwrap_or_default()),
+            Collectives::Automatic | Collectives::Formula => {
+                AlgorithmTable::of(program.library().unwrap_or_default())
+            }
             Collectives::OpenMpi => AlgorithmTable::of(Base::OpenMpi),
             Collectives::Mpich => AlgorithmTable::of(Base::Mpich),
             Collectives::OfNetwork => of_network().with_base(),
@@ -165,19 +179,40 @@ impl Collectives {
         threads: usize,
     ) -> Result<CarriedOut, TraceError> {
         let formula = CollectivesWay::formula(program);
-        let name = if self.takes_formula(program, network) { formula.name } else { self.name(program) };
+        let name = if self.takes_formula(program, network) {
+            formula.name
+        } else {
+            self.name(program)
+        };
         let messages_way = CollectivesWay { name, ..formula };
         let Some(table) = self.table(program, network) else {
-            return Ok(CarriedOut { expanded: None, way: messages_way });
+            return Ok(CarriedOut {
+                expanded: None,
+                way: messages_way,
+            });
         };
         let expansion = Expansion::new(program, &table, NonBlocking::Expanded);
         let messages = expansion.messages();
         if *self == Collectives::Automatic && messages > MOST_MESSAGES {
-            return Ok(CarriedOut { expanded: None, way: CollectivesWay { too_many: Some(messages), ..formula } });
+            return Ok(CarriedOut {
+                expanded: None,
+                way: CollectivesWay {
+                    too_many: Some(messages),
+                    ..formula
+                },
+            });
         }
-        let expanded = expansion.carry_out(ReadOptions { threads: threads.max(1) })?;
-        let way = CollectivesWay { kept: expanded.kept, ..messages_way };
-        Ok(CarriedOut { expanded: Some(expanded), way })
+        let expanded = expansion.carry_out(ReadOptions {
+            threads: threads.max(1),
+        })?;
+        let way = CollectivesWay {
+            kept: expanded.kept,
+            ..messages_way
+        };
+        Ok(CarriedOut {
+            expanded: Some(expanded),
+            way,
+        })
     }
 }
 

@@ -35,8 +35,15 @@ pub struct PatternPrediction {
 impl PatternOptions {
     /// The model, and how strictly it is read, on a network.
     pub fn method(&self, network: &Network) -> Method {
-        let strictness = if self.is_strict { Strictness::Strict } else { Strictness::Extended };
-        Method { model: self.model.unwrap_or_else(|| Model::of(network)), strictness }
+        let strictness = if self.is_strict {
+            Strictness::Strict
+        } else {
+            Strictness::Extended
+        };
+        Method {
+            model: self.model.unwrap_or_else(|| Model::of(network)),
+            strictness,
+        }
     }
 }
 
@@ -54,16 +61,33 @@ pub fn predict_pattern(
     let model = method.model;
     let (prediction, spreads) = match options.seeds {
         None => (predict(pattern, network, method)?, Vec::new()),
-        Some(seeds) if model == Model::Packet => predict_seeds(pattern, network, Runs::once(seeds))?,
+        Some(seeds) if model == Model::Packet => {
+            predict_seeds(pattern, network, Runs::once(seeds))?
+        }
         Some(_) => {
             let found = format!("the model {}", model.name());
-            return Err(Error::Option { option: "--seeds", found, expected: "packet (--model packet)" });
+            return Err(Error::Option {
+                option: "--seeds",
+                found,
+                expected: "packet (--model packet)",
+            });
         }
     };
-    if !prediction.flows.iter().all(|flow| flow.end.as_nanos().is_finite()) {
-        return Err(Error::NotFinite(format!("the pattern and the network {}", network.name)));
+    if !prediction
+        .flows
+        .iter()
+        .all(|flow| flow.end.as_nanos().is_finite())
+    {
+        return Err(Error::NotFinite(format!(
+            "the pattern and the network {}",
+            network.name
+        )));
     }
-    Ok(PatternPrediction { model, prediction, spreads })
+    Ok(PatternPrediction {
+        model,
+        prediction,
+        spreads,
+    })
 }
 
 /// Predicts a pattern in steps, one prediction for each: its flows start, with all times from the beginning of the first step,
@@ -78,7 +102,10 @@ pub fn predict_steps(
 ) -> Result<Vec<PatternPrediction>, Error> {
     let mut begin = Time::ZERO;
     let predict_step = |flows: &Vec<_>| {
-        let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
+        let pattern = Pattern {
+            flows: flows.clone(),
+            racks: steps.racks.clone(),
+        };
         let step = predict_pattern(&pattern, network, options)?.later(begin);
         begin = step.prediction.makespan();
         Ok(step)
@@ -89,7 +116,10 @@ pub fn predict_steps(
 impl PatternPrediction {
     fn later(mut self, by: Time) -> PatternPrediction {
         self.prediction = self.prediction.later(by);
-        let ends = self.spreads.iter_mut().flat_map(|Spread { median, low, high }| [median, low, high]);
+        let ends = self
+            .spreads
+            .iter_mut()
+            .flat_map(|Spread { median, low, high }| [median, low, high]);
         ends.for_each(|completion| completion.end += by);
         self
     }

@@ -45,7 +45,10 @@ impl Outputs {
     /// What a journal keeps for all of it; none if nobody needs one.
     pub(crate) fn kept(&self) -> Option<Keeps> {
         match (self.journal, self.view) {
-            (Some(keeps), view) => Some(Keeps { causes: keeps.causes || view, ..keeps }),
+            (Some(keeps), view) => Some(Keeps {
+                causes: keeps.causes || view,
+                ..keeps
+            }),
             (None, true) => Some(Keeps::CAUSES),
             (None, false) => None,
         }
@@ -82,13 +85,23 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// [`Error::NoNetwork`]; [`Error::Option`] if an option does not go with the trace; else as
     /// [`PreparedProgram::new`] and [`PreparedSchedule::new`].
-    pub fn new(trace: &'a Trace, network: Option<&'a Network>, options: &Options) -> Result<Prepared<'a>, Error> {
+    pub fn new(
+        trace: &'a Trace,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<Prepared<'a>, Error> {
         Ok(match trace {
-            Trace::Program(program) => {
-                Prepared::Program(PreparedProgram::of(Cow::Borrowed(program), network, options)?)
+            Trace::Program(program) => Prepared::Program(PreparedProgram::of(
+                Cow::Borrowed(program),
+                network,
+                options,
+            )?),
+            Trace::Folded(folded) => {
+                PreparedFolded::prepare(Cow::Borrowed(folded), network, options)?
             }
-            Trace::Folded(folded) => PreparedFolded::prepare(Cow::Borrowed(folded), network, options)?,
-            Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?),
+            Trace::Schedule(schedule) => {
+                Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?)
+            }
         })
     }
 
@@ -97,11 +110,19 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// As [`Prepared::new`].
-    pub fn consuming(trace: Trace, network: Option<&'a Network>, options: &Options) -> Result<Prepared<'a>, Error> {
+    pub fn consuming(
+        trace: Trace,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<Prepared<'a>, Error> {
         Ok(match trace {
-            Trace::Program(program) => Prepared::Program(PreparedProgram::of(Cow::Owned(program), network, options)?),
+            Trace::Program(program) => {
+                Prepared::Program(PreparedProgram::of(Cow::Owned(program), network, options)?)
+            }
             Trace::Folded(folded) => PreparedFolded::prepare(Cow::Owned(folded), network, options)?,
-            Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::consuming(schedule, network, options)?),
+            Trace::Schedule(schedule) => {
+                Prepared::Schedule(PreparedSchedule::consuming(schedule, network, options)?)
+            }
         })
     }
 

@@ -51,7 +51,11 @@ impl<'a> PreparedProgram<'a> {
     /// # Errors
     /// [`Error::Option`] for parameters of GOAL schedules, [`Error::Replay`] if the mapping names other ranks or nodes
     /// than there are, [`Error::Trace`] if the collectives become more messages than a program can hold.
-    pub fn new(program: &'a Program, network: &'a Network, options: &Options) -> Result<PreparedProgram<'a>, Error> {
+    pub fn new(
+        program: &'a Program,
+        network: &'a Network,
+        options: &Options,
+    ) -> Result<PreparedProgram<'a>, Error> {
         PreparedProgram::of(Cow::Borrowed(program), Some(network), options)
     }
 
@@ -68,7 +72,10 @@ impl<'a> PreparedProgram<'a> {
             });
         }
         let network = network.ok_or(Error::NoNetwork)?;
-        let carried_out = options.collectives.carry_out(&program, Some(network), options.threads)?;
+        let carried_out =
+            options
+                .collectives
+                .carry_out(&program, Some(network), options.threads)?;
         if let Some(expanded) = carried_out.expanded {
             program = Cow::Owned(expanded.program);
         }
@@ -107,7 +114,8 @@ impl<'a> PreparedProgram<'a> {
             threads: program.threads_of_tasks(),
             mapping: mappings.get(if mappings.len() == 1 { 0 } else { index }),
         };
-        let applications: Vec<Application<'_>> = programs.iter().enumerate().map(application).collect();
+        let applications: Vec<Application<'_>> =
+            programs.iter().enumerate().map(application).collect();
         let program = together(programs)?;
         Ok(PreparedProgram {
             placement: Placement::of_applications(&network.machine, &applications)?,
@@ -121,8 +129,17 @@ impl<'a> PreparedProgram<'a> {
 
     /// The same program on another network; `options` give contention, mapping and rendezvous, collectives stay as they are
     /// carried out here.
-    pub(crate) fn moved<'b>(&'b self, network: &'b Network, options: &Options) -> Result<PreparedProgram<'b>, Error> {
-        PreparedProgram::placed(Cow::Borrowed(self.program()), network, options, self.collectives)
+    pub(crate) fn moved<'b>(
+        &'b self,
+        network: &'b Network,
+        options: &Options,
+    ) -> Result<PreparedProgram<'b>, Error> {
+        PreparedProgram::placed(
+            Cow::Borrowed(self.program()),
+            network,
+            options,
+            self.collectives,
+        )
     }
 
     /// The same program on a network with other numbers, whose machine has the same nodes.
@@ -139,7 +156,10 @@ impl<'a> PreparedProgram<'a> {
     /// The same where a rank computes so many times as fast.
     #[must_use]
     pub fn paced(self, rank: Rank, factor: f64) -> Self {
-        PreparedProgram { placement: self.placement.paced(rank, factor), ..self }
+        PreparedProgram {
+            placement: self.placement.paced(rank, factor),
+            ..self
+        }
     }
 
     /// The program that is replayed, its collectives expanded where messages were asked for.
@@ -165,7 +185,10 @@ impl<'a> PreparedProgram<'a> {
     /// The model, with how collectives are carried out.
     pub(crate) fn described(&self) -> ModelChoice {
         let CollectivesWay { name, is_used, .. } = self.collectives;
-        ModelChoice { collectives: is_used.then_some(name), ..self.model.clone() }
+        ModelChoice {
+            collectives: is_used.then_some(name),
+            ..self.model.clone()
+        }
     }
 
     /// The engine of the model, with the costs of all messages computed.
@@ -178,23 +201,43 @@ impl<'a> PreparedProgram<'a> {
             return Ok(Engine::new(program, network, placement, self.rendezvous)?);
         };
         if self.is_uncontended(model)? {
-            return Ok(Engine::Free(Box::new(Replay::new(program, network, placement, self.rendezvous)?)));
+            return Ok(Engine::Free(Box::new(Replay::new(
+                program,
+                network,
+                placement,
+                self.rendezvous,
+            )?)));
         }
-        Ok(Engine::sharing(program, network, placement, self.rendezvous, model)?)
+        Ok(Engine::sharing(
+            program,
+            network,
+            placement,
+            self.rendezvous,
+            model,
+        )?)
     }
 
     /// Whether the walk gives what the model says, because nothing limits ranks and messages and none meet.
     fn is_uncontended(&self, model: Model) -> Result<bool, Error> {
         let (program, network, placement) = (&*self.program, self.network, &self.placement);
         let has_own_links = network.nic.duplex == Duplex::Full && network.bus.is_none();
-        let is_plain = network.backbone.is_none() && network.topology.is_none() && program.accesses().is_empty();
+        let is_plain = network.backbone.is_none()
+            && network.topology.is_none()
+            && program.accesses().is_empty();
         match model {
             Model::Independent => Ok(true),
             Model::Packet => Ok(false),
-            _ if !is_plain || !has_own_links || contention::is_needed(network, placement) => Ok(false),
+            _ if !is_plain || !has_own_links || contention::is_needed(network, placement) => {
+                Ok(false)
+            }
             // Queues that follow windows in steps leave a lone message its rate only nearly.
             _ if quasi_dynamic_feedback(model, network)?.is_some() => Ok(false),
-            _ => Ok(!messages_meet(&Replay::new(program, network, placement.clone(), self.rendezvous)?)?),
+            _ => Ok(!messages_meet(&Replay::new(
+                program,
+                network,
+                placement.clone(),
+                self.rendezvous,
+            )?)?),
         }
     }
 
@@ -228,7 +271,9 @@ impl<'a> PreparedProgram<'a> {
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
         let engine = self.engine()?;
-        let mut journal = outputs.kept().map(|keeps| Journal::new(&self.program, keeps));
+        let mut journal = outputs
+            .kept()
+            .map(|keeps| Journal::new(&self.program, keeps));
         let mut explainer = outputs.explanation.then(|| Explainer::new(&engine));
         let outcome = watched(&engine, journal.as_mut(), explainer.as_mut())?;
         let outcome = finite(outcome, Some(self.network), asked)?;
@@ -236,19 +281,39 @@ impl<'a> PreparedProgram<'a> {
         let mut view = None;
         if let Some(journal) = &journal {
             let trace = TraceRef::Program(&self.program);
-            let replayed = Replayed { trace, placement: &self.placement, outcome: &outcome, journal };
-            let drawn = || NetworkView::of(self.network, replayed, Some(&engine.critical_path(journal)));
+            let replayed = Replayed {
+                trace,
+                placement: &self.placement,
+                outcome: &outcome,
+                journal,
+            };
+            let drawn =
+                || NetworkView::of(self.network, replayed, Some(&engine.critical_path(journal)));
             view = outputs.view.then(drawn);
             export(replayed)?;
         }
         let unused = self.unused(&outcome, asked);
         let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();
         let inside = self.inside();
-        let model = ModelChoice { is_uncontended, inside: inside.map(|traffic| traffic.source), ..self.described() };
+        let model = ModelChoice {
+            is_uncontended,
+            inside: inside.map(|traffic| traffic.source),
+            ..self.described()
+        };
         let view = view.map(|view| model.named_in(view));
         let notes = notes(self.program.ignored(), self.assumptions());
         let transfers = self.program.transfers();
-        Ok(Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops: None })
+        Ok(Prediction {
+            model,
+            outcome,
+            view,
+            explanation,
+            unused,
+            transfers,
+            inside,
+            notes,
+            loops: None,
+        })
     }
 
     /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
@@ -326,7 +391,11 @@ impl<'a> PreparedProgram<'a> {
 
 /// What the caller has to know besides: what the replay leaves out, then what was assumed.
 pub(crate) fn notes(ignored: &[IgnoredRecords], assumptions: Vec<String>) -> Vec<String> {
-    ignored.iter().map(IgnoredRecords::to_string).chain(assumptions).collect()
+    ignored
+        .iter()
+        .map(IgnoredRecords::to_string)
+        .chain(assumptions)
+        .collect()
 }
 
 /// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's
@@ -342,10 +411,18 @@ fn watched(
     })
 }
 
-fn model_for(contention: Contention, program: &Program, network: &Network) -> Result<ModelChoice, Error> {
+fn model_for(
+    contention: Contention,
+    program: &Program,
+    network: &Network,
+) -> Result<ModelChoice, Error> {
     if contention == Contention::Loggops {
         let found = "a trace that is not a GOAL schedule".into();
-        return Err(Error::Option { option: "--model loggops", found, expected: "one" });
+        return Err(Error::Option {
+            option: "--model loggops",
+            found,
+            expected: "one",
+        });
     }
     Ok(ModelChoice::for_program(contention, program, network))
 }
@@ -357,7 +434,12 @@ pub fn split(outcome: &Outcome, programs: &[&Program]) -> Vec<Outcome> {
         let (own, rest) = ranks.split_at(program.ranks());
         ranks = rest;
         let (messages, bytes): (u64, Bytes) = (u64::from(program.messages()), program.bytes());
-        Outcome { ranks: own.to_vec(), messages, bytes, ..Outcome::default() }
+        Outcome {
+            ranks: own.to_vec(),
+            messages,
+            bytes,
+            ..Outcome::default()
+        }
     };
     programs.iter().map(one).collect()
 }

@@ -8,7 +8,9 @@ use flowcast_trace::read::{Clock, recorded_program, recorded_regions};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::{Program, ReadOptions, TraceError};
 
-use crate::{Collectives, CollectivesWay, Error, Interval, IntervalOptions, Options, PreparedProgram};
+use crate::{
+    Collectives, CollectivesWay, Error, Interval, IntervalOptions, Options, PreparedProgram,
+};
 
 /// A recording that can be replayed on any network.
 #[derive(Debug, Clone)]
@@ -31,8 +33,19 @@ impl Recorded {
         mapping: Option<Mapping>,
         threads: usize,
     ) -> Result<Recorded, TraceError> {
-        let program = recorded_program("the recording", files, clock, ReadOptions { threads: threads.max(1) })?;
-        Ok(Recorded { program, regions: recorded_regions(files), mapping: mapping.or_else(|| hosts(files)) })
+        let program = recorded_program(
+            "the recording",
+            files,
+            clock,
+            ReadOptions {
+                threads: threads.max(1),
+            },
+        )?;
+        Ok(Recorded {
+            program,
+            regions: recorded_regions(files),
+            mapping: mapping.or_else(|| hosts(files)),
+        })
     }
 
     /// The recorded program, its collectives as calls.
@@ -51,7 +64,10 @@ impl Recorded {
         threads: usize,
     ) -> Result<(Option<Recorded>, CollectivesWay), TraceError> {
         let carried_out = collectives.carry_out(&self.program, Some(network), threads)?;
-        let with = |expanded: Expanded| Recorded { program: expanded.program, ..self.clone() };
+        let with = |expanded: Expanded| Recorded {
+            program: expanded.program,
+            ..self.clone()
+        };
         Ok((carried_out.expanded.map(with), carried_out.way))
     }
 
@@ -65,10 +81,16 @@ impl Recorded {
         options: &Options,
         asked: &IntervalOptions<'_>,
     ) -> Result<(String, Option<Interval>), Error> {
-        let options = Options { mapping: self.mapping.clone(), ..options.clone() };
+        let options = Options {
+            mapping: self.mapping.clone(),
+            ..options.clone()
+        };
         let prepared = PreparedProgram::new(&self.program, network, &options)?;
         let outcome = prepared.engine()?.run()?;
-        Ok((prepared.model().name().to_owned(), prepared.interval(&outcome, asked)?))
+        Ok((
+            prepared.model().name().to_owned(),
+            prepared.interval(&outcome, asked)?,
+        ))
     }
 
     /// What its replay takes on a network, in the terms in which the recording is measured; as
@@ -76,8 +98,16 @@ impl Recorded {
     ///
     /// # Errors
     /// Those of the replay.
-    pub fn run_times(&self, network: &Network, options: &Options, seeds: u64) -> Result<Vec<RunTimes>, Error> {
-        let options = Options { mapping: self.mapping.clone(), ..options.clone() };
+    pub fn run_times(
+        &self,
+        network: &Network,
+        options: &Options,
+        seeds: u64,
+    ) -> Result<Vec<RunTimes>, Error> {
+        let options = Options {
+            mapping: self.mapping.clone(),
+            ..options.clone()
+        };
         PreparedProgram::new(&self.program, network, &options)?.run_times(&self.regions, seeds)
     }
 }
@@ -110,7 +140,10 @@ mod tests {
 
     #[test]
     fn ranks_lie_on_the_hosts_of_the_recording_unless_there_is_only_one() {
-        assert_eq!(hosts(&[on("b"), on("a"), on("b")]), Some(Mapping::List(vec![0, 1, 0])));
+        assert_eq!(
+            hosts(&[on("b"), on("a"), on("b")]),
+            Some(Mapping::List(vec![0, 1, 0]))
+        );
         assert_eq!(hosts(&[on("a"), on("a")]), None);
     }
 }

@@ -12,12 +12,24 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// A level of the fit outside (0, 1).
-pub fn samples_page(title: &str, samples: &PrttSamples, fit: &LogGpFit) -> Result<String, StatsError> {
+pub fn samples_page(
+    title: &str,
+    samples: &PrttSamples,
+    fit: &LogGpFit,
+) -> Result<String, StatsError> {
     let points = qualities(samples, fit.options.level)?;
-    let document = json!({ "points": points.iter().map(drawn).collect::<Vec<Value>>() }).to_string();
-    let environment: Vec<Vec<String>> =
-        samples.provenance.iter().map(|(key, value)| vec![key.clone(), value.clone()]).collect();
-    let environment = [vec![vec!["environment".to_owned(), String::new()]], environment].concat();
+    let document =
+        json!({ "points": points.iter().map(drawn).collect::<Vec<Value>>() }).to_string();
+    let environment: Vec<Vec<String>> = samples
+        .provenance
+        .iter()
+        .map(|(key, value)| vec![key.clone(), value.clone()])
+        .collect();
+    let environment = [
+        vec![vec!["environment".to_owned(), String::new()]],
+        environment,
+    ]
+    .concat();
     let page = ChartPage {
         title,
         summary: &summary(&points, samples, fit),
@@ -41,15 +53,24 @@ fn drawn(quality: &Quality) -> Value {
 
 fn label(quality: &Quality) -> String {
     let point = quality.point;
-    let delay = if point.delay == Time::ZERO { String::new() } else { format!(", {} apart", point.delay) };
+    let delay = if point.delay == Time::ZERO {
+        String::new()
+    } else {
+        format!(", {} apart", point.delay)
+    };
     format!("n = {}, {}{delay}", point.messages, point.size)
 }
 
 fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<String> {
     let count = |of: &dyn Fn(&Quality) -> bool| points.iter().filter(|point| of(point)).count();
     let outliers: usize = points.iter().map(|point| point.outliers).sum();
-    let order = match (samples.provenance.get("rounds"), samples.provenance.get("seed")) {
-        (Some(rounds), _) => format!("Each of {rounds} rounds took every point once, in a new random order."),
+    let order = match (
+        samples.provenance.get("rounds"),
+        samples.provenance.get("seed"),
+    ) {
+        (Some(rounds), _) => {
+            format!("Each of {rounds} rounds took every point once, in a new random order.")
+        }
         (None, Some(_)) => "Points were taken in batches, each in a random order.".to_owned(),
         (None, None) => "The samples do not say in which order points were taken.".to_owned(),
     };
@@ -66,16 +87,24 @@ fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<Str
             count(&|point| point.dependence.is_some())
         ),
     ];
-    lines.extend(fit.warnings.iter().map(|warning| format!("Warning: {warning}.")));
+    lines.extend(
+        fit.warnings
+            .iter()
+            .map(|warning| format!("Warning: {warning}.")),
+    );
     lines
 }
 
 fn parameters(fit: &LogGpFit) -> Vec<Vec<String>> {
     let percent = format!("{} % interval", fit.options.level * 100.0);
     let times = |ends: (Time, Time)| {
-        interval(ends).map_or("-".to_owned(), |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)))
+        interval(ends).map_or("-".to_owned(), |(low, high)| {
+            format!("{} .. {}", Rounded(low), Rounded(high))
+        })
     };
-    let row = |name: &str, value: Time, ends| vec![name.to_owned(), Rounded(value).to_string(), times(ends)];
+    let row = |name: &str, value: Time, ends| {
+        vec![name.to_owned(), Rounded(value).to_string(), times(ends)]
+    };
     let (parameters, intervals) = (&fit.parameters, &fit.intervals);
     let per_byte = |value: f64| format!("{value:.4} ns/B");
     let ends = interval(intervals.gap_per_byte);
@@ -88,7 +117,11 @@ fn parameters(fit: &LogGpFit) -> Vec<Vec<String>> {
             "G, gap per byte".to_owned(),
             per_byte(parameters.gap_per_byte.as_nanos()),
             ends.map_or("-".to_owned(), |(low, high)| {
-                format!("{} .. {}", per_byte(low.as_nanos()), per_byte(high.as_nanos()))
+                format!(
+                    "{} .. {}",
+                    per_byte(low.as_nanos()),
+                    per_byte(high.as_nanos())
+                )
             }),
         ],
     ]
@@ -110,7 +143,9 @@ fn table(points: &[Quality]) -> Vec<Vec<String>> {
         "dependence",
     ];
     let row = |quality: &Quality| {
-        let ends = quality.interval.map(|(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
+        let ends = quality
+            .interval
+            .map(|(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
         let mut cells = vec![label(quality), quality.times.len().to_string()];
         cells.extend(quality.five.iter().map(|time| Rounded(*time).to_string()));
         cells.extend([
@@ -118,11 +153,17 @@ fn table(points: &[Quality]) -> Vec<Vec<String>> {
             ends.unwrap_or("too few samples".to_owned()),
             quality.outliers.to_string(),
             quality.warm_up.to_string(),
-            quality.dependence.map_or("-".to_owned(), |found| format!("{found:+.2}")),
+            quality
+                .dependence
+                .map_or("-".to_owned(), |found| format!("{found:+.2}")),
         ]);
         cells
     };
-    [vec![header.map(str::to_owned).to_vec()], points.iter().map(row).collect()].concat()
+    [
+        vec![header.map(str::to_owned).to_vec()],
+        points.iter().map(row).collect(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]
@@ -136,26 +177,48 @@ mod tests {
     #[test]
     fn a_page_states_samples_intervals_outliers_and_environment() {
         let [latency, overhead, gap] = [20.0, 3.0, 5.0].map(Time::from_micros);
-        let network = LogGp { latency, overhead, gap, gap_per_byte: TimePerByte::from_nanos(8.0) };
+        let network = LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte: TimePerByte::from_nanos(8.0),
+        };
         let mut samples = PrttSamples::default();
         samples.provenance.insert("host".into(), "node<1>".into());
         for point in [(1, 0.0), (16, 0.0), (16, 99.0)]
             .into_iter()
-            .flat_map(|(n, delay)| [1, 4096].map(|size| PrttPoint::new(n, Time::from_micros(delay), Bytes(size))))
+            .flat_map(|(n, delay)| {
+                [1, 4096].map(|size| PrttPoint::new(n, Time::from_micros(delay), Bytes(size)))
+            })
         {
             for at in 0..20 {
-                let late = if at == 11 { 50.0 } else { f64::from(at % 5) * 0.1 };
+                let late = if at == 11 {
+                    50.0
+                } else {
+                    f64::from(at % 5) * 0.1
+                };
                 samples.push(point, prtt(&network, point) + Time::from_micros(late));
             }
         }
-        let fit = fit_loggp(&samples, &FitOptions { replicates: 20, ..FitOptions::default() }).unwrap();
+        let fit = fit_loggp(
+            &samples,
+            &FitOptions {
+                replicates: 20,
+                ..FitOptions::default()
+            },
+        )
+        .unwrap();
         let page = samples_page("round trips", &samples, &fit).unwrap();
         for part in [
             "120 round trips of 6 points; 6 of them lie outside",
             "<td>n = 16, 1B, 99us apart</td><td>20</td>",
             "node&lt;1&gt;",
         ] {
-            assert!(page.contains(part), "{part}: {}", &page[page.find("<h1>").unwrap()..][..1500]);
+            assert!(
+                page.contains(part),
+                "{part}: {}",
+                &page[page.find("<h1>").unwrap()..][..1500]
+            );
         }
     }
 }

@@ -64,7 +64,11 @@ impl<'a> PreparedSchedule<'a> {
         options: &Options,
     ) -> Result<PreparedSchedule<'a>, Error> {
         let setting = Setting::new(schedule, network, options)?;
-        Ok(PreparedSchedule { name: schedule.name.clone(), source: Source::Given(schedule), setting })
+        Ok(PreparedSchedule {
+            name: schedule.name.clone(),
+            source: Source::Given(schedule),
+            setting,
+        })
     }
 
     /// Of a schedule that is given up while it is laid out, so that the memory of one is enough. Where its ranks wait for
@@ -80,7 +84,11 @@ impl<'a> PreparedSchedule<'a> {
         let setting = Setting::new(&schedule, network, options)?;
         let name = schedule.name.clone();
         let source = Source::Laid(Layout::of(schedule, setting.costs()));
-        Ok(PreparedSchedule { name, source, setting })
+        Ok(PreparedSchedule {
+            name,
+            source,
+            setting,
+        })
     }
 
     /// What observers have to know of its messages.
@@ -109,7 +117,9 @@ impl<'a> PreparedSchedule<'a> {
     pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
         match &self.source {
             Source::Given(schedule) => Ok(loggops::placed(schedule, self.costs(), observer)?),
-            Source::Laid(layout) => layout.observed(self.costs(), observer)?.ok_or(Error::Stopped),
+            Source::Laid(layout) => layout
+                .observed(self.costs(), observer)?
+                .ok_or(Error::Stopped),
         }
     }
 
@@ -136,15 +146,21 @@ impl<'a> PreparedSchedule<'a> {
 
     /// The network, unless parameters are given in its place.
     pub(crate) fn network_in_use(&self) -> Option<&'a Network> {
-        self.setting.network.filter(|_| !self.setting.overrides_network)
+        self.setting
+            .network
+            .filter(|_| !self.setting.overrides_network)
     }
 
     /// Replays on a network with other numbers, whose machine has the same nodes.
     pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
         let setting = self.setting.on(network);
         match &self.source {
-            Source::Given(schedule) => Ok(loggops::placed(schedule, setting.costs(), &mut Unobserved)?),
-            Source::Laid(layout) => layout.observed(setting.costs(), &mut Unobserved)?.ok_or(Error::Stopped),
+            Source::Given(schedule) => {
+                Ok(loggops::placed(schedule, setting.costs(), &mut Unobserved)?)
+            }
+            Source::Laid(layout) => layout
+                .observed(setting.costs(), &mut Unobserved)?
+                .ok_or(Error::Stopped),
         }
     }
 
@@ -158,36 +174,79 @@ impl<'a> PreparedSchedule<'a> {
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
         let sends = self.sends();
-        let mut journal =
-            outputs.kept().map(|keeps| Journal::of_schedule(&sends, self.setting.parameters.overhead, keeps));
-        let mut explainer = outputs.explanation.then(|| Explainer::new(&sends, self.costs()));
-        let outcome = finite(self.watched(journal.as_mut(), explainer.as_mut())?, self.setting.network, &[])?;
+        let mut journal = outputs
+            .kept()
+            .map(|keeps| Journal::of_schedule(&sends, self.setting.parameters.overhead, keeps));
+        let mut explainer = outputs
+            .explanation
+            .then(|| Explainer::new(&sends, self.costs()));
+        let outcome = finite(
+            self.watched(journal.as_mut(), explainer.as_mut())?,
+            self.setting.network,
+            &[],
+        )?;
         let explanation = explainer.map(|explainer| explainer.finish());
         let mut view = None;
         if let Some(journal) = &journal {
-            let trace = TraceRef::Schedule { name: &self.name, ranks: sends.ranks() };
-            let replayed = Replayed { trace, placement: &self.setting.placement, outcome: &outcome, journal };
-            view = outputs.view.then(|| self.view(replayed, sends.critical_path(self.costs(), journal)));
+            let trace = TraceRef::Schedule {
+                name: &self.name,
+                ranks: sends.ranks(),
+            };
+            let replayed = Replayed {
+                trace,
+                placement: &self.setting.placement,
+                outcome: &outcome,
+                journal,
+            };
+            view = outputs
+                .view
+                .then(|| self.view(replayed, sends.critical_path(self.costs(), journal)));
             export(replayed)?;
         }
-        let inside = self.setting.is_placed.then(|| InsideTraffic::of_schedule(&sends, &self.setting.placement));
+        let inside = self
+            .setting
+            .is_placed
+            .then(|| InsideTraffic::of_schedule(&sends, &self.setting.placement));
         let inside = inside.flatten();
-        let model = ModelChoice { inside: inside.map(|traffic| traffic.source), ..self.setting.model.clone() };
+        let model = ModelChoice {
+            inside: inside.map(|traffic| traffic.source),
+            ..self.setting.model.clone()
+        };
         let view = view.map(|view| model.named_in(view));
         let (unused, notes, transfers) = (self.setting.unused(), Vec::new(), Transfers::default());
-        Ok(Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops: None })
+        Ok(Prediction {
+            model,
+            outcome,
+            view,
+            explanation,
+            unused,
+            transfers,
+            inside,
+            notes,
+            loops: None,
+        })
     }
 
     fn view(&self, replayed: Replayed<'_>, path: Option<CriticalPath>) -> NetworkView {
-        let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = self.setting.parameters;
+        let Loggops {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+            eager_up_to,
+        } = self.setting.parameters;
         let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
         let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
         let per_byte = gap_per_byte.as_nanos();
         let network = self.setting.network;
         NetworkView {
             name: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
-            title: network.map_or("with LogGOPSim's rules".to_owned(), |network| network.title.clone()),
-            parameters: format!("L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"),
+            title: network.map_or("with LogGOPSim's rules".to_owned(), |network| {
+                network.title.clone()
+            }),
+            parameters: format!(
+                "L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"
+            ),
             outcome: replayed.outcome.clone(),
             drawn: Drawing::of(replayed),
             limits: path.as_ref().map(Limits::from).unwrap_or_default(),
@@ -196,15 +255,30 @@ impl<'a> PreparedSchedule<'a> {
 }
 
 impl<'a> Setting<'a> {
-    fn new(schedule: &Schedule, network: Option<&'a Network>, options: &Options) -> Result<Setting<'a>, Error> {
-        if !matches!(options.collectives, Collectives::Automatic | Collectives::Formula) {
+    fn new(
+        schedule: &Schedule,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<Setting<'a>, Error> {
+        if !matches!(
+            options.collectives,
+            Collectives::Automatic | Collectives::Formula
+        ) {
             let found = "a GOAL schedule, which has no collectives".into();
-            return Err(Error::Option { option: "--collectives", found, expected: "another trace" });
+            return Err(Error::Option {
+                option: "--collectives",
+                found,
+                expected: "another trace",
+            });
         }
         let choice = match (options.contention, options.loggops, network) {
             (Contention::Limits, ..) => {
                 let found = "a GOAL schedule".into();
-                return Err(Error::Option { option: "--model limits", found, expected: "another trace" });
+                return Err(Error::Option {
+                    option: "--model limits",
+                    found,
+                    expected: "another trace",
+                });
             }
             (Contention::Automatic, Some(_), _) => ModelChoice::by_parameters(),
             (asked, _, Some(network)) => ModelChoice::for_schedule(asked, schedule, network),
@@ -222,19 +296,36 @@ impl<'a> Setting<'a> {
         }
         let is_placed = options.mapping.is_some() || model.is_some();
         let default = Machine::default();
-        let machine = network.map(|network| &network.machine).filter(|_| is_placed).unwrap_or(&default);
+        let machine = network
+            .map(|network| &network.machine)
+            .filter(|_| is_placed)
+            .unwrap_or(&default);
         let placement = Placement::new(machine, options.mapping.as_ref(), schedule.ranks())?;
         let overrides_network = options.loggops.is_some();
-        Ok(Setting { network, parameters, overrides_network, placement, is_placed, model: choice })
+        Ok(Setting {
+            network,
+            parameters,
+            overrides_network,
+            placement,
+            is_placed,
+            model: choice,
+        })
     }
 
     fn on<'b>(&self, network: &'b Network) -> Setting<'b> {
         let parameters = parameters_of(network, self.model.contention.model());
         let placement = self.placement.on(&network.machine);
-        let Setting { overrides_network, is_placed, .. } = *self;
+        let Setting {
+            overrides_network,
+            is_placed,
+            ..
+        } = *self;
         Setting {
             network: Some(network),
-            parameters: Loggops { eager_up_to: self.parameters.eager_up_to, ..parameters },
+            parameters: Loggops {
+                eager_up_to: self.parameters.eager_up_to,
+                ..parameters
+            },
             overrides_network,
             placement,
             is_placed,
@@ -244,28 +335,54 @@ impl<'a> Setting<'a> {
 
     fn costs(&self) -> Costs<'_> {
         let sharing = self.network.zip(self.model.contention.model());
-        let placed = Placed { placement: &self.placement, sharing };
-        Costs { parameters: self.parameters, placed: self.is_placed.then_some(placed) }
+        let placed = Placed {
+            placement: &self.placement,
+            sharing,
+        };
+        Costs {
+            parameters: self.parameters,
+            placed: self.is_placed.then_some(placed),
+        }
     }
 
     /// A schedule takes the cost of single messages from a network, and where it is placed what its nodes are like.
     fn unused(&self) -> Vec<Unused> {
-        let Some(network) = self.network else { return Vec::new() };
+        let Some(network) = self.network else {
+            return Vec::new();
+        };
         let mut list = Vec::new();
         if self.overrides_network {
-            let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason: "--goal-params instead" };
+            let unused = |parameter: &str| Unused {
+                parameter: parameter.to_owned(),
+                reason: "--goal-params instead",
+            };
             list.push(unused("point_to_point"));
             // A model shares the bandwidth of the interfaces.
-            list.extend(self.model.contention.model().is_none().then(|| unused("nic")));
+            list.extend(
+                self.model
+                    .contention
+                    .model()
+                    .is_none()
+                    .then(|| unused("nic")),
+            );
         }
         let (has_influence, reason) = if self.is_placed {
             let limited = contention::is_needed(network, &self.placement);
-            (!limited, "but for its nodes: limits are not part of LogGOPSim's rules")
+            (
+                !limited,
+                "but for its nodes: limits are not part of LogGOPSim's rules",
+            )
         } else {
-            (network.machine.is_default(), "not part of LogGOPSim's rules")
+            (
+                network.machine.is_default(),
+                "not part of LogGOPSim's rules",
+            )
         };
         if !has_influence {
-            list.push(Unused { parameter: "machine".to_owned(), reason });
+            list.push(Unused {
+                parameter: "machine".to_owned(),
+                reason,
+            });
         }
         list
     }

@@ -16,15 +16,25 @@ use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 ///
 /// # Errors
 /// As [`predict`](crate::predict()), of the first network that has one.
-pub fn sweep(program: &Program, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
-    let Some(first) = networks.first() else { return Ok(Vec::new()) };
+pub fn sweep(
+    program: &Program,
+    networks: &[Network],
+    options: &Options,
+) -> Result<Vec<SetOutcome>, Error> {
+    let Some(first) = networks.first() else {
+        return Ok(Vec::new());
+    };
     let algorithms = |network| options.collectives.table(program, Some(network));
-    if networks.iter().all(|network| algorithms(network) == algorithms(first)) {
+    if networks
+        .iter()
+        .all(|network| algorithms(network) == algorithms(first))
+    {
         return PreparedProgram::new(program, first, options)?.sweep(networks, options);
     }
     let one = |network| {
         let prepared = PreparedProgram::new(program, network, options)?;
-        finite(prepared.engine()?.run()?, Some(network), &[]).map(|outcome| SetOutcome::from(&outcome))
+        finite(prepared.engine()?.run()?, Some(network), &[])
+            .map(|outcome| SetOutcome::from(&outcome))
     };
     networks.iter().map(one).collect()
 }
@@ -35,13 +45,28 @@ impl PreparedProgram<'_> {
     ///
     /// # Errors
     /// As [`sweep()`].
-    pub(crate) fn sweep(&self, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
-        let choice = |network| ModelChoice::for_program(options.contention, self.program(), network).contention;
+    pub(crate) fn sweep(
+        &self,
+        networks: &[Network],
+        options: &Options,
+    ) -> Result<Vec<SetOutcome>, Error> {
+        let choice = |network| {
+            ModelChoice::for_program(options.contention, self.program(), network).contention
+        };
         let choices: Vec<Contention> = networks.iter().map(choice).collect();
-        let walks = |choice: &Contention| matches!(choice, Contention::Limits | Contention::Shared(Model::Independent));
+        let walks = |choice: &Contention| {
+            matches!(
+                choice,
+                Contention::Limits | Contention::Shared(Model::Independent)
+            )
+        };
         if !choices.iter().all(walks) {
             let one = |network| {
-                let outcome = finite(self.moved(network, options)?.engine()?.run()?, Some(network), &[])?;
+                let outcome = finite(
+                    self.moved(network, options)?.engine()?.run()?,
+                    Some(network),
+                    &[],
+                )?;
                 Ok(SetOutcome::from(&outcome))
             };
             return networks.iter().map(one).collect();
@@ -49,12 +74,22 @@ impl PreparedProgram<'_> {
         let what_if = |(network, choice): (&Network, &Contention)| {
             let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
             let what_if = WhatIf::new(self.program(), network.clone(), mapping, from)?;
-            Ok(if *choice == Contention::Limits { what_if } else { what_if.unlimited() })
+            Ok(if *choice == Contention::Limits {
+                what_if
+            } else {
+                what_if.unlimited()
+            })
         };
-        let what_ifs: Vec<WhatIf> = networks.iter().zip(&choices).map(what_if).collect::<Result<_, Error>>()?;
+        let what_ifs: Vec<WhatIf> = networks
+            .iter()
+            .zip(&choices)
+            .map(what_if)
+            .collect::<Result<_, Error>>()?;
         let outcomes = run(self.program(), &what_ifs)?.into_iter().zip(networks);
         let used = |(outcome, network): (SetOutcome, &Network)| {
-            finite_times(outcome.ends.iter().copied(), || format!("the network {}", network.name))?;
+            finite_times(outcome.ends.iter().copied(), || {
+                format!("the network {}", network.name)
+            })?;
             Ok(outcome)
         };
         outcomes.map(used).collect()

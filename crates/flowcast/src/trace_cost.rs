@@ -27,7 +27,12 @@ impl MappingCost for TraceCost<'_> {
 
     fn time(&self, mapping: &Mapping) -> Result<Time, Box<dyn Error + Send + Sync>> {
         let nodes = mapping.0.iter().map(|node| node.0).collect();
-        let options = Options { mapping: Some(machine::Mapping::List(nodes)), ..self.options.clone() };
-        Ok(predict(self.trace, self.network, &options)?.outcome.makespan())
+        let options = Options {
+            mapping: Some(machine::Mapping::List(nodes)),
+            ..self.options.clone()
+        };
+        Ok(predict(self.trace, self.network, &options)?
+            .outcome
+            .makespan())
     }
 }

@@ -47,14 +47,23 @@ const FIXED: usize = 8 << 20;
 const FOR_EACH_BYTE: usize = 400;
 
 /// Numbers that stand for a count in the inputs below.
-const COUNTS: [&str; 5] = ["1000000", "16777215", "16777216", "4294967295", "18446744073709551615"];
+const COUNTS: [&str; 5] = [
+    "1000000",
+    "16777215",
+    "16777216",
+    "4294967295",
+    "18446744073709551615",
+];
 
 fn stays_small(what: &str, bytes: usize, read: impl FnOnce()) {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     read();
     let taken = PEAK.load(Ordering::Relaxed) - before;
-    assert!(taken <= FIXED + FOR_EACH_BYTE * bytes, "{what}: {taken} bytes for an input of {bytes}");
+    assert!(
+        taken <= FIXED + FOR_EACH_BYTE * bytes,
+        "{what}: {taken} bytes for an input of {bytes}"
+    );
 }
 
 fn read_trace(text: &[u8], open: &mut dyn FnMut(&str) -> io::Result<SharedBytes>) {
@@ -90,24 +99,46 @@ fn no_reader_takes_memory_for_a_number() {
             stays_small(&text, text.len(), || read_trace(text.as_bytes(), &mut none));
         }
         let toml = |text: &str| text.replace('N', count);
-        for text in ["N 0 1\n", "host:N\n", "rank N=+nN slot=N\n", "rank 0=+nN slot=0\n", "N\n", "N-per-node\n"] {
+        for text in [
+            "N 0 1\n",
+            "host:N\n",
+            "rank N=+nN slot=N\n",
+            "rank 0=+nN slot=0\n",
+            "N\n",
+            "N-per-node\n",
+        ] {
             let text = toml(text);
             stays_small(&text, 1 << 18, || drop(mapping_file::read("m", &text, &[])));
         }
-        for text in ["node 0..N rack a\n0 -> 1 4MB\n", "N -> 0 NB @ Ns\n", "0 -> N 1B\nstep\nN -> N 1B\n"] {
+        for text in [
+            "node 0..N rack a\n0 -> 1 4MB\n",
+            "N -> 0 NB @ Ns\n",
+            "0 -> N 1B\nstep\nN -> N 1B\n",
+        ] {
             let text = toml(text);
-            stays_small(&text, text.len(), || drop(Steps::read("p", text.as_bytes())));
+            stays_small(&text, text.len(), || {
+                drop(Steps::read("p", text.as_bytes()))
+            });
         }
-        for text in ["n,d_us,size_B,prtt_us\nN,N,N,N\n", "n,d_us,size_B,prtt_us\n1,0,N,1\n16,0,N,2\n"] {
+        for text in [
+            "n,d_us,size_B,prtt_us\nN,N,N,N\n",
+            "n,d_us,size_B,prtt_us\n1,0,N,1\n16,0,N,2\n",
+        ] {
             let text = toml(text);
             stays_small(&text, text.len(), || drop(PrttSamples::from_csv(&text)));
             stays_small(&text, text.len(), || drop(ConflictSamples::from_csv(&text)));
         }
         let network = include_str!("../../flowcast-model/networks/gige-tcp.toml").to_owned();
         let machine = format!("{network}\n[[machine.nodes]]\ncount = {count}\ncpus = {count}\n");
-        stays_small(&machine, machine.len(), || drop(Network::from_toml(&machine, &[])));
-        let table = toml("base = \"openmpi\"\n[rows]\nBcast = [\"ranks < N: knomial width N\", \"linear\"]\n");
-        stays_small(&table, table.len(), || drop(AlgorithmTable::from_toml(&table)));
+        stays_small(&machine, machine.len(), || {
+            drop(Network::from_toml(&machine, &[]))
+        });
+        let table = toml(
+            "base = \"openmpi\"\n[rows]\nBcast = [\"ranks < N: knomial width N\", \"linear\"]\n",
+        );
+        stays_small(&table, table.len(), || {
+            drop(AlgorithmTable::from_toml(&table))
+        });
     }
 }
 
@@ -136,7 +167,9 @@ fn no_binary_reader_takes_memory_for_a_number() {
                         let sum = crc32fast::hash(&changed[32..]);
                         changed[12..16].copy_from_slice(&sum.to_le_bytes());
                     }
-                    stays_small(&format!("byte {at}: {number}"), changed.len(), || read_trace(&changed, &mut none));
+                    stays_small(&format!("byte {at}: {number}"), changed.len(), || {
+                        read_trace(&changed, &mut none)
+                    });
                 }
             }
             // Digits of the tables.
@@ -150,7 +183,9 @@ fn no_binary_reader_takes_memory_for_a_number() {
                     let sum = crc32fast::hash(&changed[32..]);
                     changed[12..16].copy_from_slice(&sum.to_le_bytes());
                 }
-                stays_small(&format!("digit {at}"), changed.len(), || read_trace(&changed, &mut none));
+                stays_small(&format!("digit {at}"), changed.len(), || {
+                    read_trace(&changed, &mut none)
+                });
             }
         }
     }
@@ -160,16 +195,27 @@ fn no_binary_reader_takes_memory_for_a_number() {
 fn a_recording_takes_no_memory_for_a_number() {
     let _alone = ALONE.lock();
     for ranks in ["2", "16777216"] {
-        let lines = format!("rank 0\nranks {ranks}\nhost a\ncores 8\ncpu-threshold-ns 50000\noverhead-ns 0\n");
-        let body =
-            [0u8, 3, 0, 1, 0, 2, 2, 0, 1, 4, b'S', b'e', b'n', b'd', 0, 2, 5, 0, 0, 0, 14, 16, 1, 5, 0, 5, 0, 0, 12];
+        let lines = format!(
+            "rank 0\nranks {ranks}\nhost a\ncores 8\ncpu-threshold-ns 50000\noverhead-ns 0\n"
+        );
+        let body = [
+            0u8, 3, 0, 1, 0, 2, 2, 0, 1, 4, b'S', b'e', b'n', b'd', 0, 2, 5, 0, 0, 0, 14, 16, 1, 5,
+            0, 5, 0, 0, 12,
+        ];
         for at in 0..body.len() {
             // A number of the largest kind in place of each byte.
             let mut block = body[..at].to_vec();
             block.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
             block.extend_from_slice(&body[at + 1..]);
-            let file = [format::header(&lines).as_bytes(), &format::head(&block), &block].concat();
-            stays_small(&format!("byte {at}"), file.len(), || drop(flowcast::recording::decode::read("r", &file)));
+            let file = [
+                format::header(&lines).as_bytes(),
+                &format::head(&block),
+                &block,
+            ]
+            .concat();
+            stays_small(&format!("byte {at}"), file.len(), || {
+                drop(flowcast::recording::decode::read("r", &file))
+            });
         }
     }
 }
@@ -179,10 +225,15 @@ fn a_dimemas_configuration_takes_no_memory_for_a_number() {
     let _alone = ALONE.lock();
     let text = include_str!("../../../tests/data/dimemas-cfg/every-record.cfg");
     let mut none = |_: &str| Err(io::ErrorKind::NotFound.into());
-    for (at, digit) in text.char_indices().filter(|(_, digit)| digit.is_ascii_digit()) {
+    for (at, digit) in text
+        .char_indices()
+        .filter(|(_, digit)| digit.is_ascii_digit())
+    {
         for count in COUNTS {
             let changed = format!("{}{count}{}", &text[..at], &text[at + digit.len_utf8()..]);
-            stays_small(&changed, changed.len(), || drop(DimemasConfig::read(changed.as_bytes(), &mut none)));
+            stays_small(&changed, changed.len(), || {
+                drop(DimemasConfig::read(changed.as_bytes(), &mut none))
+            });
         }
     }
 }

@@ -39,16 +39,34 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-const TABLES: Keeps = Keeps { slices: false, calls: false, receipts: false, causes: false };
+const TABLES: Keeps = Keeps {
+    slices: false,
+    calls: false,
+    receipts: false,
+    causes: false,
+};
 
 /// A halo of 16 ranks with 128,000 messages.
 fn halo(write: fn(Shape, &mut dyn Write) -> std::io::Result<()>) -> Trace {
     let (size, compute) = (Bytes(8192), Time::from_nanos(10_000.0));
-    let shape =
-        Shape { workload: Workload::Halo, ranks: 16, iterations: 2000, size, compute, jitter: 0.2, seed: 1, period: 0 };
+    let shape = Shape {
+        workload: Workload::Halo,
+        ranks: 16,
+        iterations: 2000,
+        size,
+        compute,
+        jitter: 0.2,
+        seed: 1,
+        period: 0,
+    };
     let mut text = Vec::new();
     write(shape, &mut text).unwrap();
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
     read("halo", Arc::new(text), &mut none, ReadOptions::default()).unwrap()
 }
 
@@ -63,7 +81,9 @@ fn bytes_a_message<J>(messages: usize, journal: impl FnOnce() -> J) -> f64 {
 
 #[test]
 fn what_is_kept_of_a_message_is_what_the_files_need() {
-    let Trace::Schedule(schedule) = halo(write::goal) else { panic!("expected a schedule") };
+    let Trace::Schedule(schedule) = halo(write::goal) else {
+        panic!("expected a schedule")
+    };
     let parameters = Loggops {
         latency: Time::from_nanos(2000.0),
         overhead: Time::from_nanos(500.0),
@@ -71,7 +91,10 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
         gap_per_byte: TimePerByte::from_nanos(1.0),
         eager_up_to: None,
     };
-    let costs = Costs { parameters, placed: None };
+    let costs = Costs {
+        parameters,
+        placed: None,
+    };
     let layout = loggops::Layout::of(schedule, costs);
     let sends = layout.sends();
     let of_schedule = |keeps| {
@@ -82,9 +105,14 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
         })
     };
     let (tables, all) = (of_schedule(TABLES), of_schedule(Keeps::FILES));
-    assert!((32.0..38.0).contains(&tables) && (48.0..90.0).contains(&all), "{tables} {all}");
+    assert!(
+        (32.0..38.0).contains(&tables) && (48.0..90.0).contains(&all),
+        "{tables} {all}"
+    );
 
-    let Trace::Program(program) = halo(write::dim) else { panic!("expected a program") };
+    let Trace::Program(program) = halo(write::dim) else {
+        panic!("expected a program")
+    };
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
@@ -96,5 +124,8 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
         })
     };
     let (tables, all) = (of_program(TABLES), of_program(Keeps::FILES));
-    assert!((40.0..46.0).contains(&tables) && (56.0..98.0).contains(&all), "{tables} {all}");
+    assert!(
+        (40.0..46.0).contains(&tables) && (56.0..98.0).contains(&all),
+        "{tables} {all}"
+    );
 }

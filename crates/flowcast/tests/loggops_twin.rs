@@ -48,7 +48,13 @@ static COUNTING: Counting = Counting;
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Calc(u32, u32),
-    Message { from: u32, to: u32, size: u64, tag: u32, dropped: u8 },
+    Message {
+        from: u32,
+        to: u32,
+        size: u64,
+        tag: u32,
+        dropped: u8,
+    },
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -67,14 +73,36 @@ fn schedule(ranks: u32, steps: &[Step], links: &[(u32, u32, bool)]) -> Schedule 
     let mut add = |rank: u32, operation| nodes[(rank % ranks) as usize].push(node(operation, 0));
     for step in steps {
         match *step {
-            Step::Calc(rank, nanos) => add(rank, Operation::Calc(Time::from_nanos(f64::from(nanos)))),
-            Step::Message { from, to, size, tag, dropped } => {
+            Step::Calc(rank, nanos) => {
+                add(rank, Operation::Calc(Time::from_nanos(f64::from(nanos))))
+            }
+            Step::Message {
+                from,
+                to,
+                size,
+                tag,
+                dropped,
+            } => {
                 let (size, tag) = (Bytes(size), Some(tag));
                 if dropped != 1 {
-                    add(to, Operation::Recv { from: Some(Rank(from % ranks)), size, tag });
+                    add(
+                        to,
+                        Operation::Recv {
+                            from: Some(Rank(from % ranks)),
+                            size,
+                            tag,
+                        },
+                    );
                 }
                 if dropped != 2 {
-                    add(from, Operation::Send { to: Rank(to % ranks), size, tag });
+                    add(
+                        from,
+                        Operation::Send {
+                            to: Rank(to % ranks),
+                            size,
+                            tag,
+                        },
+                    );
                 }
             }
         }
@@ -84,26 +112,50 @@ fn schedule(ranks: u32, steps: &[Step], links: &[(u32, u32, bool)]) -> Schedule 
         let dependency = |&(later, back, starts): &(u32, u32, bool)| {
             let later = later.checked_rem(count)?;
             let earlier = later.checked_sub(1 + back % 5)?;
-            Some(Dependency { later, earlier, after: if starts { After::Start } else { After::End } })
+            Some(Dependency {
+                later,
+                earlier,
+                after: if starts { After::Start } else { After::End },
+            })
         };
         let dependencies: Vec<Dependency> = links.iter().filter_map(dependency).collect();
         graph(nodes, &dependencies)
     });
-    Schedule { name: "random".into(), graphs: graphs.collect() }
+    Schedule {
+        name: "random".into(),
+        graphs: graphs.collect(),
+    }
 }
 
 fn any_parameters() -> impl Strategy<Value = Loggops> {
-    let time = || prop_oneof![Just(0.0), Just(1000.0), (0u32..5000).prop_map(f64::from), 0.1..5000.0f64];
-    let limit = prop_oneof![Just(None), Just(Some(Bytes(0))), Just(Some(Bytes(50))), Just(Some(Bytes(5000)))];
-    (time(), time(), time(), prop_oneof![Just(0.0), Just(1.0), 0.01..3.0f64], limit).prop_map(
-        |(latency, overhead, gap, per_byte, eager_up_to)| Loggops {
+    let time = || {
+        prop_oneof![
+            Just(0.0),
+            Just(1000.0),
+            (0u32..5000).prop_map(f64::from),
+            0.1..5000.0f64
+        ]
+    };
+    let limit = prop_oneof![
+        Just(None),
+        Just(Some(Bytes(0))),
+        Just(Some(Bytes(50))),
+        Just(Some(Bytes(5000)))
+    ];
+    (
+        time(),
+        time(),
+        time(),
+        prop_oneof![Just(0.0), Just(1.0), 0.01..3.0f64],
+        limit,
+    )
+        .prop_map(|(latency, overhead, gap, per_byte, eager_up_to)| Loggops {
             latency: Time::from_nanos(latency),
             overhead: Time::from_nanos(overhead),
             gap: Time::from_nanos(gap),
             gap_per_byte: TimePerByte::from_nanos(per_byte),
             eager_up_to,
-        },
-    )
+        })
 }
 
 proptest! {
@@ -150,7 +202,12 @@ impl Observer for Notes {
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        self.0.push(("sent", rank.0, slot.0, vec![sent.call, sent.start, sent.end, sent.arrival]));
+        self.0.push((
+            "sent",
+            rank.0,
+            slot.0,
+            vec![sent.call, sent.start, sent.end, sent.arrival],
+        ));
     }
 
     fn queued(&mut self, slot: Slot, asked: Time) {
@@ -166,17 +223,43 @@ impl Observer for Notes {
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
-        self.0.push(("received", rank.0, slot.0, vec![received.call, received.taken, received.end]));
+        self.0.push((
+            "received",
+            rank.0,
+            slot.0,
+            vec![received.call, received.taken, received.end],
+        ));
     }
 }
 
 fn generated(workload: Workload, ranks: u32, iterations: u32) -> Schedule {
     let compute = Time::from_nanos(10_000.0);
-    let shape = Shape { workload, ranks, iterations, size: Bytes(8192), compute, jitter: 0.2, seed: 1, period: 0 };
+    let shape = Shape {
+        workload,
+        ranks,
+        iterations,
+        size: Bytes(8192),
+        compute,
+        jitter: 0.2,
+        seed: 1,
+        period: 0,
+    };
     let mut text = Vec::new();
     write::goal(shape, &mut text).unwrap();
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
-    match read("generated", std::sync::Arc::new(text), &mut none, ReadOptions::default()).unwrap() {
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
+    match read(
+        "generated",
+        std::sync::Arc::new(text),
+        &mut none,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    {
         Trace::Schedule(schedule) => schedule,
         _ => panic!("expected a schedule"),
     }
@@ -201,11 +284,19 @@ fn compare_forms(
     let layout = loggops::Layout::of(schedule.clone(), costs);
     prop_assert!(matches!(layout, loggops::Layout::Prepared(_)));
     let lean = layout.sends();
-    prop_assert_eq!((lean.ranks(), lean.count(), lean.cpus()), (sends.ranks(), sends.count(), sends.cpus()));
+    prop_assert_eq!(
+        (lean.ranks(), lean.count(), lean.cpus()),
+        (sends.ranks(), sends.count(), sends.cpus())
+    );
     let mut number = 0;
     for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
-        for (slot, node) in (schedule.bases()[rank.index()]..).map(Slot).zip(&graph.nodes) {
-            let Operation::Send { to, size, .. } = node.operation else { continue };
+        for (slot, node) in (schedule.bases()[rank.index()]..)
+            .map(Slot)
+            .zip(&graph.nodes)
+        {
+            let Operation::Send { to, size, .. } = node.operation else {
+                continue;
+            };
             prop_assert_eq!((lean.number(slot), lean.sender(slot)), (number, rank));
             prop_assert_eq!((sends.number(slot), sends.sender(slot)), (number, rank));
             let sent = lean.sent(rank, slot);
@@ -214,12 +305,20 @@ fn compare_forms(
             number += 1;
         }
     }
-    let keeps = Keeps { causes: true, ..Keeps::FILES };
+    let keeps = Keeps {
+        causes: true,
+        ..Keeps::FILES
+    };
     let overhead = costs.parameters.overhead;
     let mut explainer = Explainer::new(&lean, costs);
-    let (mut journal, mut plain_journal) =
-        (Journal::of_schedule(&lean, overhead, keeps), Journal::of_schedule(sends, overhead, keeps));
-    layout.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
+    let (mut journal, mut plain_journal) = (
+        Journal::of_schedule(&lean, overhead, keeps),
+        Journal::of_schedule(sends, overhead, keeps),
+    );
+    layout
+        .observed(costs, &mut (&mut journal, &mut explainer))
+        .unwrap()
+        .unwrap();
     prop_assert_eq!(&explainer.finish(), explanation);
     let outcome = plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
     assert_times_add_up(&outcome, &plain_journal);
@@ -227,29 +326,57 @@ fn compare_forms(
         prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
     }
     prop_assert_eq!(journal.timeline(), plain_journal.timeline());
-    prop_assert_eq!(lean.critical_path(costs, &journal), sends.critical_path(costs, &plain_journal));
+    prop_assert_eq!(
+        lean.critical_path(costs, &journal),
+        sends.critical_path(costs, &plain_journal)
+    );
     Ok(())
 }
 
 /// All that a journal says of a rank.
 fn of_rank(journal: &Journal<'_>, rank: Rank) -> String {
-    let list = (journal.slices(rank).collect::<Vec<_>>(), journal.calls(rank).collect::<Vec<_>>());
-    let messages = (journal.sent(rank).collect::<Vec<_>>(), journal.received(rank).collect::<Vec<_>>());
-    let sums = (journal.times(rank), journal.traffic_sent(rank), journal.traffic_received(rank));
+    let list = (
+        journal.slices(rank).collect::<Vec<_>>(),
+        journal.calls(rank).collect::<Vec<_>>(),
+    );
+    let messages = (
+        journal.sent(rank).collect::<Vec<_>>(),
+        journal.received(rank).collect::<Vec<_>>(),
+    );
+    let sums = (
+        journal.times(rank),
+        journal.traffic_sent(rank),
+        journal.traffic_received(rank),
+    );
     assert_eq!(journal.traffic_sent(rank).messages, messages.0.len() as u64);
-    assert_eq!(journal.traffic_received(rank).messages, messages.1.len() as u64);
+    assert_eq!(
+        journal.traffic_received(rank).messages,
+        messages.1.len() as u64
+    );
     format!("{list:?} {messages:?} {sums:?}")
 }
 
 #[test]
 fn generated_workloads_end_alike() {
-    for workload in [Workload::Chain, Workload::Halo, Workload::Dissemination, Workload::Alltoall] {
+    for workload in [
+        Workload::Chain,
+        Workload::Halo,
+        Workload::Dissemination,
+        Workload::Alltoall,
+    ] {
         for ranks in [2, 16, 27] {
             let schedule = generated(workload, ranks, 3);
             for eager_up_to in [None, Some(Bytes(100)), Some(Bytes(65_536))] {
-                let parameters = Loggops { eager_up_to, ..parameters() };
+                let parameters = Loggops {
+                    eager_up_to,
+                    ..parameters()
+                };
                 let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
-                assert_eq!(fast, plain::run(&schedule, parameters).ok(), "{workload:?} {ranks}");
+                assert_eq!(
+                    fast,
+                    plain::run(&schedule, parameters).ok(),
+                    "{workload:?} {ranks}"
+                );
             }
         }
     }
@@ -257,10 +384,17 @@ fn generated_workloads_end_alike() {
 
 #[test]
 fn generated_workloads_of_many_ranks_end_alike() {
-    for (workload, iterations) in [(Workload::Chain, 2), (Workload::Halo, 2), (Workload::Dissemination, 1)] {
+    for (workload, iterations) in [
+        (Workload::Chain, 2),
+        (Workload::Halo, 2),
+        (Workload::Dissemination, 1),
+    ] {
         let schedule = generated(workload, 2500, iterations);
         for eager_up_to in [Some(Bytes(100)), Some(Bytes(65_536))] {
-            let parameters = Loggops { eager_up_to, ..parameters() };
+            let parameters = Loggops {
+                eager_up_to,
+                ..parameters()
+            };
             let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
             assert_eq!(fast, plain::run(&schedule, parameters).ok(), "{workload:?}");
         }
@@ -278,5 +412,8 @@ fn ten_times_the_messages_cost_no_more_allocations() {
     };
     let ((few, some_messages), (many, more_messages)) = (allocations(50), allocations(500));
     assert_eq!(more_messages, 10 * some_messages);
-    assert!(many <= few, "{few} allocations for {some_messages} messages, {many} for {more_messages}");
+    assert!(
+        many <= few,
+        "{few} allocations for {some_messages} messages, {many} for {more_messages}"
+    );
 }

@@ -53,8 +53,20 @@ fn ring(ranks: usize, turns: usize) -> Program {
             text += &format!("3:{rank}:0:{left}:-1:8192:0:1:0\n");
         }
     }
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
-    match read("ring.dim", Arc::new(text.into_bytes()), &mut none, ReadOptions::default()).unwrap() {
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
+    match read(
+        "ring.dim",
+        Arc::new(text.into_bytes()),
+        &mut none,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    {
         Trace::Program(program) => program,
         _ => unreachable!("a .dim file is no schedule"),
     }
@@ -64,13 +76,28 @@ fn network(buses: u32, cpus: u32) -> Network {
     let text = "schema = \"flowcast/network/1\"\nname = \"test\"\n[point_to_point]\nrule = \"dimemas\"\n[nic]\nlatency = \
                 \"2us\"\nbandwidth = \"1000MB/s\"\n";
     let mut network = Network::from_toml(text, &[]).unwrap();
-    let group = NodeGroup { count: 8, cpus, in_links: 1, out_links: 1, ..NodeGroup::default() };
-    network.machine = Machine { buses, nodes: vec![group], ..Machine::default() };
+    let group = NodeGroup {
+        count: 8,
+        cpus,
+        in_links: 1,
+        out_links: 1,
+        ..NodeGroup::default()
+    };
+    network.machine = Machine {
+        buses,
+        nodes: vec![group],
+        ..Machine::default()
+    };
     network
 }
 
 /// Allocations of one replay, set-up included.
-fn allocations(program: &Program, network: &Network, rendezvous: Rendezvous, model: Option<Model>) -> u64 {
+fn allocations(
+    program: &Program,
+    network: &Network,
+    rendezvous: Rendezvous,
+    model: Option<Model>,
+) -> u64 {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let engine = match model {
         None => Engine::new(program, network, placement, rendezvous).unwrap(),
@@ -89,13 +116,24 @@ fn a_replay_of_twice_the_length_makes_no_more_allocations() {
     for (buses, cpus) in [(0, 2), (3, 2), (3, 1)] {
         let network = network(buses, cpus);
         for rendezvous in [Rendezvous::AsRecorded, Rendezvous::From(Bytes(1 << 20))] {
-            let counts = [&short, &long].map(|program| allocations(program, &network, rendezvous, None));
+            let counts =
+                [&short, &long].map(|program| allocations(program, &network, rendezvous, None));
             assert!(counts[0] > 0, "the allocator counts");
-            assert_eq!(counts[0], counts[1], "buses {buses}, processors {cpus}, {rendezvous:?}");
+            assert_eq!(
+                counts[0], counts[1],
+                "buses {buses}, processors {cpus}, {rendezvous:?}"
+            );
         }
     }
     // Each link's list of messages grows with the most that ever cross it, which a longer program finds later.
-    let count = |program| allocations(program, &network(0, 2), Rendezvous::AsRecorded, Some(Model::ClosedLoop));
+    let count = |program| {
+        allocations(
+            program,
+            &network(0, 2),
+            Rendezvous::AsRecorded,
+            Some(Model::ClosedLoop),
+        )
+    };
     let (few, many) = (count(&short), count(&long));
     assert!(many < few + 32, "{few} and {many}, for 3,200 messages more");
 }

@@ -50,15 +50,25 @@ fn rail(gap: f64, per_byte: f64, overhead: f64, latency: f64) -> LogGp {
 }
 
 fn thesis() -> Vec<LogGp> {
-    vec![rail(1.4, 0.00103, 1.4, 2.82), rail(3.4, 0.00409, 1.9, 24.3), rail(0.897, 0.00849, 6.1, 65.4)]
+    vec![
+        rail(1.4, 0.00103, 1.4, 2.82),
+        rail(3.4, 0.00409, 1.9, 24.3),
+        rail(0.897, 0.00849, 6.1, 65.4),
+    ]
 }
 
 /// Parameters with up to seven decimals of a microsecond, as ticks hold them.
 fn any_rail() -> impl Strategy<Value = LogGp> {
-    (0u32..50_000_000, 0u32..200_000, 0u32..90_000_000, 0u32..900_000_000).prop_map(|(g, per_byte, o, l)| {
-        let micros = |ten_millionths: u32| f64::from(ten_millionths) / 1e7;
-        rail(micros(g), micros(per_byte), micros(o), micros(l))
-    })
+    (
+        0u32..50_000_000,
+        0u32..200_000,
+        0u32..90_000_000,
+        0u32..900_000_000,
+    )
+        .prop_map(|(g, per_byte, o, l)| {
+            let micros = |ten_millionths: u32| f64::from(ten_millionths) / 1e7;
+            rail(micros(g), micros(per_byte), micros(o), micros(l))
+        })
 }
 
 /// Pauses in nanoseconds and sizes.
@@ -67,7 +77,10 @@ fn any_messages() -> impl Strategy<Value = Vec<Message>> {
         let mut now = 0;
         let message = |(pause, size)| {
             now += pause;
-            Message { arrival: Time::from_nanos(now as f64), size: Bytes(size) }
+            Message {
+                arrival: Time::from_nanos(now as f64),
+                size: Bytes(size),
+            }
         };
         pairs.into_iter().map(message).collect()
     })
@@ -171,17 +184,42 @@ fn no_scheduler_allocates_while_it_picks() {
     let rails = thesis();
     let shares = Shares::by_bandwidth(&rails).unwrap();
     let shared = SharedVirtualTime::<EarliestDelivery>::new(&rails).unwrap();
-    let named = |name: SchedulerName| (name.to_string(), name.scheduler::<Ticks>(&rails, shares, ()).unwrap());
-    let sized = rails.iter().map(|cost| SizedCost { cost: *cost, ..SizedCost::default() }).collect::<Vec<_>>();
+    let named = |name: SchedulerName| {
+        (
+            name.to_string(),
+            name.scheduler::<Ticks>(&rails, shares, ()).unwrap(),
+        )
+    };
+    let sized = rails
+        .iter()
+        .map(|cost| SizedCost {
+            cost: *cost,
+            ..SizedCost::default()
+        })
+        .collect::<Vec<_>>();
     let mut all: Vec<(String, BoxedScheduler<Ticks>)> = SchedulerName::every().map(named).collect();
-    all.push(("adaptive".into(), Box::new(Adaptive::new(&rails, AdaptiveRule::default()).unwrap())));
-    all.push(("processor".into(), Box::new(ProcessorAware::<Ticks>::new(&sized, ()).unwrap())));
+    all.push((
+        "adaptive".into(),
+        Box::new(Adaptive::new(&rails, AdaptiveRule::default()).unwrap()),
+    ));
+    all.push((
+        "processor".into(),
+        Box::new(ProcessorAware::<Ticks>::new(&sized, ()).unwrap()),
+    ));
     for (name, mut scheduler) in all {
         let before = ALLOCATIONS.with(Cell::get);
         for message in 0..2000u64 {
             let usable = RailSet::from_bits((message % 8) as u16);
-            scheduler.pick(Ticks::from_nanos(message * 700), Bytes(message * 37 % 5000), usable);
-            shared.pick(Ticks::from_nanos(message * 700), Bytes(message * 37 % 5000), usable);
+            scheduler.pick(
+                Ticks::from_nanos(message * 700),
+                Bytes(message * 37 % 5000),
+                usable,
+            );
+            shared.pick(
+                Ticks::from_nanos(message * 700),
+                Bytes(message * 37 % 5000),
+                usable,
+            );
         }
         assert_eq!(ALLOCATIONS.with(Cell::get), before, "{name}");
     }

@@ -35,17 +35,32 @@ pub(super) fn compare(flowcast: &Path) -> Result<Outcome> {
     fs::create_dir_all(FOLDER)?;
     let folder = Path::new(FOLDER).canonicalize()?;
     let bare = folder.join("bare-walk");
-    run(Command::new("g++").args(["-O2", "-o"]).arg(&bare).arg(SOURCE))?;
+    run(Command::new("g++")
+        .args(["-O2", "-o"])
+        .arg(&bare)
+        .arg(SOURCE))?;
     let mut slow = Vec::new();
     for (ranks, iterations) in HALOS {
         let trace = workloads::compiled_halo(flowcast, &folder, ranks, iterations)?;
-        let [walk, bare] = medians(|| walk_rate(flowcast, &trace), || bare_rate(&bare, &[ranks, iterations, REPLAYS]))?;
+        let [walk, bare] = medians(
+            || walk_rate(flowcast, &trace),
+            || bare_rate(&bare, &[ranks, iterations, REPLAYS]),
+        )?;
         let ratio = walk / bare;
         let [walk, bare] = [walk, bare].map(|rate| rate / 1e6);
-        println!("halo of {ranks} ranks: walk {walk:.1}, bare {bare:.1} million messages/s, ratio {ratio:.2}");
-        slow.extend((ratio < LEAST).then(|| format!("{ranks} ranks: ratio {ratio:.2}, expected at least {LEAST}")));
+        println!(
+            "halo of {ranks} ranks: walk {walk:.1}, bare {bare:.1} million messages/s, ratio {ratio:.2}"
+        );
+        slow.extend(
+            (ratio < LEAST)
+                .then(|| format!("{ranks} ranks: ratio {ratio:.2}, expected at least {LEAST}")),
+        );
     }
-    Ok(if slow.is_empty() { Outcome::Passed } else { Outcome::Failed(slow.join("; ")) })
+    Ok(if slow.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(slow.join("; "))
+    })
 }
 
 /// The medians of what two measurements give that take turns.
@@ -63,18 +78,35 @@ fn medians(first: impl Fn() -> Result<f64>, second: impl Fn() -> Result<f64>) ->
 
 fn walk_rate(flowcast: &Path, trace: &Path) -> Result<f64> {
     let (flowcast, trace) = (flowcast.display().to_string(), trace.display().to_string());
-    let arguments = ["bench", "replay", &trace, "--network", "gige-tcp", "--runs", REPLAYS, "--json"];
+    let arguments = [
+        "bench",
+        "replay",
+        &trace,
+        "--network",
+        "gige-tcp",
+        "--runs",
+        REPLAYS,
+        "--json",
+    ];
     let printed: Value = serde_json::from_str(&on_one_processor(&flowcast, &arguments)?)?;
-    printed["messages_per_s"].as_f64().with_context(|| format!("found no messages_per_s in {printed}"))
+    printed["messages_per_s"]
+        .as_f64()
+        .with_context(|| format!("found no messages_per_s in {printed}"))
 }
 
 fn bare_rate(bare: &Path, arguments: &[&str]) -> Result<f64> {
     let printed = on_one_processor(&bare.display().to_string(), arguments)?;
-    let rate = printed.split_whitespace().next().context("the bare walk printed nothing")?;
+    let rate = printed
+        .split_whitespace()
+        .next()
+        .context("the bare walk printed nothing")?;
     Ok(rate.parse()?)
 }
 
 fn on_one_processor(program: &str, arguments: &[&str]) -> Result<String> {
     let processor = one_processor()?;
-    output("taskset", &[&["-c", &processor, program], arguments].concat())
+    output(
+        "taskset",
+        &[&["-c", &processor, program], arguments].concat(),
+    )
 }

@@ -29,14 +29,23 @@ impl Counts {
             instructions: both(self.instructions, other.instructions),
             reads: both(self.reads, other.reads),
             writes: both(self.writes, other.writes),
-            held_up: self.held_up.zip(other.held_up).map(|(one, other)| both(one, other)),
+            held_up: self
+                .held_up
+                .zip(other.held_up)
+                .map(|(one, other)| both(one, other)),
         }
     }
 
     /// By their names.
     pub(super) fn named(self) -> impl Iterator<Item = (&'static str, f64)> {
-        let always = [("instructions", self.instructions), ("reads", self.reads), ("writes", self.writes)];
-        always.into_iter().chain(self.held_up.map(|count| ("loads held up", count)))
+        let always = [
+            ("instructions", self.instructions),
+            ("reads", self.reads),
+            ("writes", self.writes),
+        ];
+        always
+            .into_iter()
+            .chain(self.held_up.map(|count| ("loads held up", count)))
     }
 }
 
@@ -47,16 +56,33 @@ impl Counts {
 pub(super) fn of_all(command: &Path, only: &[String]) -> Result<Vec<(&'static str, Counts)>> {
     let folder = Path::new(FOLDER).join("workloads");
     workloads::make(command, &folder)?;
-    let is_asked = |workload: &&Workload| only.is_empty() || only.iter().any(|name| workload.name.starts_with(name));
+    let is_asked = |workload: &&Workload| {
+        only.is_empty() || only.iter().any(|name| workload.name.starts_with(name))
+    };
     let asked: Vec<&Workload> = WORKLOADS.iter().filter(is_asked).collect();
     ensure!(!asked.is_empty(), "found no workload {}", only.join(", "));
-    println!("{:<18} {:>12} {:>9} {:>9} {:>9}  each", "workload", "instructions", "reads", "writes", "held up");
+    println!(
+        "{:<18} {:>12} {:>9} {:>9} {:>9}  each",
+        "workload", "instructions", "reads", "writes", "held up"
+    );
     let mut found: Vec<(&str, Counts)> = Vec::new();
     for workload in asked {
         let mut counts = of(command, &folder, workload).context(workload.name)?;
         if let Some(part) = workload.contains {
-            let known = found.iter().find(|(name, _)| *name == part).map(|(_, counts)| *counts);
-            let own = || of(command, &folder, WORKLOADS.iter().find(|other| other.name == part).context(part)?);
+            let known = found
+                .iter()
+                .find(|(name, _)| *name == part)
+                .map(|(_, counts)| *counts);
+            let own = || {
+                of(
+                    command,
+                    &folder,
+                    WORKLOADS
+                        .iter()
+                        .find(|other| other.name == part)
+                        .context(part)?,
+                )
+            };
             counts = counts.with(known.map_or_else(own, Ok)?, |whole, part| whole - part);
         }
         let counts = counts.with(counts, |count, _| (count * 100.0).round() / 100.0);
@@ -67,7 +93,12 @@ pub(super) fn of_all(command: &Path, only: &[String]) -> Result<Vec<(&'static st
 }
 
 fn print(workload: &Workload, counts: &Counts) {
-    let Counts { instructions, reads, writes, held_up } = counts;
+    let Counts {
+        instructions,
+        reads,
+        writes,
+        held_up,
+    } = counts;
     let held_up = held_up.map_or(String::new(), |count| format!("{count:.2}"));
     println!(
         "{:<18} {instructions:>12.1} {reads:>9.1} {writes:>9.1} {held_up:>9}  {}",
@@ -77,10 +108,18 @@ fn print(workload: &Workload, counts: &Counts) {
 
 fn of(command: &Path, folder: &Path, workload: &Workload) -> Result<Counts> {
     let arguments = |runs| [&["bench"], workload.arguments, &["--json", "--runs", runs]].concat();
-    let counting = |runs| Counting::start(command, folder, &arguments(runs), &format!("counts.{runs}"));
+    let counting =
+        |runs| Counting::start(command, folder, &arguments(runs), &format!("counts.{runs}"));
     let (once, thrice) = (counting("1")?, counting("3")?);
-    let (Counted { counts: mut once, printed }, Counted { counts: mut thrice, .. }) =
-        (once.finish()?, thrice.finish()?);
+    let (
+        Counted {
+            counts: mut once,
+            printed,
+        },
+        Counted {
+            counts: mut thrice, ..
+        },
+    ) = (once.finish()?, thrice.finish()?);
     if workload.is_traced {
         let tracing = |runs| count_held_up(command, folder, &arguments(runs));
         let counts = std::thread::scope(|scope| {
@@ -90,7 +129,9 @@ fn of(command: &Path, folder: &Path, workload: &Workload) -> Result<Counts> {
         let [of_once, of_thrice] = counts;
         (once.held_up, thrice.held_up) = (Some(of_once?), Some(of_thrice?));
     }
-    let each = printed[workload.counted].as_f64().filter(|count| *count > 0.0);
+    let each = printed[workload.counted]
+        .as_f64()
+        .filter(|count| *count > 0.0);
     let each = 2.0 * each.with_context(|| format!("found no {} in {printed}", workload.counted))?;
     Ok(thrice.with(once, |thrice, once| (thrice - once) / each))
 }

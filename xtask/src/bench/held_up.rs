@@ -39,11 +39,14 @@ pub(super) fn count(trace: impl Read) -> Result<f64> {
 /// The addresses in a line such as ` L 1ffeffe7e0,8`.
 fn place(line: &[u8]) -> Result<Range<u64>> {
     let text = String::from_utf8_lossy(&line[3..]);
-    let both = text
-        .trim()
-        .split_once(',')
-        .and_then(|(address, size)| Some((u64::from_str_radix(address, 16).ok()?, size.parse::<u64>().ok()?)));
-    let (address, size) = both.with_context(|| format!("found {text:?}, expected an address and a size"))?;
+    let both = text.trim().split_once(',').and_then(|(address, size)| {
+        Some((
+            u64::from_str_radix(address, 16).ok()?,
+            size.parse::<u64>().ok()?,
+        ))
+    });
+    let (address, size) =
+        both.with_context(|| format!("found {text:?}, expected an address and a size"))?;
     Ok(address..address + size)
 }
 
@@ -58,7 +61,8 @@ impl Accesses {
     fn load(&mut self, read: &Range<u64>) {
         let meets = |written: &&Range<u64>| written.start < read.end && read.start < written.end;
         let last = self.recent.iter().rev().find(meets);
-        let holds_all = |written: &Range<u64>| written.start <= read.start && read.end <= written.end;
+        let holds_all =
+            |written: &Range<u64>| written.start <= read.start && read.end <= written.end;
         self.held_up += u64::from(last.is_some_and(|written| !holds_all(written)));
         self.push(0..0);
     }
@@ -85,7 +89,10 @@ mod tests {
 
     #[test]
     fn a_load_waits_for_a_store_of_a_part_of_it() {
-        assert_eq!(held_up("I  04001000,3\n S 1000,4\n S 1004,4\n L 1000,8\n"), 1.0);
+        assert_eq!(
+            held_up("I  04001000,3\n S 1000,4\n S 1004,4\n L 1000,8\n"),
+            1.0
+        );
         assert_eq!(held_up(" S 1000,8\n L 1004,4\n L 1000,8\n L 1008,8\n"), 0.0);
         assert_eq!(held_up(" M 1000,4\n L ffc,8\n"), 1.0);
     }
@@ -93,7 +100,13 @@ mod tests {
     #[test]
     fn the_last_store_decides_and_old_ones_are_in_the_cache() {
         assert_eq!(held_up(" S 1000,4\n S 1000,8\n L 1000,8\n"), 0.0);
-        assert_eq!(held_up(&format!(" S 1000,4\n{} L 1000,8\n", " L 2000,8\n".repeat(RECENT))), 0.0);
+        assert_eq!(
+            held_up(&format!(
+                " S 1000,4\n{} L 1000,8\n",
+                " L 2000,8\n".repeat(RECENT)
+            )),
+            0.0
+        );
     }
 
     #[test]

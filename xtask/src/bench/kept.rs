@@ -37,7 +37,11 @@ impl Setting {
     pub(super) fn here() -> Result<Setting> {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         #[cfg(target_arch = "x86_64")]
-        let extension = if std::is_x86_feature_detected!("avx2") { " with AVX2" } else { "" };
+        let extension = if std::is_x86_feature_detected!("avx2") {
+            " with AVX2"
+        } else {
+            ""
+        };
         #[cfg(not(target_arch = "x86_64"))]
         let extension = "";
         Ok(Setting {
@@ -53,7 +57,8 @@ impl Kept {
     /// # Errors
     /// It cannot be read.
     pub(super) fn read(path: &Path) -> Result<Kept> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         toml::from_str(&text).with_context(|| path.display().to_string())
     }
 
@@ -62,17 +67,25 @@ impl Kept {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn write(path: &Path, setting: &Setting, found: &[(&str, Counts)]) -> Result<()> {
-        let counts = found.iter().map(|(name, counts)| ((*name).to_owned(), *counts)).collect();
-        let kept = toml::to_string(&Kept { setting: setting.clone(), counts })?;
+        let counts = found
+            .iter()
+            .map(|(name, counts)| ((*name).to_owned(), *counts))
+            .collect();
+        let kept = toml::to_string(&Kept {
+            setting: setting.clone(),
+            counts,
+        })?;
         let head = "# What a message, or a packet on a link, costs: written by `cargo xtask bench --update`.\n\n";
-        fs::write(path, format!("{head}{kept}")).with_context(|| format!("cannot write {}", path.display()))
+        fs::write(path, format!("{head}{kept}"))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Why counts cannot be compared here, if they cannot.
     pub(super) fn differs(&self, here: &Setting) -> Option<String> {
         let Setting { rustc, machine } = &self.setting;
         let kept = format!("the counts kept are of {rustc} on {machine}");
-        (self.setting != *here).then(|| format!("{kept}, here is {} on {}", here.rustc, here.machine))
+        (self.setting != *here)
+            .then(|| format!("{kept}, here is {} on {}", here.rustc, here.machine))
     }
 
     /// Fails if a count has risen, or if the workloads are not those kept where `all` were counted.
@@ -93,7 +106,10 @@ impl Kept {
         if faults.is_empty() {
             return Outcome::Passed;
         }
-        Outcome::Failed(format!("{} (if it is meant: cargo xtask bench --update)", faults.join("; ")))
+        Outcome::Failed(format!(
+            "{} (if it is meant: cargo xtask bench --update)",
+            faults.join("; ")
+        ))
     }
 }
 
@@ -101,52 +117,116 @@ fn risen(name: &str, kept: &Counts, found: &Counts) -> Vec<String> {
     let (part, beyond) = RISE;
     let both = kept.named().zip(found.named());
     let risen = both.filter(|((_, kept), (_, found))| *found > kept * (1.0 + part) + beyond);
-    risen.map(|((what, kept), (_, found))| format!("{name}: {what} {kept:.2} -> {found:.2}")).collect()
+    risen
+        .map(|((what, kept), (_, found))| format!("{name}: {what} {kept:.2} -> {found:.2}"))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const COUNTS: Counts = Counts { instructions: 100.0, reads: 40.0, writes: 20.0, held_up: Some(0.01) };
+    const COUNTS: Counts = Counts {
+        instructions: 100.0,
+        reads: 40.0,
+        writes: 20.0,
+        held_up: Some(0.01),
+    };
 
     fn setting() -> Setting {
-        Setting { rustc: "rustc 1".into(), machine: "x86_64".into() }
+        Setting {
+            rustc: "rustc 1".into(),
+            machine: "x86_64".into(),
+        }
     }
 
     fn compare(found: &[(&str, Counts)]) -> Outcome {
         let counts = BTreeMap::from([("walk".to_owned(), COUNTS)]);
-        Kept { setting: setting(), counts }.compare(&setting(), found, true)
+        Kept {
+            setting: setting(),
+            counts,
+        }
+        .compare(&setting(), found, true)
     }
 
     #[test]
     fn each_count_may_rise_by_a_twentieth() {
-        assert!(matches!(compare(&[("walk", Counts { writes: 20.9, ..COUNTS })]), Outcome::Passed));
-        assert!(matches!(compare(&[("walk", Counts { instructions: 50.0, ..COUNTS })]), Outcome::Passed));
+        assert!(matches!(
+            compare(&[(
+                "walk",
+                Counts {
+                    writes: 20.9,
+                    ..COUNTS
+                }
+            )]),
+            Outcome::Passed
+        ));
+        assert!(matches!(
+            compare(&[(
+                "walk",
+                Counts {
+                    instructions: 50.0,
+                    ..COUNTS
+                }
+            )]),
+            Outcome::Passed
+        ));
         for more in [
-            Counts { writes: 21.1, ..COUNTS },
-            Counts { held_up: Some(0.2), instructions: 90.0, ..COUNTS },
-            Counts { reads: 42.1, instructions: 90.0, ..COUNTS },
-            Counts { instructions: 106.0, ..COUNTS },
+            Counts {
+                writes: 21.1,
+                ..COUNTS
+            },
+            Counts {
+                held_up: Some(0.2),
+                instructions: 90.0,
+                ..COUNTS
+            },
+            Counts {
+                reads: 42.1,
+                instructions: 90.0,
+                ..COUNTS
+            },
+            Counts {
+                instructions: 106.0,
+                ..COUNTS
+            },
         ] {
-            let Outcome::Failed(why) = compare(&[("walk", more)]) else { panic!("found no rise in {more:?}") };
+            let Outcome::Failed(why) = compare(&[("walk", more)]) else {
+                panic!("found no rise in {more:?}")
+            };
             assert!(why.contains("walk: ") && why.contains("->"), "{why}");
         }
     }
 
     #[test]
     fn workloads_that_are_not_kept_or_not_counted_fail() {
-        assert!(matches!(compare(&[("walk", COUNTS), ("run", COUNTS)]), Outcome::Failed(_)));
+        assert!(matches!(
+            compare(&[("walk", COUNTS), ("run", COUNTS)]),
+            Outcome::Failed(_)
+        ));
         assert!(matches!(compare(&[]), Outcome::Failed(_)));
     }
 
     #[test]
     fn counts_of_another_compiler_or_machine_are_not_compared() {
-        let kept = Kept { setting: setting(), counts: BTreeMap::new() };
-        for other in
-            [Setting { rustc: "rustc 2".into(), ..setting() }, Setting { machine: "riscv64".into(), ..setting() }]
-        {
-            assert!(matches!(kept.compare(&other, &[("walk", COUNTS)], true), Outcome::Skipped(_)));
+        let kept = Kept {
+            setting: setting(),
+            counts: BTreeMap::new(),
+        };
+        for other in [
+            Setting {
+                rustc: "rustc 2".into(),
+                ..setting()
+            },
+            Setting {
+                machine: "riscv64".into(),
+                ..setting()
+            },
+        ] {
+            assert!(matches!(
+                kept.compare(&other, &[("walk", COUNTS)], true),
+                Outcome::Skipped(_)
+            ));
         }
     }
 }

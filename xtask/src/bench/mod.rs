@@ -49,9 +49,14 @@ pub(crate) struct Options {
 /// Something cannot be built or run.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let setting = Setting::here()?;
-    ensure!(find("valgrind").is_some(), "valgrind is not installed (Debian: valgrind)");
+    ensure!(
+        find("valgrind").is_some(),
+        "valgrind is not installed (Debian: valgrind)"
+    );
     let command = options.command.clone().map_or_else(build, Ok)?;
-    let command = command.canonicalize().with_context(|| format!("cannot find {}", command.display()))?;
+    let command = command
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", command.display()))?;
     let found = counts::of_all(&command, &options.only)?;
     let mut good = true;
     if options.update {
@@ -65,7 +70,11 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             }
         }
     }
-    let walk = if options.only.is_empty() { bare::compare(&command)? } else { Outcome::Passed };
+    let walk = if options.only.is_empty() {
+        bare::compare(&command)?
+    } else {
+        Outcome::Passed
+    };
     println!("bare walk: {walk}");
     Ok(good && !matches!(walk, Outcome::Failed(_)))
 }

@@ -24,12 +24,25 @@ pub(super) struct Workload {
 }
 
 const fn replays(name: &'static str, arguments: &'static [&'static str]) -> Workload {
-    Workload { name, arguments, counted: "messages", contains: None, is_traced: false }
+    Workload {
+        name,
+        arguments,
+        counted: "messages",
+        contains: None,
+        is_traced: false,
+    }
 }
 
 /// From the bytes to the result, less what the result takes from the program that was read.
-const fn reads(name: &'static str, arguments: &'static [&'static str], contains: &'static str) -> Workload {
-    Workload { contains: Some(contains), ..replays(name, arguments) }
+const fn reads(
+    name: &'static str,
+    arguments: &'static [&'static str],
+    contains: &'static str,
+) -> Workload {
+    Workload {
+        contains: Some(contains),
+        ..replays(name, arguments)
+    }
 }
 
 /// Parameters of LogGOPSim's rules.
@@ -37,20 +50,67 @@ const LOGGOPS: &str = "2000,500,700,1,65536";
 
 /// All of them.
 pub(super) const WORKLOADS: &[Workload] = &[
-    replays("walk-halo", &["replay", "halo.fct", "--network", "gige-tcp"]),
-    Workload { is_traced: true, ..replays("walk-halo-short", &["replay", "short.fct", "--network", "gige-tcp"]) },
-    replays("walk-alltoall", &["replay", "alltoall.fct", "--network", "gige-tcp"]),
-    replays("walk-chain", &["replay", "chain.fct", "--network", "gige-tcp"]),
+    replays(
+        "walk-halo",
+        &["replay", "halo.fct", "--network", "gige-tcp"],
+    ),
+    Workload {
+        is_traced: true,
+        ..replays(
+            "walk-halo-short",
+            &["replay", "short.fct", "--network", "gige-tcp"],
+        )
+    },
+    replays(
+        "walk-alltoall",
+        &["replay", "alltoall.fct", "--network", "gige-tcp"],
+    ),
+    replays(
+        "walk-chain",
+        &["replay", "chain.fct", "--network", "gige-tcp"],
+    ),
     replays(
         "walk-rendezvous",
-        &["replay", "chain.fct", "--network", "gige-tcp", "--set", "point_to_point.rendezvous_from=1KiB"],
+        &[
+            "replay",
+            "chain.fct",
+            "--network",
+            "gige-tcp",
+            "--set",
+            "point_to_point.rendezvous_from=1KiB",
+        ],
     ),
-    replays("walk-recording", &["replay", RECORDING, "--network", "gige-tcp"]),
-    replays("sweep", &["sweep", "halo.fct", "--network", "gige-tcp", "--sets", "32"]),
-    replays("limits-halo", &["replay", "halo.fct", "--network", "links.toml"]),
-    replays("limits-alltoall", &["replay", "alltoall.fct", "--network", "links.toml"]),
-    replays("loggops-halo", &["replay", "halo-goal.fct", "--goal-params", LOGGOPS]),
-    replays("fair-halo", &["replay", "short.fct", "--network", "gige-tcp", "--model", "fair"]),
+    replays(
+        "walk-recording",
+        &["replay", RECORDING, "--network", "gige-tcp"],
+    ),
+    replays(
+        "sweep",
+        &["sweep", "halo.fct", "--network", "gige-tcp", "--sets", "32"],
+    ),
+    replays(
+        "limits-halo",
+        &["replay", "halo.fct", "--network", "links.toml"],
+    ),
+    replays(
+        "limits-alltoall",
+        &["replay", "alltoall.fct", "--network", "links.toml"],
+    ),
+    replays(
+        "loggops-halo",
+        &["replay", "halo-goal.fct", "--goal-params", LOGGOPS],
+    ),
+    replays(
+        "fair-halo",
+        &[
+            "replay",
+            "short.fct",
+            "--network",
+            "gige-tcp",
+            "--model",
+            "fair",
+        ],
+    ),
     Workload {
         name: "packet",
         arguments: &[
@@ -66,11 +126,43 @@ pub(super) const WORKLOADS: &[Workload] = &[
         contains: None,
         is_traced: false,
     },
-    reads("read-dim", &["replay", "halo.dim", "--network", "gige-tcp", "--with-load"], "walk-halo"),
-    reads("read-dim-alltoall", &["replay", "alltoall.dim", "--network", "gige-tcp", "--with-load"], "walk-alltoall"),
-    reads("read-fct", &["replay", "halo.fct", "--network", "gige-tcp", "--with-load"], "walk-halo"),
-    reads("read-goal", &["replay", "halo.goal", "--goal-params", LOGGOPS, "--with-load"], "loggops-halo"),
-    reads("read-recording", &["replay", RECORDING, "--network", "gige-tcp", "--with-load"], "walk-recording"),
+    reads(
+        "read-dim",
+        &["replay", "halo.dim", "--network", "gige-tcp", "--with-load"],
+        "walk-halo",
+    ),
+    reads(
+        "read-dim-alltoall",
+        &[
+            "replay",
+            "alltoall.dim",
+            "--network",
+            "gige-tcp",
+            "--with-load",
+        ],
+        "walk-alltoall",
+    ),
+    reads(
+        "read-fct",
+        &["replay", "halo.fct", "--network", "gige-tcp", "--with-load"],
+        "walk-halo",
+    ),
+    reads(
+        "read-goal",
+        &[
+            "replay",
+            "halo.goal",
+            "--goal-params",
+            LOGGOPS,
+            "--with-load",
+        ],
+        "loggops-halo",
+    ),
+    reads(
+        "read-recording",
+        &["replay", RECORDING, "--network", "gige-tcp", "--with-load"],
+        "walk-recording",
+    ),
 ];
 
 /// A recording of four ranks, from the examples.
@@ -78,12 +170,38 @@ const RECORDING: &str = "heat.rec";
 
 /// What is generated, by the name of the file and further arguments.
 const GENERATED: &[(&str, &[&str])] = &[
-    ("halo.dim", &["halo", "--ranks", "64", "--iterations", "160"]),
-    ("halo.goal", &["halo", "--ranks", "64", "--iterations", "160", "--format", "goal"]),
-    ("short.dim", &["halo", "--ranks", "64", "--iterations", "16"]),
-    ("alltoall.dim", &["alltoall", "--ranks", "64", "--iterations", "10"]),
-    ("chain.dim", &["chain", "--ranks", "64", "--iterations", "640"]),
-    ("flows.pattern", &["stream", "--ranks", "16", "--flows", "20", "--load", "0.6"]),
+    (
+        "halo.dim",
+        &["halo", "--ranks", "64", "--iterations", "160"],
+    ),
+    (
+        "halo.goal",
+        &[
+            "halo",
+            "--ranks",
+            "64",
+            "--iterations",
+            "160",
+            "--format",
+            "goal",
+        ],
+    ),
+    (
+        "short.dim",
+        &["halo", "--ranks", "64", "--iterations", "16"],
+    ),
+    (
+        "alltoall.dim",
+        &["alltoall", "--ranks", "64", "--iterations", "10"],
+    ),
+    (
+        "chain.dim",
+        &["chain", "--ranks", "64", "--iterations", "640"],
+    ),
+    (
+        "flows.pattern",
+        &["stream", "--ranks", "16", "--flows", "20", "--load", "0.6"],
+    ),
 ];
 
 /// What is compiled, by source and result.
@@ -107,19 +225,48 @@ pub(super) fn make(command: &Path, folder: &Path) -> Result<()> {
         fs::copy(file.path(), folder.join(RECORDING).join(file.file_name()))?;
     }
     for (file, arguments) in GENERATED {
-        run(command, folder, &[&["generate"], *arguments, &["-o", file]].concat())?;
+        run(
+            command,
+            folder,
+            &[&["generate"], *arguments, &["-o", file]].concat(),
+        )?;
     }
-    COMPILED.iter().try_for_each(|(source, result)| run(command, folder, &["compile", source, "-o", result]))
+    COMPILED
+        .iter()
+        .try_for_each(|(source, result)| run(command, folder, &["compile", source, "-o", result]))
 }
 
 /// A halo on so many ranks, compiled into a folder.
-pub(super) fn compiled_halo(command: &Path, folder: &Path, ranks: &str, iterations: &str) -> Result<PathBuf> {
+pub(super) fn compiled_halo(
+    command: &Path,
+    folder: &Path,
+    ranks: &str,
+    iterations: &str,
+) -> Result<PathBuf> {
     let [trace, compiled] = ["dim", "fct"].map(|ending| format!("halo{ranks}.{ending}"));
-    run(command, folder, &["generate", "halo", "--ranks", ranks, "--iterations", iterations, "-o", &trace])?;
+    run(
+        command,
+        folder,
+        &[
+            "generate",
+            "halo",
+            "--ranks",
+            ranks,
+            "--iterations",
+            iterations,
+            "-o",
+            &trace,
+        ],
+    )?;
     run(command, folder, &["compile", &trace, "-o", &compiled])?;
     Ok(folder.join(compiled))
 }
 
 fn run(command: &Path, folder: &Path, arguments: &[&str]) -> Result<()> {
-    programs::run(Command::new(command).args(arguments).current_dir(folder).stdout(Stdio::null()))
+    programs::run(
+        Command::new(command)
+            .args(arguments)
+            .current_dir(folder)
+            .stdout(Stdio::null()),
+    )
 }

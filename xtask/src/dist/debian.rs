@@ -18,18 +18,26 @@ pub(super) fn pack(folder: &Path, tree: &Path, needs: &Needs, time: &str) -> Res
     fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))?;
     let architecture = output("dpkg", &["--print-architecture"])?;
     let architecture = architecture.trim();
-    put(&root.join("DEBIAN/control"), control(needs, architecture, kibibytes(&root)?)?.as_bytes())?;
+    put(
+        &root.join("DEBIAN/control"),
+        control(needs, architecture, kibibytes(&root)?)?.as_bytes(),
+    )?;
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&root))?;
     let package = folder.join(format!("flowcast_{VERSION}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
-    build.args(["--root-owner-group", "--build"]).arg(&root).arg(&package);
+    build
+        .args(["--root-owner-group", "--build"])
+        .arg(&root)
+        .arg(&package);
     run(build.env("SOURCE_DATE_EPOCH", time).stdout(Stdio::null()))?;
     Ok(package)
 }
 
 fn kibibytes(root: &Path) -> Result<u64> {
     let files = crate::files_under(root, |_| true)?;
-    let sizes = files.iter().map(|file| Ok(fs::metadata(file)?.len().div_ceil(1024)));
+    let sizes = files
+        .iter()
+        .map(|file| Ok(fs::metadata(file)?.len().div_ceil(1024)));
     sizes.sum()
 }
 

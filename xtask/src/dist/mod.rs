@@ -55,7 +55,13 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// # Errors
 /// It does not build, or a program that packs is missing or fails.
 pub(crate) fn make(folder: &Path) -> Result<Packages> {
-    run(cargo().args(["build", "--release", "--locked", "--package", "flowcast-cli"]))?;
+    run(cargo().args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "flowcast-cli",
+    ]))?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let folder = folder.canonicalize()?;
     let name = format!("flowcast-{VERSION}-{}-linux-gnu", std::env::consts::ARCH);
@@ -76,25 +82,42 @@ pub(crate) fn make(folder: &Path) -> Result<Packages> {
         None => println!("no Debian package: dpkg-deb is not installed"),
     }
     println!("{needs}");
-    Ok(Packages { tarball, debian, wheel: wheel::pack(&folder)?, needs })
+    Ok(Packages {
+        tarball,
+        debian,
+        wheel: wheel::pack(&folder)?,
+        needs,
+    })
 }
 
 /// The files as they lie under a prefix such as `/usr/local`.
 fn fill(tree: &Path, manual: &Path) -> Result<()> {
     let program = tree.join("bin/flowcast");
-    put(&program, &fs::read(crate::built("flowcast")).context("cannot read the command that was built")?)?;
+    put(
+        &program,
+        &fs::read(crate::built("flowcast")).context("cannot read the command that was built")?,
+    )?;
     fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     let share = tree.join("share");
     for (shell, place) in COMPLETIONS {
-        put(&share.join(place), output(&program, &["completions", shell])?.as_bytes())?;
+        put(
+            &share.join(place),
+            output(&program, &["completions", shell])?.as_bytes(),
+        )?;
     }
     output(&program, &["man".as_ref(), manual.as_os_str()])?;
     pack_manual(manual, &share.join("man/man1"))?;
     let documents = share.join("doc/flowcast");
     for file in ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
-        put(&documents.join(file), &fs::read(file).with_context(|| format!("cannot read {file}"))?)?;
+        put(
+            &documents.join(file),
+            &fs::read(file).with_context(|| format!("cannot read {file}"))?,
+        )?;
     }
-    put(&documents.join("copyright"), notices::collect("flowcast-cli", "command")?.as_bytes())?;
+    put(
+        &documents.join("copyright"),
+        notices::collect("flowcast-cli", "command")?.as_bytes(),
+    )?;
     // Whatever the user's mask.
     run(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(tree))
 }
@@ -105,7 +128,10 @@ fn pack_manual(written: &Path, section: &Path) -> Result<()> {
     ensure!(!pages.is_empty(), "flowcast man wrote no page");
     run(Command::new("gzip").arg("-9n").args(pages))?;
     for page in crate::files_under(written, |_| true)? {
-        put(&section.join(page.file_name().context("a page has a name")?), &fs::read(&page)?)?;
+        put(
+            &section.join(page.file_name().context("a page has a name")?),
+            &fs::read(&page)?,
+        )?;
     }
     Ok(())
 }
@@ -129,10 +155,17 @@ fn put(path: &Path, content: &[u8]) -> Result<()> {
 /// The recorder, taken out of the command by the command.
 fn unpacked_recorder(tree: &Path, cache: &Path) -> Result<PathBuf> {
     let mut record = Command::new(tree.join("bin/flowcast"));
-    record.args(["record", "--output"]).arg(cache.join("recording")).args(["--", "true"]);
+    record
+        .args(["record", "--output"])
+        .arg(cache.join("recording"))
+        .args(["--", "true"]);
     // That nothing was recorded is what `true` is for.
-    record.env("XDG_CACHE_HOME", cache).env_remove("FLOWCAST_RECORDER").output()?;
-    let files = fs::read_dir(cache.join("flowcast")).context("the command has no recorder in it")?;
+    record
+        .env("XDG_CACHE_HOME", cache)
+        .env_remove("FLOWCAST_RECORDER")
+        .output()?;
+    let files =
+        fs::read_dir(cache.join("flowcast")).context("the command has no recorder in it")?;
     let mut paths = files.filter_map(|file| Some(file.ok()?.path()));
     paths.next().context("the command unpacked no recorder")
 }
@@ -146,7 +179,8 @@ fn pack(tree: &Path, tarball: &Path, time: &str) -> Result<()> {
     let parent = tree.parent().context("the tree has a folder")?;
     let name = tree.file_name().context("the tree has a name")?;
     let mut tar = Command::new("tar");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]).arg(format!("--mtime=@{time}"));
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+        .arg(format!("--mtime=@{time}"));
     run(tar.arg("-C").arg(parent).arg("-czf").arg(tarball).arg(name))
 }
 
@@ -157,11 +191,25 @@ mod tests {
     #[test]
     fn every_crate_says_what_it_is() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-        let manifests = fs::read_dir(crates).unwrap().map(|folder| folder.unwrap().path().join("Cargo.toml"));
+        let manifests = fs::read_dir(crates)
+            .unwrap()
+            .map(|folder| folder.unwrap().path().join("Cargo.toml"));
         for manifest in manifests {
             let document: toml::Table = fs::read_to_string(&manifest).unwrap().parse().unwrap();
-            for field in ["description", "documentation", "readme", "keywords", "categories", "license", "repository"] {
-                assert!(document["package"].get(field).is_some(), "{}: {field}", manifest.display());
+            for field in [
+                "description",
+                "documentation",
+                "readme",
+                "keywords",
+                "categories",
+                "license",
+                "repository",
+            ] {
+                assert!(
+                    document["package"].get(field).is_some(),
+                    "{}: {field}",
+                    manifest.display()
+                );
             }
         }
     }

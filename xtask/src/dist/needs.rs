@@ -22,7 +22,11 @@ impl Needs {
         for file in files {
             needs.read(&output("objdump", &["-p".as_ref(), file.as_os_str()])?);
         }
-        if needs.glibc == (0, 0) { bail!("found no symbol of glibc") } else { Ok(needs) }
+        if needs.glibc == (0, 0) {
+            bail!("found no symbol of glibc")
+        } else {
+            Ok(needs)
+        }
     }
 
     fn read(&mut self, headers: &str) {
@@ -59,19 +63,30 @@ impl Needs {
     pub(crate) fn packages(&self) -> Result<Vec<&'static str>> {
         let package = |library: &String| match library.as_str() {
             "libgcc_s.so.1" => Ok("libgcc-s1"),
-            "libc.so.6" | "libm.so.6" | "libdl.so.2" | "libpthread.so.0" | "librt.so.1" => Ok("libc6"),
+            "libc.so.6" | "libm.so.6" | "libdl.so.2" | "libpthread.so.0" | "librt.so.1" => {
+                Ok("libc6")
+            }
             linker if linker.starts_with("ld-linux") => Ok("libc6"),
             other => bail!("found the library {other}, expected one of glibc or gcc"),
         };
         let packages: Result<BTreeSet<&str>> = self.libraries.iter().map(package).collect();
-        Ok(packages.context("what the command is linked with")?.into_iter().collect())
+        Ok(packages
+            .context("what the command is linked with")?
+            .into_iter()
+            .collect())
     }
 }
 
 impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let libraries: Vec<&str> = self.libraries.iter().map(String::as_str).collect();
-        write!(f, "runs on glibc {}.{} or newer; needs {}", self.glibc.0, self.glibc.1, libraries.join(", "))
+        write!(
+            f,
+            "runs on glibc {}.{} or newer; needs {}",
+            self.glibc.0,
+            self.glibc.1,
+            libraries.join(", ")
+        )
     }
 }
 
@@ -105,7 +120,10 @@ Version References:
     fn the_newest_symbol_decides() {
         let mut needs = Needs::default();
         needs.read(HEADERS);
-        assert_eq!(needs.to_string(), "runs on glibc 2.34 or newer; needs libc.so.6, libgcc_s.so.1");
+        assert_eq!(
+            needs.to_string(),
+            "runs on glibc 2.34 or newer; needs libc.so.6, libgcc_s.so.1"
+        );
         assert_eq!(needs.debian().unwrap(), "libc6 (>= 2.34), libgcc-s1");
         needs.read("  NEEDED  libz.so.1");
         assert!(format!("{:#}", needs.debian().unwrap_err()).contains("libz.so.1"));

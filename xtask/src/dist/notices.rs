@@ -14,14 +14,17 @@ const OF_WHEEL: &str = "python/THIRD-PARTY-LICENSES";
 
 /// Writes anew what the wheel carries.
 pub(crate) fn write_for_wheel() -> Result<()> {
-    fs::write(OF_WHEEL, collect("flowcast-python", "wheel")?).with_context(|| format!("cannot write {OF_WHEEL}"))
+    fs::write(OF_WHEEL, collect("flowcast-python", "wheel")?)
+        .with_context(|| format!("cannot write {OF_WHEEL}"))
 }
 
 /// Refuses a wheel whose licences are those of other dependencies than it has.
 pub(crate) fn check_wheel() -> Result<()> {
     let kept = fs::read_to_string(OF_WHEEL).with_context(|| format!("cannot read {OF_WHEEL}"))?;
     if kept != collect("flowcast-python", "wheel")? {
-        bail!("{OF_WHEEL}: found the licences of other dependencies, expected those of now (cargo xtask notices)");
+        bail!(
+            "{OF_WHEEL}: found the licences of other dependencies, expected those of now (cargo xtask notices)"
+        );
     }
     Ok(())
 }
@@ -30,9 +33,14 @@ pub(crate) fn check_wheel() -> Result<()> {
 pub(super) fn collect(package: &str, what: &str) -> Result<String> {
     let linked = layers::packages_of(package)?;
     let metadata: Value = serde_json::from_str(&licences::metadata()?)?;
-    let packages = metadata["packages"].as_array().context("cargo metadata: expected `packages`")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata: expected `packages`")?;
     let is_linked = |package: &&Value| {
-        !package["source"].is_null() && linked.iter().any(|name| package["name"].as_str() == Some(name))
+        !package["source"].is_null()
+            && linked
+                .iter()
+                .any(|name| package["name"].as_str() == Some(name))
     };
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut licences = String::new();
@@ -45,13 +53,21 @@ pub(super) fn collect(package: &str, what: &str) -> Result<String> {
         }
     }
     ensure!(!texts.is_empty(), "found no licence of a dependency");
-    let own = format!("Flowcast {}: Apache-2.0 OR MIT, see LICENSE-APACHE and LICENSE-MIT\n", super::VERSION);
-    let others =
-        format!("The {what} contains Rust's standard library (Apache-2.0 OR MIT) and these packages:\n{licences}");
+    let own = format!(
+        "Flowcast {}: Apache-2.0 OR MIT, see LICENSE-APACHE and LICENSE-MIT\n",
+        super::VERSION
+    );
+    let others = format!(
+        "The {what} contains Rust's standard library (Apache-2.0 OR MIT) and these packages:\n{licences}"
+    );
     let rule = "-".repeat(80);
-    let section =
-        |(text, names): (&String, &Vec<String>)| format!("{rule}\n{}\n\n{}\n", names.join(", "), text.trim_end());
-    Ok(format!("{own}\n{others}\n{}", texts.iter().map(section).collect::<String>()))
+    let section = |(text, names): (&String, &Vec<String>)| {
+        format!("{rule}\n{}\n\n{}\n", names.join(", "), text.trim_end())
+    };
+    Ok(format!(
+        "{own}\n{others}\n{}",
+        texts.iter().map(section).collect::<String>()
+    ))
 }
 
 /// The texts that lie beside a package's manifest.
@@ -59,11 +75,22 @@ fn notices(manifest: &Path) -> Result<Vec<String>> {
     let folder = manifest.parent().context("a manifest has a folder")?;
     let mut files = crate::files_under(folder, |_| false)?;
     files.retain(|file| {
-        let name = file.file_name().map(|name| name.to_string_lossy().to_uppercase()).unwrap_or_default();
-        ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"]
-            .iter()
-            .any(|start| name.starts_with(start))
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy().to_uppercase())
+            .unwrap_or_default();
+        [
+            "LICENSE",
+            "LICENCE",
+            "COPYING",
+            "COPYRIGHT",
+            "NOTICE",
+            "UNLICENSE",
+        ]
+        .iter()
+        .any(|start| name.starts_with(start))
     });
-    let read = |file: &std::path::PathBuf| Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned());
+    let read =
+        |file: &std::path::PathBuf| Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned());
     files.iter().map(read).collect()
 }

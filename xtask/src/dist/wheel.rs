@@ -17,19 +17,35 @@ const ENVIRONMENT: &str = "target/dist-python";
 /// Builds the wheel; nothing where Python or what builds it cannot be had.
 pub(super) fn pack(folder: &Path) -> Result<Option<PathBuf>> {
     let tools = supported().and_then(|system| environment(&system, ENVIRONMENT));
-    let python = match tools.and_then(|own| install(&own, &["maturin>=1.9,<2", "ziglang"]).map(|()| own)) {
-        Ok(python) => python,
-        Err(error) => {
-            println!("no wheel: {error:#}");
-            return Ok(None);
-        }
-    };
+    let python =
+        match tools.and_then(|own| install(&own, &["maturin>=1.9,<2", "ziglang"]).map(|()| own)) {
+            Ok(python) => python,
+            Err(error) => {
+                println!("no wheel: {error:#}");
+                return Ok(None);
+            }
+        };
     let wheels = empty(folder.join("wheel"))?;
     let mut build = Command::new(std::env::current_dir()?.join(&python));
-    build.args(["-m", "maturin", "build", "--release", "--locked", "--zig", "--compatibility", "manylinux2014"]);
+    build.args([
+        "-m",
+        "maturin",
+        "build",
+        "--release",
+        "--locked",
+        "--zig",
+        "--compatibility",
+        "manylinux2014",
+    ]);
     // Zig is looked for on the path.
-    run(build.arg("--out").arg(&wheels).current_dir("python").env("PATH", path_with(&python)?))?;
-    let wheel = files_under(&wheels, |_| true)?.pop().context("maturin built no wheel")?;
+    run(build
+        .arg("--out")
+        .arg(&wheels)
+        .current_dir("python")
+        .env("PATH", path_with(&python)?))?;
+    let wheel = files_under(&wheels, |_| true)?
+        .pop()
+        .context("maturin built no wheel")?;
     println!("{}", wheel.display());
     Ok(Some(wheel))
 }

@@ -58,7 +58,10 @@ impl Tolerance {
         if field.get("abs").is_none() && field.get("rel").is_none() {
             return Err(field.unlike("`abs` or `rel`"));
         }
-        Ok(Tolerance { abs: part("abs")?, rel: part("rel")? })
+        Ok(Tolerance {
+            abs: part("abs")?,
+            rel: part("rel")?,
+        })
     }
 
     /// Whether `found` is near enough; no number is near NaN.
@@ -86,11 +89,22 @@ impl Case {
     /// One of them, `input` or `expected` is missing.
     pub(super) fn new(document: Value) -> Result<Case, Mismatch> {
         let root = Field::new(&document, "case");
-        let (id, kind) = (root.at("id")?.text()?.to_owned(), root.at("kind")?.text()?.to_owned());
+        let (id, kind) = (
+            root.at("id")?.text()?.to_owned(),
+            root.at("kind")?.text()?.to_owned(),
+        );
         let named = |error: Mismatch| Mismatch::Malformed(format!("{id}: {error}"));
         root.at("input").and(root.at("expected")).map_err(named)?;
-        let tolerance = root.at("tolerance").and_then(|field| Tolerance::read(&field)).map_err(named)?;
-        Ok(Case { id, kind, tolerance, document })
+        let tolerance = root
+            .at("tolerance")
+            .and_then(|field| Tolerance::read(&field))
+            .map_err(named)?;
+        Ok(Case {
+            id,
+            kind,
+            tolerance,
+            document,
+        })
     }
 
     /// What goes in.
@@ -109,7 +123,11 @@ impl Case {
     /// Too far apart, or no number.
     pub(super) fn near(&self, expected: &Field, found: f64) -> Result<(), Mismatch> {
         let value = expected.number()?;
-        if self.tolerance.accepts(value, found) { Ok(()) } else { Err(differs(expected.path(), value, found)) }
+        if self.tolerance.accepts(value, found) {
+            Ok(())
+        } else {
+            Err(differs(expected.path(), value, found))
+        }
     }
 
     /// Holds a list of numbers against the case's.
@@ -118,8 +136,15 @@ impl Case {
     /// Another length, or one number too far off.
     pub(super) fn near_each(&self, expected: &Field, found: &[f64]) -> Result<(), Mismatch> {
         let items = expected.items()?;
-        same(&format!("length of {}", expected.path()), items.len(), found.len())?;
-        items.iter().zip(found).try_for_each(|(item, found)| self.near(item, *found))
+        same(
+            &format!("length of {}", expected.path()),
+            items.len(),
+            found.len(),
+        )?;
+        items
+            .iter()
+            .zip(found)
+            .try_for_each(|(item, found)| self.near(item, *found))
     }
 }
 
@@ -127,12 +152,24 @@ impl Case {
 ///
 /// # Errors
 /// They differ.
-pub(super) fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), Mismatch> {
-    if expected == found { Ok(()) } else { Err(differs(what, expected, found)) }
+pub(super) fn same<T: PartialEq + Debug>(
+    what: &str,
+    expected: T,
+    found: T,
+) -> Result<(), Mismatch> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(differs(what, expected, found))
+    }
 }
 
 fn differs(what: &str, expected: impl Debug, found: impl Debug) -> Mismatch {
-    Mismatch::Differs { what: what.to_owned(), expected: format!("{expected:?}"), found: format!("{found:?}") }
+    Mismatch::Differs {
+        what: what.to_owned(),
+        expected: format!("{expected:?}"),
+        found: format!("{found:?}"),
+    }
 }
 
 #[cfg(test)]
@@ -143,8 +180,20 @@ mod tests {
     fn tolerances_are_absolute_relative_or_both() {
         let exact = Tolerance { abs: 0.0, rel: 0.0 };
         assert!(exact.accepts(1.0, 1.0) && !exact.accepts(1.0, 1.0 + 1e-15));
-        assert!(Tolerance { abs: 1e-8, rel: 0.0 }.accepts(0.5, 0.5 + 9e-9));
-        assert!(Tolerance { abs: 0.0, rel: 1e-9 }.accepts(1e9, 1e9 + 0.5));
+        assert!(
+            Tolerance {
+                abs: 1e-8,
+                rel: 0.0
+            }
+            .accepts(0.5, 0.5 + 9e-9)
+        );
+        assert!(
+            Tolerance {
+                abs: 0.0,
+                rel: 1e-9
+            }
+            .accepts(1e9, 1e9 + 0.5)
+        );
         assert!(!Tolerance { abs: 1.0, rel: 1.0 }.accepts(1.0, f64::NAN));
         assert!(exact.accepts(f64::INFINITY, f64::INFINITY));
     }

@@ -12,8 +12,13 @@ use super::case::field::Field;
 
 /// A built-in network with fields replaced.
 pub(super) fn network(name: &str, overrides: &[(&str, &str)]) -> Result<Network, Mismatch> {
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    builtin::network(name).and_then(|network| network.with_overrides(&overrides)).map_err(Mismatch::refused)
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    builtin::network(name)
+        .and_then(|network| network.with_overrides(&overrides))
+        .map_err(Mismatch::refused)
 }
 
 /// The flow of `id`, `src` and `dst` with this size and start.
@@ -39,6 +44,13 @@ pub(super) fn predict(
 
 /// The place of the flow with this number.
 pub(super) fn index_of(prediction: &Prediction, id: &str) -> Result<usize, Mismatch> {
-    let found = prediction.flows.iter().position(|flow| flow.flow.id.to_string() == id);
-    found.ok_or_else(|| Mismatch::Malformed(format!("expected names flow {id}, which is not among the input")))
+    let found = prediction
+        .flows
+        .iter()
+        .position(|flow| flow.flow.id.to_string() == id);
+    found.ok_or_else(|| {
+        Mismatch::Malformed(format!(
+            "expected names flow {id}, which is not among the input"
+        ))
+    })
 }

@@ -37,15 +37,32 @@ pub(super) struct Place {
 /// A folder that cannot be read.
 pub(super) fn under(folder: &Path) -> Result<Vec<Place>> {
     let place = |path: PathBuf| {
-        let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-        Place { role: role(&path), path, name }
+        let name = path
+            .strip_prefix(folder)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
+        Place {
+            role: role(&path),
+            path,
+            name,
+        }
     };
-    Ok(files_under(folder, |_| true)?.into_iter().map(place).collect())
+    Ok(files_under(folder, |_| true)?
+        .into_iter()
+        .map(place)
+        .collect())
 }
 
 fn role(path: &Path) -> Role {
-    let ending = |path: &Path| path.extension().map(|ending| ending.to_string_lossy().into_owned());
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let ending = |path: &Path| {
+        path.extension()
+            .map(|ending| ending.to_string_lossy().into_owned())
+    };
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     match ending(path).as_deref() {
         Some("json") => Role::Cases,
         Some("tsv") if replay::TABLES.iter().any(|table| table.file == name) => Role::Table,

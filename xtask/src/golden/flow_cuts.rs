@@ -31,7 +31,10 @@ pub(super) const KINDS: &[(&str, Check)] = &[
     ("async30", asynchronous_chain),
 ];
 
-const METHOD: Method = Method { model: Model::FlowCuts, strictness: Strictness::Strict };
+const METHOD: Method = Method {
+    model: Model::FlowCuts,
+    strictness: Strictness::Strict,
+};
 
 /// Bytes in a size of 1: digits enough for any fraction.
 const UNIT: f64 = 1e12;
@@ -47,14 +50,18 @@ fn linear(case: &Case) -> Result<(), Mismatch> {
 
 fn two_piece(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();
-    let per_byte = |field: &str| Ok::<_, Mismatch>(TimePerByte::from_nanos(input.at(field)?.number()? * 1e9));
+    let per_byte =
+        |field: &str| Ok::<_, Mismatch>(TimePerByte::from_nanos(input.at(field)?.number()? * 1e9));
     let model = TwoPiece {
         latency: Time::from_seconds(input.at("L")?.number()?),
         below: per_byte("a_s_per_byte")?,
         from: per_byte("b_s_per_byte")?,
         threshold: Bytes(input.at("m0")?.whole()?),
     };
-    let (sizes, times) = (input.at("sizes")?.items()?, case.expected().at("time_s")?.items()?);
+    let (sizes, times) = (
+        input.at("sizes")?.items()?,
+        case.expected().at("time_s")?.items()?,
+    );
     same("number of times", times.len(), sizes.len())?;
     for (size, time) in sizes.iter().zip(&times) {
         case.near(time, model.time(Bytes(size.whole()?)).as_seconds())?;
@@ -74,44 +81,86 @@ fn sync(case: &Case) -> Result<(), Mismatch> {
         case.near(&alpha, 1.0 / first(id)?.share.0 - 1.0)?;
     }
     for (id, named) in members(expected.get("role"))? {
-        same(named.path(), named.text()?.to_owned(), role(first(id)?.limit))?;
+        same(
+            named.path(),
+            named.text()?.to_owned(),
+            role(first(id)?.limit),
+        )?;
     }
     finishes(case, &prediction, "finish_in_Tnc")
 }
 
 fn ring_multiset(case: &Case) -> Result<(), Mismatch> {
-    let mut ends: Vec<f64> = unit_prediction(case)?.flows.iter().map(|flow| flow.end.as_seconds()).collect();
+    let mut ends: Vec<f64> = unit_prediction(case)?
+        .flows
+        .iter()
+        .map(|flow| flow.end.as_seconds())
+        .collect();
     ends.sort_by(f64::total_cmp);
     let wanted = case.expected().at("sorted_finish_in_Tnc")?.items()?;
     same("number of flows", wanted.len(), ends.len())?;
-    wanted.iter().zip(ends).try_for_each(|(wanted, end)| case.near(wanted, end))
+    wanted
+        .iter()
+        .zip(ends)
+        .try_for_each(|(wanted, end)| case.near(wanted, end))
 }
 
 fn asynchronous(case: &Case) -> Result<(), Mismatch> {
     let prediction = unit_prediction(case)?;
     finishes(case, &prediction, "finish")?;
-    case.near(&case.expected().at("n_intervals")?, prediction.intervals.steps as f64)
+    case.near(
+        &case.expected().at("n_intervals")?,
+        prediction.intervals.steps as f64,
+    )
 }
 
 fn asynchronous_chain(case: &Case) -> Result<(), Mismatch> {
     let (input, expected) = (case.input(), case.expected());
     let bandwidth = format!("{}MB/s", input.at("bandwidth_MBps")?.number()?);
-    let overrides = [("nic.latency", "0us"), ("nic.bandwidth", bandwidth.as_str())];
+    let overrides = [
+        ("nic.latency", "0us"),
+        ("nic.bandwidth", bandwidth.as_str()),
+    ];
     let network = network(input.at("profile")?.text()?, &overrides)?;
-    let flow = |comm: &Field| flow(comm, comm.at("size_MB")?.number()? * 1e6, comm.at("start_s")?.number()?);
-    let flows: Vec<Flow> = input.at("comms")?.items()?.iter().map(flow).collect::<Result<_, _>>()?;
+    let flow = |comm: &Field| {
+        flow(
+            comm,
+            comm.at("size_MB")?.number()? * 1e6,
+            comm.at("start_s")?.number()?,
+        )
+    };
+    let flows: Vec<Flow> = input
+        .at("comms")?
+        .items()?
+        .iter()
+        .map(flow)
+        .collect::<Result<_, _>>()?;
     let prediction = predict(&flows, &Racks::default(), &network, METHOD)?;
     for (id, duration) in expected.at("duration_s")?.members()? {
-        case.near(&duration, prediction.flows[index_of(&prediction, id)?].duration.as_seconds())?;
+        case.near(
+            &duration,
+            prediction.flows[index_of(&prediction, id)?]
+                .duration
+                .as_seconds(),
+        )?;
     }
-    case.near(&expected.at("max_concurrent")?, prediction.intervals.most_active as f64)?;
-    case.near(&expected.at("makespan_s")?, prediction.makespan().as_seconds())
+    case.near(
+        &expected.at("max_concurrent")?,
+        prediction.intervals.most_active as f64,
+    )?;
+    case.near(
+        &expected.at("makespan_s")?,
+        prediction.makespan().as_seconds(),
+    )
 }
 
 fn cycle(case: &Case) -> Result<(), Mismatch> {
     let expected = case.expected();
     let flows = staggered_chain(&vec![Direction::Up; case.input().at("n")?.whole()?]);
-    let (starts, sizes) = (expected.at("start_ms")?.items()?, expected.at("size_MB")?.items()?);
+    let (starts, sizes) = (
+        expected.at("start_ms")?.items()?,
+        expected.at("size_MB")?.items()?,
+    );
     same("number of flows", starts.len(), flows.len())?;
     for (flow, (start, size)) in flows.iter().zip(starts.iter().zip(&sizes)) {
         case.near(start, flow.start.as_nanos() / 1e6)?;
@@ -123,21 +172,46 @@ fn cycle(case: &Case) -> Result<(), Mismatch> {
 
 /// Mapping B puts the four flows of step three on a directed ring of the four nodes.
 fn table_four(case: &Case) -> Result<(), Mismatch> {
-    const BROADCAST: [&[(u32, u32)]; 3] = [&[(0, 4)], &[(0, 2), (4, 6)], &[(0, 1), (2, 3), (4, 5), (6, 7)]];
+    const BROADCAST: [&[(u32, u32)]; 3] = [
+        &[(0, 4)],
+        &[(0, 2), (4, 6)],
+        &[(0, 1), (2, 3), (4, 5), (6, 7)],
+    ];
     let (input, expected) = (case.input(), case.expected());
     let size = size(&input)?;
-    let step = |pairs: &&[(u32, u32)]| pairs.iter().map(|(src, dst)| between(*src, *dst, size)).collect();
-    let steps = Steps { steps: BROADCAST.iter().map(step).collect(), ..Steps::default() };
+    let step = |pairs: &&[(u32, u32)]| {
+        pairs
+            .iter()
+            .map(|(src, dst)| between(*src, *dst, size))
+            .collect()
+    };
+    let steps = Steps {
+        steps: BROADCAST.iter().map(step).collect(),
+        ..Steps::default()
+    };
     let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
-    let inside = InsideNode { latency: Time::ZERO, rate: Rate::default() };
+    let inside = InsideNode {
+        latency: Time::ZERO,
+        rate: Rate::default(),
+    };
     let mapping = Mapping([3, 0, 0, 1, 1, 2, 2, 3].map(Node).to_vec());
     let time = |model| {
-        let cost = StepCost { steps: &steps, network: &network, method: Method { model, ..METHOD }, inside };
-        cost.time(&mapping).map(Time::as_seconds).map_err(Mismatch::refused)
+        let cost = StepCost {
+            steps: &steps,
+            network: &network,
+            method: Method { model, ..METHOD },
+            inside,
+        };
+        cost.time(&mapping)
+            .map(Time::as_seconds)
+            .map_err(Mismatch::refused)
     };
     case.near(&expected.at("T_B_s")?, time(Model::FlowCuts)?)?;
     case.near(&expected.at("T_B_indep_s")?, time(Model::Independent)?)?;
-    case.near(&expected.at("Tnc_s")?, network.nic.time_for(size).as_seconds())
+    case.near(
+        &expected.at("Tnc_s")?,
+        network.nic.time_for(size).as_seconds(),
+    )
 }
 
 fn mapping_search(case: &Case) -> Result<(), Mismatch> {
@@ -148,36 +222,99 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
         same("ends of a flow", 2, ends.len())?;
         Ok(between(ends[0].whole()?, ends[1].whole()?, size))
     };
-    let step = |step: &Field| step.items()?.iter().map(pair).collect::<Result<Vec<Flow>, Mismatch>>();
-    let steps =
-        Steps { steps: input.at("steps")?.items()?.iter().map(step).collect::<Result<_, _>>()?, ..Steps::default() };
+    let step = |step: &Field| {
+        step.items()?
+            .iter()
+            .map(pair)
+            .collect::<Result<Vec<Flow>, Mismatch>>()
+    };
+    let steps = Steps {
+        steps: input
+            .at("steps")?
+            .items()?
+            .iter()
+            .map(step)
+            .collect::<Result<_, _>>()?,
+        ..Steps::default()
+    };
     let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
     let latency = Time::from_seconds(input.at("T_intra_s")?.number()?);
-    let inside = InsideNode { latency, rate: Rate::default() };
-    let method = Method { strictness: Strictness::Extended, ..METHOD };
-    let cost = StepCost { steps: &steps, network: &network, method, inside };
-    let slots = Slots { nodes: input.at("nodes")?.whole()?, per_node: input.at("slots")?.whole()? };
+    let inside = InsideNode {
+        latency,
+        rate: Rate::default(),
+    };
+    let method = Method {
+        strictness: Strictness::Extended,
+        ..METHOD
+    };
+    let cost = StepCost {
+        steps: &steps,
+        network: &network,
+        method,
+        inside,
+    };
+    let slots = Slots {
+        nodes: input.at("nodes")?.whole()?,
+        per_node: input.at("slots")?.whole()?,
+    };
     let ranking = search(&cost, slots, &mut |_, _| {}).map_err(Mismatch::refused)?;
-    case.near(&expected.at("best_time_s")?, ranking.histogram[0].0.as_seconds())?;
+    case.near(
+        &expected.at("best_time_s")?,
+        ranking.histogram[0].0.as_seconds(),
+    )?;
     let pairings = expected.at("best_pairings")?;
-    same(pairings.path(), groups_of(&pairings)?, ranking.best.iter().map(groups).collect())?;
+    same(
+        pairings.path(),
+        groups_of(&pairings)?,
+        ranking.best.iter().map(groups).collect(),
+    )?;
     let histogram = expected.at("histogram_time_s")?.members()?;
-    same("number of different times", histogram.len(), ranking.histogram.len())?;
+    same(
+        "number of different times",
+        histogram.len(),
+        ranking.histogram.len(),
+    )?;
     for (time, count) in histogram {
-        let wanted: f64 = time.parse().map_err(|_| count.unlike("a time as the name"))?;
+        let wanted: f64 = time
+            .parse()
+            .map_err(|_| count.unlike("a time as the name"))?;
         let near = |found: &&(Time, u64)| case.tolerance.accepts(wanted, found.0.as_seconds());
-        same(count.path(), count.whole()?, ranking.histogram.iter().find(near).map_or(0, |(_, count)| *count))?;
+        same(
+            count.path(),
+            count.whole()?,
+            ranking
+                .histogram
+                .iter()
+                .find(near)
+                .map_or(0, |(_, count)| *count),
+        )?;
     }
     Ok(())
 }
 
 fn groups(mapping: &Mapping) -> Vec<Vec<u32>> {
-    mapping.groups().iter().map(|ranks| ranks.iter().map(|rank| rank.0).collect()).collect()
+    mapping
+        .groups()
+        .iter()
+        .map(|ranks| ranks.iter().map(|rank| rank.0).collect())
+        .collect()
 }
 
 fn groups_of(pairings: &Field) -> Result<Vec<Vec<Vec<u32>>>, Mismatch> {
-    let ranks = |group: &Field| group.items()?.iter().map(Field::whole).collect::<Result<Vec<u32>, _>>();
-    let mapping = |mapping: &Field| mapping.items()?.iter().map(ranks).collect::<Result<Vec<_>, _>>();
+    let ranks = |group: &Field| {
+        group
+            .items()?
+            .iter()
+            .map(Field::whole)
+            .collect::<Result<Vec<u32>, _>>()
+    };
+    let mapping = |mapping: &Field| {
+        mapping
+            .items()?
+            .iter()
+            .map(ranks)
+            .collect::<Result<Vec<_>, _>>()
+    };
     pairings.items()?.iter().map(mapping).collect()
 }
 
@@ -186,7 +323,13 @@ fn size(input: &Field) -> Result<Bytes, Mismatch> {
 }
 
 fn between(src: u32, dst: u32, size: Bytes) -> Flow {
-    Flow { id: 1, src: Node(src), dst: Node(dst), size, start: Time::ZERO }
+    Flow {
+        id: 1,
+        src: Node(src),
+        dst: Node(dst),
+        size,
+        start: Time::ZERO,
+    }
 }
 
 fn role(limit: Limit) -> String {
@@ -203,15 +346,32 @@ fn role(limit: Limit) -> String {
 /// Times in units of a lone flow of size 1.
 fn unit_prediction(case: &Case) -> Result<Prediction, Mismatch> {
     let input = case.input();
-    let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us"), ("nic.bandwidth", "1e12B/s")])?;
-    let flow = |comm: &Field| flow(comm, comm.at("size")?.number()? * UNIT, comm.at("start")?.number()?);
-    let flows: Vec<Flow> = input.at("comms")?.items()?.iter().map(flow).collect::<Result<_, _>>()?;
+    let network = network(
+        input.at("profile")?.text()?,
+        &[("nic.latency", "0us"), ("nic.bandwidth", "1e12B/s")],
+    )?;
+    let flow = |comm: &Field| {
+        flow(
+            comm,
+            comm.at("size")?.number()? * UNIT,
+            comm.at("start")?.number()?,
+        )
+    };
+    let flows: Vec<Flow> = input
+        .at("comms")?
+        .items()?
+        .iter()
+        .map(flow)
+        .collect::<Result<_, _>>()?;
     predict(&flows, &Racks::default(), &network, METHOD)
 }
 
 fn finishes(case: &Case, prediction: &Prediction, field: &str) -> Result<(), Mismatch> {
     for (id, finish) in case.expected().at(field)?.members()? {
-        case.near(&finish, prediction.flows[index_of(prediction, id)?].end.as_seconds())?;
+        case.near(
+            &finish,
+            prediction.flows[index_of(prediction, id)?].end.as_seconds(),
+        )?;
     }
     Ok(())
 }

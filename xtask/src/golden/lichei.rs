@@ -41,7 +41,11 @@ pub(super) fn parameters(field: &Field) -> Result<LogGp, Mismatch> {
 fn prtt(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();
     let delay = Time::from_micros(input.at("d_us")?.number()?);
-    let point = PrttPoint::new(input.at("n")?.whole()?, delay, Bytes(input.at("s")?.whole()?));
+    let point = PrttPoint::new(
+        input.at("n")?.whole()?,
+        delay,
+        Bytes(input.at("s")?.whole()?),
+    );
     let found = prtt::prtt(&parameters(&input.at("params_us")?)?, point);
     case.near(&case.expected().at("prtt_us")?, found.as_micros())
 }
@@ -51,7 +55,12 @@ fn assess_noisefree(case: &Case) -> Result<(), Mismatch> {
     let (input, expected) = (case.input(), case.expected());
     let network = parameters(&input.at("params_us")?)?;
     let messages = input.at("n")?.whole()?;
-    let sizes: Vec<u64> = input.at("sizes")?.items()?.iter().map(Field::whole).collect::<Result<_, _>>()?;
+    let sizes: Vec<u64> = input
+        .at("sizes")?
+        .items()?
+        .iter()
+        .map(Field::whole)
+        .collect::<Result<_, _>>()?;
     let mut samples = PrttSamples::default();
     let mut measure = |point| samples.push(point, prtt::prtt(&network, point));
     for size in sizes.iter().copied().map(Bytes) {
@@ -69,8 +78,14 @@ fn assess_noisefree(case: &Case) -> Result<(), Mismatch> {
 
 fn compare_fit(case: &Case, samples: &PrttSamples) -> Result<(), Mismatch> {
     let expected = case.expected();
-    let options = FitOptions { sizes: SizeChoice::Every, replicates: 20, ..FitOptions::default() };
-    let found = fit_loggp(samples, &options).map_err(Mismatch::refused)?.parameters;
+    let options = FitOptions {
+        sizes: SizeChoice::Every,
+        replicates: 20,
+        ..FitOptions::default()
+    };
+    let found = fit_loggp(samples, &options)
+        .map_err(Mismatch::refused)?
+        .parameters;
     case.near(&expected.at("g")?, found.gap.as_micros())?;
     case.near(&expected.at("G")?, found.gap_per_byte.as_micros())?;
     case.near(&expected.at("o")?, found.overhead.as_micros())?;
@@ -88,17 +103,27 @@ fn linreg(case: &Case) -> Result<(), Mismatch> {
 }
 
 fn median(case: &Case) -> Result<(), Mismatch> {
-    let found = sample::median(&case.input().at("samples")?.numbers()?).map_err(Mismatch::refused)?;
+    let found =
+        sample::median(&case.input().at("samples")?.numbers()?).map_err(Mismatch::refused)?;
     case.near(&case.expected().at("median")?, found)
 }
 
 fn errprop(case: &Case) -> Result<(), Mismatch> {
     let (input, expected) = (case.input(), case.expected());
     let number = |key: &str| input.at(key)?.number();
-    let x = Uncertain { value: number("x")?, error: number("dx")? };
-    let y = Uncertain { value: number("y")?, error: number("dy")? };
+    let x = Uncertain {
+        value: number("x")?,
+        error: number("dx")?,
+    };
+    let y = Uncertain {
+        value: number("y")?,
+        error: number("dy")?,
+    };
     case.near(&expected.at("sum_dz")?, error_of_sum(x, y))?;
-    case.near(&expected.at("div_rel")?, relative_error_of_product(x, 1.0, y, -1.0))?;
+    case.near(
+        &expected.at("div_rel")?,
+        relative_error_of_product(x, 1.0, y, -1.0),
+    )?;
     let power = relative_error_of_product(x, number("alpha")?, y, number("beta")?);
     case.near(&expected.at("pow_rel")?, power)
 }
@@ -109,7 +134,11 @@ fn plogp_n(case: &Case) -> Result<(), Mismatch> {
     let micros = |key: &str| Ok(Time::from_micros(input.at(key)?.number()?));
     let (latency, gap, error) = (micros("L")?, micros("g")?, input.at("err")?.number()?);
     case.near(&expected.at("n_gt")?, messages_bound(latency, gap, error))?;
-    same("n_min", Some(expected.at("n_min")?.whole()?), messages_for_gap_error(latency, gap, error))
+    same(
+        "n_min",
+        Some(expected.at("n_min")?.whole()?),
+        messages_for_gap_error(latency, gap, error),
+    )
 }
 
 /// Times in the case are nanoseconds.
@@ -132,7 +161,10 @@ fn loggp_reduce_tree(case: &Case) -> Result<(), Mismatch> {
     if expected.len() != outcome.ranks.len() {
         return Err(case.expected().unlike("one end for each host"));
     }
-    expected.iter().zip(&outcome.ranks).try_for_each(|(end, rank)| case.near(end, rank.end.as_nanos()))
+    expected
+        .iter()
+        .zip(&outcome.ranks)
+        .try_for_each(|(end, rank)| case.near(end, rank.end.as_nanos()))
 }
 
 /// A binomial reduction to rank 0 as a schedule: the far half sends to the near half, and so on; a rank that has sent is
@@ -142,16 +174,24 @@ fn reduce_tree(ranks: u32, bytes: u64) -> String {
     for rank in 0..ranks {
         let own = if rank == 0 { 0 } else { 1 << rank.ilog2() };
         let halves = (0..u32::BITS).rev().map(|bit| 1u32 << bit);
-        let senders = halves.filter(|half| *half > own || rank == 0).filter_map(|half| rank.checked_add(half));
-        let mut steps: Vec<String> =
-            senders.filter(|sender| *sender < ranks).map(|sender| format!("recv {bytes}b from {sender}")).collect();
+        let senders = halves
+            .filter(|half| *half > own || rank == 0)
+            .filter_map(|half| rank.checked_add(half));
+        let mut steps: Vec<String> = senders
+            .filter(|sender| *sender < ranks)
+            .map(|sender| format!("recv {bytes}b from {sender}"))
+            .collect();
         if rank > 0 {
             steps.push(format!("send {bytes}b to {}", rank - own));
         }
         text += &format!("rank {rank} {{\n");
         for (at, step) in steps.iter().enumerate() {
             text += &format!("l{at}: {step}\n");
-            text += &if at > 0 { format!("l{at} requires l{}\n", at - 1) } else { String::new() };
+            text += &if at > 0 {
+                format!("l{at} requires l{}\n", at - 1)
+            } else {
+                String::new()
+            };
         }
         text += "}\n";
     }

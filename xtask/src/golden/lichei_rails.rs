@@ -20,8 +20,11 @@ use super::case::{Case, Mismatch, same};
 use super::lichei::parameters;
 
 /// Kinds and their checks.
-pub(super) const KINDS: &[(&str, Check)] =
-    &[("fair_sequences", fair_sequences), ("fixed_quant", fixed_quant), ("schedule", schedule)];
+pub(super) const KINDS: &[(&str, Check)] = &[
+    ("fair_sequences", fair_sequences),
+    ("fixed_quant", fixed_quant),
+    ("schedule", schedule),
+];
 
 /// By how many microseconds a virtual finish time of the message path may differ; its decisions may not.
 const MICROS_OF_ARITHMETIC: f64 = 1e-3;
@@ -46,17 +49,30 @@ fn fair_sequences(case: &Case) -> Result<(), Mismatch> {
 
 fn fixed_quant(case: &Case) -> Result<(), Mismatch> {
     let bits = case.input().at("shift")?.whole()?;
-    let per_bytes: Vec<TimePerByte> =
-        case.input().at("G_us")?.numbers()?.into_iter().map(TimePerByte::from_micros).collect();
+    let per_bytes: Vec<TimePerByte> = case
+        .input()
+        .at("G_us")?
+        .numbers()?
+        .into_iter()
+        .map(TimePerByte::from_micros)
+        .collect();
     for (name, expected) in case.expected().members()? {
-        let rounding = if name.contains("round") { Rounding::Nearest } else { Rounding::Down };
+        let rounding = if name.contains("round") {
+            Rounding::Nearest
+        } else {
+            Rounding::Down
+        };
         let point = BinaryPoint { bits, rounding };
         let items = expected.items()?;
         same(name, items.len(), per_bytes.len())?;
         for (expected, per_byte) in items.iter().zip(&per_bytes) {
             match name {
-                "trunc" | "round" => same(name, expected.whole()?, point.stored_per_byte(*per_byte))?,
-                "rel_err_trunc" | "rel_err_round" => case.near(expected, point.error_of(*per_byte))?,
+                "trunc" | "round" => {
+                    same(name, expected.whole()?, point.stored_per_byte(*per_byte))?
+                }
+                "rel_err_trunc" | "rel_err_round" => {
+                    case.near(expected, point.error_of(*per_byte))?
+                }
                 other => return Err(Mismatch::Unknown(format!("result {other}"))),
             }
         }
@@ -67,12 +83,26 @@ fn fixed_quant(case: &Case) -> Result<(), Mismatch> {
 fn schedule(case: &Case) -> Result<(), Mismatch> {
     let setting = Setting::read(&case.input())?;
     let expected = case.expected();
-    for (objective, name) in [(Objective::Makespan, "opt_makespan_us"), (Objective::Mean, "opt_mean_us")] {
-        let best = optimum(&setting.rails, &setting.messages, objective, u64::MAX).map_err(Mismatch::refused)?;
-        case.near(&expected.at(name)?, objective.of(&best.schedule).as_micros())?;
+    for (objective, name) in [
+        (Objective::Makespan, "opt_makespan_us"),
+        (Objective::Mean, "opt_mean_us"),
+    ] {
+        let best = optimum(&setting.rails, &setting.messages, objective, u64::MAX)
+            .map_err(Mismatch::refused)?;
+        case.near(
+            &expected.at(name)?,
+            objective.of(&best.schedule).as_micros(),
+        )?;
     }
-    let example = evaluate(&setting.rails, &setting.messages, rails(&expected.at("opt_assignment_example")?)?);
-    case.near(&expected.at("opt_makespan_us")?, example.map_err(Mismatch::refused)?.makespan.as_micros())?;
+    let example = evaluate(
+        &setting.rails,
+        &setting.messages,
+        rails(&expected.at("opt_assignment_example")?)?,
+    );
+    case.near(
+        &expected.at("opt_makespan_us")?,
+        example.map_err(Mismatch::refused)?.makespan.as_micros(),
+    )?;
     for (variant, expected) in expected.at("variants")?.members()? {
         match variant.strip_prefix("4.4.8-shift") {
             Some(integers) => setting.check_steps(integers, &expected)?,
@@ -91,19 +121,41 @@ struct Setting {
 
 impl Setting {
     fn read(input: &Field) -> Result<Setting, Mismatch> {
-        let rails: Vec<LogGp> = input.at("rails")?.items()?.iter().map(parameters).collect::<Result<_, _>>()?;
-        let messages = input.at("messages")?.items()?.iter().map(message).collect::<Result<_, _>>()?;
+        let rails: Vec<LogGp> = input
+            .at("rails")?
+            .items()?
+            .iter()
+            .map(parameters)
+            .collect::<Result<_, _>>()?;
+        let messages = input
+            .at("messages")?
+            .items()?
+            .iter()
+            .map(message)
+            .collect::<Result<_, _>>()?;
         let shares = Shares::by_bandwidth(&rails).map_err(Mismatch::refused)?;
-        Ok(Setting { rails, shares, messages })
+        Ok(Setting {
+            rails,
+            shares,
+            messages,
+        })
     }
 
     fn check_variant(&self, case: &Case, variant: &str, expected: &Field) -> Result<(), Mismatch> {
         let name = scheduler_name(variant)?;
-        let found = simulate(name, &self.rails, self.shares, &self.messages).map_err(Mismatch::refused)?;
-        same(expected.path(), rails(&expected.at("rail")?)?, found.schedule.choices.clone())?;
+        let found =
+            simulate(name, &self.rails, self.shares, &self.messages).map_err(Mismatch::refused)?;
+        same(
+            expected.path(),
+            rails(&expected.at("rail")?)?,
+            found.schedule.choices.clone(),
+        )?;
         near_all(case, &expected.at("vft_after_us")?, &found.virtual_finish)?;
         near_all(case, &expected.at("deliver_us")?, &found.schedule.delivered)?;
-        case.near(&expected.at("makespan_us")?, found.schedule.makespan.as_micros())?;
+        case.near(
+            &expected.at("makespan_us")?,
+            found.schedule.makespan.as_micros(),
+        )?;
         case.near(&expected.at("mean_us")?, found.schedule.mean.as_micros())?;
         self.check_arithmetic::<Ticks>(variant, name, &found)?;
         self.check_arithmetic::<Time>(variant, name, &found)
@@ -115,42 +167,74 @@ impl Setting {
         name: SchedulerName,
         exact: &Simulation,
     ) -> Result<(), Mismatch> {
-        let mut scheduler = name.scheduler::<M>(&self.rails, self.shares, ()).map_err(Mismatch::refused)?;
+        let mut scheduler = name
+            .scheduler::<M>(&self.rails, self.shares, ())
+            .map_err(Mismatch::refused)?;
         let (choices, finish) = run(scheduler.as_mut(), (), &self.messages);
         let what = format!("{variant} in {}", std::any::type_name::<M>());
         same(&what, exact.schedule.choices.clone(), choices)?;
-        let close = |(exact, own): (&Time, &Time)| (exact.as_micros() - own.as_micros()).abs() < MICROS_OF_ARITHMETIC;
+        let close = |(exact, own): (&Time, &Time)| {
+            (exact.as_micros() - own.as_micros()).abs() < MICROS_OF_ARITHMETIC
+        };
         let all_close = exact.virtual_finish.iter().zip(&finish).all(close);
-        if all_close { Ok(()) } else { same(&what, exact.virtual_finish.clone(), finish) }
+        if all_close {
+            Ok(())
+        } else {
+            same(&what, exact.virtual_finish.clone(), finish)
+        }
     }
 
     fn check_steps(&self, integers: &str, expected: &Field) -> Result<(), Mismatch> {
         let (name, point) = scaled_integers(integers)?;
-        let mut scheduler = name.in_steps(&self.rails, self.shares, point).map_err(Mismatch::refused)?;
+        let mut scheduler = name
+            .in_steps(&self.rails, self.shares, point)
+            .map_err(Mismatch::refused)?;
         let (mut choices, mut finish) = (Vec::new(), Vec::new());
         for message in &self.messages {
-            let rail = scheduler.pick(Steps::of(message.arrival, point), message.size, self.shares.all());
+            let rail = scheduler.pick(
+                Steps::of(message.arrival, point),
+                message.size,
+                self.shares.all(),
+            );
             let rail = rail.ok_or_else(|| Mismatch::refused(RailsError::Count(0)))?;
             choices.push(rail);
             finish.push(scheduler.virtual_finish(rail).0);
         }
         same(expected.path(), rails(&expected.at("rail")?)?, choices)?;
-        same("vft_after_int", wholes(&expected.at("vft_after_int")?)?, finish)?;
+        same(
+            "vft_after_int",
+            wholes(&expected.at("vft_after_int")?)?,
+            finish,
+        )?;
         let stored = expected.at("params_int")?.items()?;
-        self.rails.iter().zip(&stored).try_for_each(|(rail, stored)| check_stored(rail, point, stored))
+        self.rails
+            .iter()
+            .zip(&stored)
+            .try_for_each(|(rail, stored)| check_stored(rail, point, stored))
     }
 }
 
 fn check_stored(rail: &LogGp, point: BinaryPoint, stored: &Field) -> Result<(), Mismatch> {
     let steps = |time: Time| Steps::of(time, point).0;
     same(stored.path(), stored.at("g")?.whole()?, steps(rail.gap))?;
-    same(stored.path(), stored.at("G")?.whole()?, point.stored_per_byte(rail.gap_per_byte))?;
-    same(stored.path(), stored.at("oL")?.whole()?, steps(rail.overhead * 2.0 + rail.latency))
+    same(
+        stored.path(),
+        stored.at("G")?.whole()?,
+        point.stored_per_byte(rail.gap_per_byte),
+    )?;
+    same(
+        stored.path(),
+        stored.at("oL")?.whole()?,
+        steps(rail.overhead * 2.0 + rail.latency),
+    )
 }
 
 fn message(field: &Field) -> Result<Message, Mismatch> {
     let arrival = Time::from_micros(field.at("arrival_us")?.number()?);
-    Ok(Message { arrival, size: Bytes(field.at("size")?.whole()?) })
+    Ok(Message {
+        arrival,
+        size: Bytes(field.at("size")?.whole()?),
+    })
 }
 
 /// `20-trunc-printed` of `4.4.8-shift20-trunc-printed`.
@@ -202,5 +286,8 @@ fn rails(field: &Field) -> Result<Vec<RailId>, Mismatch> {
 fn near_all(case: &Case, expected: &Field, found: &[Time]) -> Result<(), Mismatch> {
     let items = expected.items()?;
     same(expected.path(), items.len(), found.len())?;
-    items.iter().zip(found).try_for_each(|(expected, found)| case.near(expected, found.as_micros()))
+    items
+        .iter()
+        .zip(found)
+        .try_for_each(|(expected, found)| case.near(expected, found.as_micros()))
 }

@@ -7,27 +7,44 @@ use super::Check;
 use super::case::{Case, Mismatch, same};
 
 /// Kinds and their checks.
-pub(super) const KINDS: &[(&str, Check)] =
-    &[("error_metrics", error_metrics), ("interval_cluster", interval_cluster), ("alpha_band", alpha_band)];
+pub(super) const KINDS: &[(&str, Check)] = &[
+    ("error_metrics", error_metrics),
+    ("interval_cluster", interval_cluster),
+    ("alpha_band", alpha_band),
+];
 
 /// Errors in percent; flows are counted from 1.
 fn error_metrics(case: &Case) -> Result<(), Mismatch> {
     let (input, expected) = (case.input(), case.expected());
     let (predicted, measured) = (input.at("pred")?.numbers()?, input.at("meas")?.numbers()?);
     let summary = error_summary(&predicted, &measured).map_err(Mismatch::refused)?;
-    case.near(&expected.at("abs_err_ave_pct")?, summary.mean_absolute * 100.0)?;
+    case.near(
+        &expected.at("abs_err_ave_pct")?,
+        summary.mean_absolute * 100.0,
+    )?;
     case.near(&expected.at("abs_global_err_pct")?, summary.global * 100.0)?;
     case.near(&expected.at("best_pct")?, summary.best.error * 100.0)?;
     case.near(&expected.at("worst_pct")?, summary.worst.error * 100.0)?;
-    same("best_id", expected.at("best_id")?.whole()?, summary.best.index + 1)?;
-    same("worst_id", expected.at("worst_id")?.whole()?, summary.worst.index + 1)
+    same(
+        "best_id",
+        expected.at("best_id")?.whole()?,
+        summary.best.index + 1,
+    )?;
+    same(
+        "worst_id",
+        expected.at("worst_id")?.whole()?,
+        summary.worst.index + 1,
+    )
 }
 
 fn interval_cluster(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();
-    let rule =
-        GroupingRule { relative_gap: input.at("gap_rel")?.number()?, min_share: input.at("min_share")?.number()? };
-    let found = interval_clusters(&input.at("values")?.numbers()?, rule).map_err(Mismatch::refused)?;
+    let rule = GroupingRule {
+        relative_gap: input.at("gap_rel")?.number()?,
+        min_share: input.at("min_share")?.number()?,
+    };
+    let found =
+        interval_clusters(&input.at("values")?.numbers()?, rule).map_err(Mismatch::refused)?;
     let kept = case.expected().at("kept")?.items()?;
     same("number of groups", kept.len(), found.len())?;
     for (expected, found) in kept.iter().zip(&found) {
@@ -42,8 +59,22 @@ fn interval_cluster(case: &Case) -> Result<(), Mismatch> {
 /// A value outside all bands is null.
 fn alpha_band(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();
-    let (values, alphas) = (input.at("values")?.numbers()?, input.at("alphas")?.numbers()?);
-    let found = alpha_bands(&values, input.at("t_nc")?.number()?, &alphas, input.at("half")?.number()?);
-    let expected = case.expected().at("band")?.items()?.iter().map(|band| band.number().ok()).collect::<Vec<_>>();
+    let (values, alphas) = (
+        input.at("values")?.numbers()?,
+        input.at("alphas")?.numbers()?,
+    );
+    let found = alpha_bands(
+        &values,
+        input.at("t_nc")?.number()?,
+        &alphas,
+        input.at("half")?.number()?,
+    );
+    let expected = case
+        .expected()
+        .at("band")?
+        .items()?
+        .iter()
+        .map(|band| band.number().ok())
+        .collect::<Vec<_>>();
     same("band", expected, found)
 }

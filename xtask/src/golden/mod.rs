@@ -41,8 +41,14 @@ fn check_of(kind: &str) -> Option<Check> {
     let concurrent = [flow_cuts::KINDS, ethernet::KINDS];
     let measured = [martinasso::KINDS, zhu::KINDS];
     let traces_and_rails = [dimemas::KINDS, lichei::KINDS, lichei_rails::KINDS];
-    let seeds = concurrent.into_iter().chain(measured).chain(traces_and_rails);
-    seeds.flatten().find(|(name, _)| *name == kind).map(|(_, check)| *check)
+    let seeds = concurrent
+        .into_iter()
+        .chain(measured)
+        .chain(traces_and_rails);
+    seeds
+        .flatten()
+        .find(|(name, _)| *name == kind)
+        .map(|(_, check)| *check)
 }
 
 /// Runs every case under `folder`.
@@ -69,7 +75,9 @@ fn run_file(place: &Place, report: &mut Report) -> Result<()> {
         Role::Cases => {
             let text = read(&place.path)?;
             match cases(&text) {
-                Ok(cases) => cases.into_iter().for_each(|case| run_case(case, &place.name, report)),
+                Ok(cases) => cases
+                    .into_iter()
+                    .for_each(|case| run_case(case, &place.name, report)),
                 Err(mismatch) => report.add("file", &place.name, Err(mismatch)),
             }
         }
@@ -83,13 +91,18 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn cases(text: &str) -> Result<Vec<Value>, Mismatch> {
-    let document: Value = serde_json::from_str(text).map_err(|error| Mismatch::Malformed(error.to_string()))?;
+    let document: Value =
+        serde_json::from_str(text).map_err(|error| Mismatch::Malformed(error.to_string()))?;
     match document {
         Value::Object(mut fields) => match fields.remove("cases") {
             Some(Value::Array(cases)) if !cases.is_empty() => Ok(cases),
-            _ => Err(Mismatch::Malformed("expected a list `cases` with at least one case".into())),
+            _ => Err(Mismatch::Malformed(
+                "expected a list `cases` with at least one case".into(),
+            )),
         },
-        _ => Err(Mismatch::Malformed("expected an object with `cases`".into())),
+        _ => Err(Mismatch::Malformed(
+            "expected an object with `cases`".into(),
+        )),
     }
 }
 
@@ -109,8 +122,13 @@ fn run_case(document: Value, file: &str, report: &mut Report) {
 /// A panic inside the library is a failed case, not the end of the run.
 fn guarded(check: impl FnOnce() -> Result<(), Mismatch>) -> Result<(), Mismatch> {
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
-        Err(Mismatch::Panicked(message.unwrap_or("without a message").to_owned()))
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref().copied());
+        Err(Mismatch::Panicked(
+            message.unwrap_or("without a message").to_owned(),
+        ))
     })
 }
 
@@ -120,7 +138,11 @@ mod tests {
 
     fn run_text(case: &str) -> Report {
         let mut report = Report::default();
-        run_case(serde_json::from_str(case).unwrap(), "test.json", &mut report);
+        run_case(
+            serde_json::from_str(case).unwrap(),
+            "test.json",
+            &mut report,
+        );
         report
     }
 
@@ -132,17 +154,27 @@ mod tests {
                      "expected":{{"stage_counts":[4,2,1],"nsteps":{{"2":{steps}}}}},"tolerance":{{"abs":0}}}}"#
             )
         };
-        assert_eq!((run_text(&case(4)).passed(), run_text(&case(4)).failed()), (1, 0));
-        assert_eq!((run_text(&case(5)).passed(), run_text(&case(5)).failed()), (0, 1));
+        assert_eq!(
+            (run_text(&case(4)).passed(), run_text(&case(4)).failed()),
+            (1, 0)
+        );
+        assert_eq!(
+            (run_text(&case(5)).passed(), run_text(&case(5)).failed()),
+            (0, 1)
+        );
     }
 
     #[test]
     fn an_unknown_kind_a_missing_field_and_a_panic_are_failures() {
-        let unknown = r#"{"id":"x","kind":"astrology","input":{},"expected":{},"tolerance":{"abs":0}}"#;
+        let unknown =
+            r#"{"id":"x","kind":"astrology","input":{},"expected":{},"tolerance":{"abs":0}}"#;
         assert_eq!(run_text(unknown).failed(), 1);
-        let missing = r#"{"id":"x","kind":"nsteps","input":{},"expected":{},"tolerance":{"abs":0}}"#;
+        let missing =
+            r#"{"id":"x","kind":"nsteps","input":{},"expected":{},"tolerance":{"abs":0}}"#;
         assert_eq!(run_text(missing).failed(), 1);
-        assert!(matches!(guarded(|| panic!("boom")), Err(Mismatch::Panicked(text)) if text == "boom"));
+        assert!(
+            matches!(guarded(|| panic!("boom")), Err(Mismatch::Panicked(text)) if text == "boom")
+        );
     }
 
     #[test]

@@ -59,7 +59,11 @@ impl fmt::Display for Report {
             writeln!(f, "FAILED {failure}")?;
         }
         for (kind, tally) in &self.kinds {
-            writeln!(f, "  {kind:<40} {:>4} passed {:>4} failed", tally.passed, tally.failed)?;
+            writeln!(
+                f,
+                "  {kind:<40} {:>4} passed {:>4} failed",
+                tally.passed, tally.failed
+            )?;
         }
         Ok(())
     }

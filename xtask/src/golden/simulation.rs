@@ -21,9 +21,16 @@ use super::case::Mismatch;
 pub(super) fn open(path: &Path) -> Result<Trace, Mismatch> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let read = |path: &Path| -> io::Result<SharedBytes> { Ok(Arc::new(fs::read(path)?)) };
-    let bytes = read(path).map_err(|error| Mismatch::Malformed(format!("{}: {error}", path.display())))?;
+    let bytes =
+        read(path).map_err(|error| Mismatch::Malformed(format!("{}: {error}", path.display())))?;
     let mut part = |name: &str| read(&folder.join(name));
-    trace::read(&path.display().to_string(), bytes, &mut part, ReadOptions::default()).map_err(Mismatch::refused)
+    trace::read(
+        &path.display().to_string(),
+        bytes,
+        &mut part,
+        ReadOptions::default(),
+    )
+    .map_err(Mismatch::refused)
 }
 
 /// Reads a trace that a case spells out.
@@ -44,18 +51,31 @@ pub(super) fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, M
 /// Collectives take what the formula says, as in the tools that the values are of.
 fn predict(trace: &Trace, network: &Network, contention: Contention) -> Result<Outcome, Mismatch> {
     if let Trace::Schedule(_) = trace {
-        return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
+        return Err(Mismatch::Malformed(
+            "found a schedule, expected a program".into(),
+        ));
     }
-    let options = Options { contention, collectives: Collectives::Formula, ..Options::default() };
-    flowcast::predict(trace, network, &options).map(|prediction| prediction.outcome).map_err(Mismatch::refused)
+    let options = Options {
+        contention,
+        collectives: Collectives::Formula,
+        ..Options::default()
+    };
+    flowcast::predict(trace, network, &options)
+        .map(|prediction| prediction.outcome)
+        .map_err(Mismatch::refused)
 }
 
 /// Runs a schedule with LogGOPSim's rules.
 pub(super) fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Mismatch> {
     let Trace::Schedule(schedule) = trace else {
-        return Err(Mismatch::Malformed("found a program, expected a schedule".into()));
+        return Err(Mismatch::Malformed(
+            "found a program, expected a schedule".into(),
+        ));
     };
-    let options = Options { loggops: Some(parameters), ..Options::default() };
+    let options = Options {
+        loggops: Some(parameters),
+        ..Options::default()
+    };
     let prepared = PreparedSchedule::new(schedule, None, &options).map_err(Mismatch::refused)?;
     prepared.observe(&mut Unobserved).map_err(Mismatch::refused)
 }
@@ -67,6 +87,15 @@ pub(super) fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
 
 /// Equal nodes, as many as ranks, with these links.
 pub(super) fn machine(buses: u32, in_links: u32, out_links: u32) -> Machine {
-    let group = NodeGroup { count: 0, in_links, out_links, ..NodeGroup::default() };
-    Machine { buses, nodes: vec![group], ..Machine::default() }
+    let group = NodeGroup {
+        count: 0,
+        in_links,
+        out_links,
+        ..NodeGroup::default()
+    };
+    Machine {
+        buses,
+        nodes: vec![group],
+        ..Machine::default()
+    }
 }

@@ -22,17 +22,62 @@ const CHARTS: &str = "xtask/src/suite/browser/charts.mjs";
 
 /// Traces by name and arguments of `flowcast generate`. Of the second the page has shares instead of intervals.
 const TRACES: [(&str, &[&str]); 2] = [
-    ("few", &["halo", "--ranks", "16", "--iterations", "40", "--size", "8KiB"]),
-    ("many", &["halo", "--ranks", "300", "--iterations", "60", "--size", "8KiB"]),
+    (
+        "few",
+        &[
+            "halo",
+            "--ranks",
+            "16",
+            "--iterations",
+            "40",
+            "--size",
+            "8KiB",
+        ],
+    ),
+    (
+        "many",
+        &[
+            "halo",
+            "--ranks",
+            "300",
+            "--iterations",
+            "60",
+            "--size",
+            "8KiB",
+        ],
+    ),
 ];
 
 const PATTERN: &str = "examples/figure5.pattern";
 
 /// Pages of charts by name, and what writes them.
 const CHART_PAGES: [(&str, &[&str]); 3] = [
-    ("pattern.html", &["predict", "chain.pattern", "--network", "gige-mpich", "--plot"]),
-    ("sweep.html", &["sweep", "few.dim", "--network", "gige-tcp", "--grid", "nic.latency=1us..100us:8", "-o"]),
-    ("rails.html", &["rails", "compare", "--sets", "50", "--plot"]),
+    (
+        "pattern.html",
+        &[
+            "predict",
+            "chain.pattern",
+            "--network",
+            "gige-mpich",
+            "--plot",
+        ],
+    ),
+    (
+        "sweep.html",
+        &[
+            "sweep",
+            "few.dim",
+            "--network",
+            "gige-tcp",
+            "--grid",
+            "nic.latency=1us..100us:8",
+            "-o",
+        ],
+    ),
+    (
+        "rails.html",
+        &["rails", "compare", "--sets", "50", "--plot"],
+    ),
 ];
 
 /// Writes the pages and uses them.
@@ -53,21 +98,51 @@ fn check_pages(flowcast: &Path, browser: &Path, node: &Path) -> Result<()> {
     write_in(&folder, &flowcast, &["demo"], DEMO)?;
     ensure_self_contained(&fs::read_to_string(folder.join(DEMO))?)?;
     for (name, workload) in TRACES {
-        let [trace, page, replay] = ["dim", "html", "json"].map(|ending| format!("{name}.{ending}"));
-        write_in(&folder, &flowcast, &[&["generate"], workload, &["-o", &trace]].concat(), &trace)?;
-        let mapping = ["--network", "gige-tcp", "--mapping", "4-per-node", "--set", "machine.nodes.0.cpus=4"];
-        let predict = [&["predict", &trace, "--report", &page, "--json"], &mapping[..]].concat();
+        let [trace, page, replay] =
+            ["dim", "html", "json"].map(|ending| format!("{name}.{ending}"));
+        write_in(
+            &folder,
+            &flowcast,
+            &[&["generate"], workload, &["-o", &trace]].concat(),
+            &trace,
+        )?;
+        let mapping = [
+            "--network",
+            "gige-tcp",
+            "--mapping",
+            "4-per-node",
+            "--set",
+            "machine.nodes.0.cpus=4",
+        ];
+        let predict = [
+            &["predict", &trace, "--report", &page, "--json"],
+            &mapping[..],
+        ]
+        .concat();
         write_in(&folder, &flowcast, &predict, &replay)?;
         let pictures = folder.join(name);
         fs::create_dir_all(&pictures)?;
-        use_pages(node, CHECK, &[browser.to_owned(), pictures, folder.join(page), folder.join(replay)])?;
+        use_pages(
+            node,
+            CHECK,
+            &[
+                browser.to_owned(),
+                pictures,
+                folder.join(page),
+                folder.join(replay),
+            ],
+        )?;
     }
     fs::copy(PATTERN, folder.join("chain.pattern"))?;
     for (page, command) in CHART_PAGES {
         write_in(&folder, &flowcast, &[command, &[page]].concat(), page)?;
     }
     let pages = CHART_PAGES.map(|(page, _)| folder.join(page));
-    use_pages(node, CHARTS, &[&[browser.to_owned(), folder.clone()], &pages[..]].concat())?;
+    use_pages(
+        node,
+        CHARTS,
+        &[&[browser.to_owned(), folder.clone()], &pages[..]].concat(),
+    )?;
     Ok(())
 }
 
@@ -79,9 +154,16 @@ fn write_in(folder: &Path, flowcast: &Path, arguments: &[&str], output: &str) ->
     }
     let printed = folder.join("printed");
     let mut command = Command::new(flowcast);
-    command.args(arguments).current_dir(folder).stdout(File::create(&printed)?);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdout(File::create(&printed)?);
     let status = run_within(Duration::from_secs(120), &mut command)?;
-    ensure!(status.success(), "flowcast {}: {status}", arguments.join(" "));
+    ensure!(
+        status.success(),
+        "flowcast {}: {status}",
+        arguments.join(" ")
+    );
     if !output.exists() {
         fs::rename(printed, output)?;
     }
@@ -91,9 +173,16 @@ fn write_in(folder: &Path, flowcast: &Path, arguments: &[&str], output: &str) ->
 fn use_pages(node: &Path, script: &str, files: &[PathBuf]) -> Result<()> {
     let mut command = Command::new(node);
     let sandbox = is_root().then_some("--no-sandbox");
-    command.arg(script).args(files).args(sandbox.map(OsStr::new));
+    command
+        .arg(script)
+        .args(files)
+        .args(sandbox.map(OsStr::new));
     let status = run_within(Duration::from_secs(120), &mut command)?;
-    ensure!(status.success(), "{} does not hold what it should, as said above", files[2].display());
+    ensure!(
+        status.success(),
+        "{} does not hold what it should, as said above",
+        files[2].display()
+    );
     Ok(())
 }
 
@@ -124,7 +213,9 @@ mod tests {
 
     #[test]
     fn a_page_that_asks_for_something_outside_fails() {
-        assert!(ensure_self_contained(r#"<script src="https://example.org/x.js"></script>"#).is_err());
+        assert!(
+            ensure_self_contained(r#"<script src="https://example.org/x.js"></script>"#).is_err()
+        );
         assert!(ensure_self_contained(r#"<svg xmlns="http://www.w3.org/2000/svg"></svg>"#).is_ok());
     }
 }

@@ -18,7 +18,12 @@ pub(super) fn run(arguments: &[&str]) -> Outcome {
 
 /// The same with environment variables set.
 pub(super) fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    programs::run(programs::cargo().args(arguments).envs(variables.iter().copied())).into()
+    programs::run(
+        programs::cargo()
+            .args(arguments)
+            .envs(variables.iter().copied()),
+    )
+    .into()
 }
 
 /// Runs the tests of those modules whose tools are here; the step is skipped by name of what is missing.
@@ -28,9 +33,10 @@ pub(super) fn test_modules(arguments: &[&str], modules: &[&str], missing: &[Stri
         return Outcome::Skipped(format!("not here: {missing}"));
     }
     match run(&[&["test"], arguments, modules].concat()) {
-        Outcome::Passed if !missing.is_empty() => {
-            Outcome::Skipped(format!("{} passed; not here: {missing}", modules.join(", ")))
-        }
+        Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
+            "{} passed; not here: {missing}",
+            modules.join(", ")
+        )),
         outcome => outcome,
     }
 }
@@ -53,22 +59,40 @@ fn run_deny(arguments: &[&str]) -> Outcome {
     if find("cargo-deny").is_none() && !Path::new(TOOLS).join("bin/cargo-deny").is_file() {
         println!("missing: cargo-deny; installing it into {TOOLS}");
         let mut install = programs::cargo();
-        install.args(["install", "cargo-deny", "--locked", "--quiet", "--root", TOOLS]);
+        install.args([
+            "install",
+            "cargo-deny",
+            "--locked",
+            "--quiet",
+            "--root",
+            TOOLS,
+        ]);
         if !programs::run_within(INSTALL, &mut install).is_ok_and(|status| status.success()) {
-            return Outcome::Skipped("cargo-deny is not installed, and cargo cannot install it".into());
+            return Outcome::Skipped(
+                "cargo-deny is not installed, and cargo cannot install it".into(),
+            );
         }
     }
     // cargo-deny looks at the dependencies of all systems; a build has fetched those of this one.
-    let fetched = programs::run_within(INSTALL, programs::cargo().args(["fetch", "--locked", "--quiet"]));
+    let fetched = programs::run_within(
+        INSTALL,
+        programs::cargo().args(["fetch", "--locked", "--quiet"]),
+    );
     if !fetched.is_ok_and(|status| status.success()) {
-        return Outcome::Skipped("dependencies of other systems are not here, and cargo cannot fetch them".into());
+        return Outcome::Skipped(
+            "dependencies of other systems are not here, and cargo cannot fetch them".into(),
+        );
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let with_tools = std::env::split_paths(&folders).chain([Path::new(TOOLS).join("bin")]);
     match std::env::join_paths(with_tools) {
-        Ok(path) => {
-            programs::run(programs::cargo().args(["deny", "--offline"]).args(arguments).env("PATH", path)).into()
-        }
+        Ok(path) => programs::run(
+            programs::cargo()
+                .args(["deny", "--offline"])
+                .args(arguments)
+                .env("PATH", path),
+        )
+        .into(),
         Err(error) => Outcome::Failed(error.to_string()),
     }
 }

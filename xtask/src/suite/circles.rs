@@ -15,15 +15,31 @@ type Module = Vec<String>;
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 /// A circle between the files of `source`, each importing the next.
-pub(super) fn circle_of(source: &Path, code: impl Fn(&Path) -> Result<String>) -> Result<Option<String>> {
-    let files = files_under(source, |_| true)?.into_iter().filter(|file| has_ending(file, "rs"));
-    let texts = files.map(|file| Ok((module_of(file.strip_prefix(source)?), code(&file)?))).collect::<Result<_>>()?;
-    Ok(circle(&imports(&texts))
-        .map(|circle| circle.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(" -> ")))
+pub(super) fn circle_of(
+    source: &Path,
+    code: impl Fn(&Path) -> Result<String>,
+) -> Result<Option<String>> {
+    let files = files_under(source, |_| true)?
+        .into_iter()
+        .filter(|file| has_ending(file, "rs"));
+    let texts = files
+        .map(|file| Ok((module_of(file.strip_prefix(source)?), code(&file)?)))
+        .collect::<Result<_>>()?;
+    Ok(circle(&imports(&texts)).map(|circle| {
+        circle
+            .iter()
+            .map(|module| module.join("::"))
+            .collect::<Vec<_>>()
+            .join(" -> ")
+    }))
 }
 
 fn module_of(file: &Path) -> Module {
-    let mut parts: Module = file.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let mut parts: Module = file
+        .with_extension("")
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
     parts.pop_if(|last| matches!(last.as_str(), "mod" | "lib" | "main"));
     parts
 }
@@ -34,9 +50,14 @@ fn imports(texts: &BTreeMap<Module, String>) -> Imports {
             let files = (0..=path.len()).rev().map(|length| path[..length].to_vec());
             files.into_iter().find(|file| texts.contains_key(file))
         });
-        named.filter(|other| !other.starts_with(module) && !module.starts_with(other)).collect()
+        named
+            .filter(|other| !other.starts_with(module) && !module.starts_with(other))
+            .collect()
     };
-    texts.iter().map(|(module, text)| (module.clone(), of(module, text))).collect()
+    texts
+        .iter()
+        .map(|(module, text)| (module.clone(), of(module, text)))
+        .collect()
 }
 
 /// All paths of a text that start in its own crate, from the crate's root on.
@@ -47,8 +68,17 @@ fn paths(module: &Module, text: &str) -> Vec<Module> {
             if text[..at].ends_with("super::") {
                 continue;
             }
-            let ups = text[at..].split("::").take_while(|part| *part == "super").count();
-            let Some(kept) = (if ups == 0 { Some(0) } else { module.len().checked_sub(ups) }) else { continue };
+            let ups = text[at..]
+                .split("::")
+                .take_while(|part| *part == "super")
+                .count();
+            let Some(kept) = (if ups == 0 {
+                Some(0)
+            } else {
+                module.len().checked_sub(ups)
+            }) else {
+                continue;
+            };
             let rest = &text[at + ups.max(1) * root.len()..];
             expand(&mut module[..kept].to_vec(), rest, &mut found);
         }
@@ -69,14 +99,21 @@ fn expand<'a>(before: &mut Module, text: &'a str, found: &mut Vec<Module>) -> &'
             }
         }
     }
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
     before.push(text[..end].to_owned());
     match text[end..].strip_prefix("::") {
         Some(next) => expand(before, next, found),
         None => {
             found.push(before.clone());
-            let renamed = text[end..].trim_start().strip_prefix("as ").map(str::trim_start);
-            renamed.map_or(&text[end..], |name| name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
+            let renamed = text[end..]
+                .trim_start()
+                .strip_prefix("as ")
+                .map(str::trim_start);
+            renamed.map_or(&text[end..], |name| {
+                name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
+            })
         }
     }
 }
@@ -84,7 +121,9 @@ fn expand<'a>(before: &mut Module, text: &'a str, found: &mut Vec<Module>) -> &'
 /// The first circle, its first module again at its end.
 fn circle(imports: &Imports) -> Option<Vec<Module>> {
     let mut done = BTreeSet::new();
-    imports.keys().find_map(|start| visit(start, imports, &mut Vec::new(), &mut done))
+    imports
+        .keys()
+        .find_map(|start| visit(start, imports, &mut Vec::new(), &mut done))
 }
 
 fn visit(
@@ -100,7 +139,9 @@ fn visit(
         return None;
     }
     way.push(module.clone());
-    let found = imports[module].iter().find_map(|next| visit(next, imports, way, done));
+    let found = imports[module]
+        .iter()
+        .find_map(|next| visit(next, imports, way, done));
     way.pop();
     found
 }
@@ -110,24 +151,43 @@ mod tests {
     use super::*;
 
     fn circle_of_texts(texts: &[(&str, &str)]) -> Option<Vec<Module>> {
-        let texts = texts.iter().map(|(file, text)| (module_of(Path::new(file)), (*text).to_owned())).collect();
+        let texts = texts
+            .iter()
+            .map(|(file, text)| (module_of(Path::new(file)), (*text).to_owned()))
+            .collect();
         circle(&imports(&texts))
     }
 
     #[test]
     fn a_circle_of_three_files_is_found() {
-        let two = [("a.rs", "use crate::b::B;"), ("b/mod.rs", "use super::{x::{Y as Z}, c as d, e};")];
-        assert_eq!(circle_of_texts(&[&two[..], &[("c.rs", "struct C;")]].concat()), None);
+        let two = [
+            ("a.rs", "use crate::b::B;"),
+            ("b/mod.rs", "use super::{x::{Y as Z}, c as d, e};"),
+        ];
+        assert_eq!(
+            circle_of_texts(&[&two[..], &[("c.rs", "struct C;")]].concat()),
+            None
+        );
         let third = [("c.rs", "fn c() { crate::a::f() }")];
         assert!(circle_of_texts(&[&two[..], &third].concat()).is_some());
     }
 
     #[test]
     fn a_parent_and_its_child_may_know_each_other() {
-        assert_eq!(circle_of_texts(&[("a.rs", "use self::b::B; use crate::a::b;"), ("a/b.rs", "use super::A;")]), None);
+        assert_eq!(
+            circle_of_texts(&[
+                ("a.rs", "use self::b::B; use crate::a::b;"),
+                ("a/b.rs", "use super::A;")
+            ]),
+            None
+        );
         assert!(
-            circle_of_texts(&[("a/b.rs", "use super::c;"), ("a/c.rs", "use super::super::a::b::B;"), ("a.rs", "")])
-                .is_some()
+            circle_of_texts(&[
+                ("a/b.rs", "use super::c;"),
+                ("a/c.rs", "use super::super::a::b::B;"),
+                ("a.rs", "")
+            ])
+            .is_some()
         );
     }
 }

@@ -27,7 +27,10 @@ pub(super) fn check() -> Outcome {
     if let Some(program) = programs.into_iter().find(|program| find(program).is_none()) {
         return Outcome::Skipped(format!("{program} is not installed"));
     }
-    if !in_root(Path::new("/"), "true").output().is_ok_and(|output| output.status.success()) {
+    if !in_root(Path::new("/"), "true")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
         return Outcome::Skipped("this machine lets nobody change the root".into());
     }
     make_and_try().into()
@@ -40,15 +43,27 @@ fn make_and_try() -> Result<()> {
 
     let root = bare_root("root-debian", &needed)?;
     let mut install = namespace();
-    install.args(["dpkg", "--force-not-root", "--root"]).arg(&root).arg("--install").arg(&debian);
+    install
+        .args(["dpkg", "--force-not-root", "--root"])
+        .arg(&root)
+        .arg("--install")
+        .arg(&debian);
     run(&mut install)?;
     try_out(&root, "/usr/bin")?;
-    ensure!(root.join("usr/share/man/man1/flowcast-predict.1.gz").is_file(), "the manual is not installed");
+    ensure!(
+        root.join("usr/share/man/man1/flowcast-predict.1.gz")
+            .is_file(),
+        "the manual is not installed"
+    );
 
     let root = bare_root("root-tarball", &needed)?;
     let prefix = root.join("usr/local");
     fs::create_dir_all(&prefix)?;
-    run(Command::new("tar").args(["--strip-components=1", "-xzf"]).arg(&packages.tarball).arg("-C").arg(&prefix))?;
+    run(Command::new("tar")
+        .args(["--strip-components=1", "-xzf"])
+        .arg(&packages.tarball)
+        .arg("-C")
+        .arg(&prefix))?;
     try_out(&root, "/usr/local/bin")?;
     if let Some(wheel) = &packages.wheel {
         try_wheel(wheel)?;
@@ -60,7 +75,17 @@ fn make_and_try() -> Result<()> {
 fn try_wheel(wheel: &Path) -> Result<()> {
     let own = environment(&supported()?, "target/dist/python")?;
     let mut install = Command::new(&own);
-    install.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-index", "--no-deps"]).arg(wheel);
+    install
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--force-reinstall",
+            "--no-index",
+            "--no-deps",
+        ])
+        .arg(wheel);
     run(install.env("PATH", "/nowhere"))?;
     let predict = format!("import flowcast; print(flowcast.predict({TRACE:?}).makespan_s)");
     let makespan: f64 = output(&own, &["-c", &predict])?.trim().parse()?;
@@ -73,15 +98,27 @@ fn bare_root(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let root = dist::empty(Path::new(FOLDER).canonicalize()?.join(name))?;
     for package in packages {
         let files = output("dpkg", &["--listfiles", *package])?;
-        for file in files.lines().filter(|file| file.contains(".so") && !file.contains("gconv")) {
+        for file in files
+            .lines()
+            .filter(|file| file.contains(".so") && !file.contains("gconv"))
+        {
             copy_into(&root, Path::new(file))?;
         }
     }
     copy_into(&root, Path::new("/bin/sh"))?;
-    for folder in ["root", "tmp", "var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"] {
+    for folder in [
+        "root",
+        "tmp",
+        "var/lib/dpkg/info",
+        "var/lib/dpkg/updates",
+        "var/lib/dpkg/triggers",
+    ] {
         fs::create_dir_all(root.join(folder))?;
     }
-    fs::write(root.join("var/lib/dpkg/status"), output("dpkg", &[&["--status"], packages].concat())?)?;
+    fs::write(
+        root.join("var/lib/dpkg/status"),
+        output("dpkg", &[&["--status"], packages].concat())?,
+    )?;
     fs::copy(TRACE, root.join("trace"))?;
     Ok(root)
 }
@@ -99,44 +136,82 @@ fn copy_into(root: &Path, file: &Path) -> Result<()> {
 /// As root of a user namespace, where this process is no root, for at most a minute.
 fn namespace() -> Command {
     let mut command = Command::new("timeout");
-    command.args(["60", "unshare"]).args((!is_root()).then_some("--map-root-user"));
+    command
+        .args(["60", "unshare"])
+        .args((!is_root()).then_some("--map-root-user"));
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
     command
 }
 
 fn in_root(root: &Path, script: &str) -> Command {
     let mut command = namespace();
-    command.arg(format!("--root={}", root.display())).args(["/bin/sh", "-c", script]);
-    command.env("HOME", "/root").env_remove("XDG_CACHE_HOME").env_remove("FLOWCAST_RECORDER");
+    command
+        .arg(format!("--root={}", root.display()))
+        .args(["/bin/sh", "-c", script]);
+    command
+        .env("HOME", "/root")
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("FLOWCAST_RECORDER");
     command
 }
 
 fn try_out(root: &Path, binaries: &str) -> Result<()> {
     run(&mut in_root(root, &format!("PATH={binaries}\n{TRY}")))?;
-    let prediction: serde_json::Value = serde_json::from_slice(&fs::read(root.join("prediction.json"))?)?;
-    ensure!(prediction["makespan_s"].as_f64().is_some_and(|time| time > 0.0), "found {prediction}");
+    let prediction: serde_json::Value =
+        serde_json::from_slice(&fs::read(root.join("prediction.json"))?)?;
+    ensure!(
+        prediction["makespan_s"]
+            .as_f64()
+            .is_some_and(|time| time > 0.0),
+        "found {prediction}"
+    );
     let said = fs::read_to_string(root.join("said"))?;
-    ensure!(said.contains("nothing was recorded") && !said.contains("cannot be preloaded"), "record said: {said}");
+    ensure!(
+        said.contains("nothing was recorded") && !said.contains("cannot be preloaded"),
+        "record said: {said}"
+    );
     let unpacked = fs::read_dir(root.join("root/.cache/flowcast"))?.count();
-    ensure!(unpacked == 1, "found {unpacked} recorders in the cache, expected one");
+    ensure!(
+        unpacked == 1,
+        "found {unpacked} recorders in the cache, expected one"
+    );
     Ok(())
 }
 
 /// A real program, if an MPI library with its compiler is here.
 fn record_mpi(flowcast: &Path) -> Result<()> {
     let endings = ["", ".mpich", ".openmpi"];
-    let is_whole = |ending: &&str| ["mpicc", "mpirun"].iter().all(|name| find(&format!("{name}{ending}")).is_some());
+    let is_whole = |ending: &&str| {
+        ["mpicc", "mpirun"]
+            .iter()
+            .all(|name| find(&format!("{name}{ending}")).is_some())
+    };
     let Some(ending) = endings.into_iter().find(is_whole) else {
         println!("skipped: recording an MPI program: mpicc or mpirun is not installed");
         return Ok(());
     };
     let folder = dist::empty(Path::new(FOLDER).canonicalize()?.join("recording"))?;
     let source = "crates/flowcast-cli/tests/programs/mixes.c";
-    run(Command::new(format!("mpicc{ending}")).args(["-w", source, "-o"]).arg(folder.join("mixes")).arg("-lpthread"))?;
+    run(Command::new(format!("mpicc{ending}"))
+        .args(["-w", source, "-o"])
+        .arg(folder.join("mixes"))
+        .arg("-lpthread"))?;
     let mut record = Command::new("timeout");
-    record.arg("100").arg(flowcast).args(["record", "--output", "cg.rec", "--"]);
-    record.arg(format!("mpirun{ending}")).args(["-np", "4", "./mixes", "cg"]);
-    record.current_dir(&folder).env("XDG_CACHE_HOME", folder.join("cache")).env_remove("FLOWCAST_RECORDER");
-    record.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    run(record.env("OMPI_MCA_rmaps_base_oversubscribe", "1").env("OMPI_MCA_mpi_yield_when_idle", "1"))
+    record
+        .arg("100")
+        .arg(flowcast)
+        .args(["record", "--output", "cg.rec", "--"]);
+    record
+        .arg(format!("mpirun{ending}"))
+        .args(["-np", "4", "./mixes", "cg"]);
+    record
+        .current_dir(&folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env_remove("FLOWCAST_RECORDER");
+    record
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    run(record
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("OMPI_MCA_mpi_yield_when_idle", "1"))
 }

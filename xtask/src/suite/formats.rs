@@ -5,12 +5,24 @@ use super::cargo;
 use super::programs::find;
 
 /// A tool, the program that has to be there, and the module of its tests.
-const TOOLS: [(&str, &str, &str); 2] = [("OTF2", "otf2-print", "otf2"), ("SimGrid", "smpirun", "simgrid")];
+const TOOLS: [(&str, &str, &str); 2] = [
+    ("OTF2", "otf2-print", "otf2"),
+    ("SimGrid", "smpirun", "simgrid"),
+];
 
 /// Runs the tests of each tool; skipped by name if one is missing.
 pub(super) fn check() -> Outcome {
-    let (here, missing): (Vec<_>, Vec<_>) = TOOLS.into_iter().partition(|(_, program, _)| find(program).is_some());
-    let missing: Vec<String> = missing.iter().map(|(name, program, _)| format!("{name} (no {program})")).collect();
+    let (here, missing): (Vec<_>, Vec<_>) = TOOLS
+        .into_iter()
+        .partition(|(_, program, _)| find(program).is_some());
+    let missing: Vec<String> = missing
+        .iter()
+        .map(|(name, program, _)| format!("{name} (no {program})"))
+        .collect();
     let modules: Vec<&str> = here.iter().map(|(_, _, module)| *module).collect();
-    cargo::test_modules(&["--workspace", "--test", "formats", "--", "--ignored"], &modules, &missing)
+    cargo::test_modules(
+        &["--workspace", "--test", "formats", "--", "--ignored"],
+        &modules,
+        &missing,
+    )
 }

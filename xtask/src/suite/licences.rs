@@ -14,10 +14,18 @@ use super::programs::output;
 pub(super) fn check() -> Result<()> {
     let allowed = allowed(&fs::read_to_string("deny.toml").context("cannot read deny.toml")?)?;
     let metadata: Value = serde_json::from_str(&metadata()?)?;
-    let packages = metadata["packages"].as_array().context("cargo metadata: expected `packages`")?;
-    let foreign: Vec<&Value> = packages.iter().filter(|package| !package["source"].is_null()).collect();
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata: expected `packages`")?;
+    let foreign: Vec<&Value> = packages
+        .iter()
+        .filter(|package| !package["source"].is_null())
+        .collect();
     ensure!(!foreign.is_empty(), "cargo metadata: found no dependency");
-    let refused: Vec<String> = foreign.iter().filter_map(|package| complaint(package, &allowed)).collect();
+    let refused: Vec<String> = foreign
+        .iter()
+        .filter_map(|package| complaint(package, &allowed))
+        .collect();
     ensure!(refused.is_empty(), "\n  {}", refused.join("\n  "));
     println!("{} dependencies, all under allowed licences", foreign.len());
     Ok(())
@@ -25,37 +33,75 @@ pub(super) fn check() -> Result<()> {
 
 fn allowed(text: &str) -> Result<Vec<String>> {
     let document: toml::Table = text.parse().context("deny.toml")?;
-    let list = document.get("licenses").and_then(|section| section.get("allow")).and_then(toml::Value::as_array);
+    let list = document
+        .get("licenses")
+        .and_then(|section| section.get("allow"))
+        .and_then(toml::Value::as_array);
     let list = list.context("deny.toml: expected a list licenses.allow")?;
-    Ok(list.iter().filter_map(toml::Value::as_str).map(str::to_owned).collect())
+    Ok(list
+        .iter()
+        .filter_map(toml::Value::as_str)
+        .map(str::to_owned)
+        .collect())
 }
 
 /// For this platform only: what the builds before this step have fetched.
 pub(crate) fn metadata() -> Result<String> {
     let version = output("rustc", &["-vV"])?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV: expected `host:`")?;
-    output("cargo", &["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host])
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .context("rustc -vV: expected `host:`")?;
+    output(
+        "cargo",
+        &[
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            host,
+        ],
+    )
 }
 
 fn complaint(package: &Value, allowed: &[String]) -> Option<String> {
-    let name = format!("{} {}", package["name"].as_str()?, package["version"].as_str()?);
+    let name = format!(
+        "{} {}",
+        package["name"].as_str()?,
+        package["version"].as_str()?
+    );
     let Some(expression) = package["license"].as_str() else {
-        return Some(format!("{name}: found no licence, expected an SPDX expression"));
+        return Some(format!(
+            "{name}: found no licence, expected an SPDX expression"
+        ));
     };
     match covers(expression, allowed) {
         Ok(true) => None,
-        Ok(false) => Some(format!("{name}: found `{expression}`, which deny.toml does not allow")),
+        Ok(false) => Some(format!(
+            "{name}: found `{expression}`, which deny.toml does not allow"
+        )),
         Err(error) => Some(format!("{name}: {error}")),
     }
 }
 
 /// Whether the allowed licences are enough for an SPDX expression; `/` is the old form of `OR`.
 fn covers(expression: &str, allowed: &[String]) -> Result<bool> {
-    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut reader = Reader { words: &words, allowed };
+    let mut reader = Reader {
+        words: &words,
+        allowed,
+    };
     let covered = reader.any()?;
-    ensure!(reader.words.is_empty(), "found `{expression}`, expected an SPDX expression");
+    ensure!(
+        reader.words.is_empty(),
+        "found `{expression}`, expected an SPDX expression"
+    );
     Ok(covered)
 }
 
@@ -101,7 +147,10 @@ impl Reader<'_> {
                 self.words = rest;
                 Ok(word)
             }
-            found => bail!("found `{}`, expected a licence", found.map_or("the end", |(word, _)| *word)),
+            found => bail!(
+                "found `{}`, expected a licence",
+                found.map_or("the end", |(word, _)| *word)
+            ),
         }
     }
 
@@ -122,12 +171,22 @@ mod tests {
     fn expressions_are_read_with_their_precedence() {
         let allowed = ["MIT", "Apache-2.0", "Unicode-3.0"].map(str::to_owned);
         let covers = |expression: &str| covers(expression, &allowed).unwrap();
-        for expression in
-            ["MIT", "MIT/GPL-3.0", "(MIT OR X) AND Unicode-3.0", "X AND Y OR MIT", "X WITH Y OR Apache-2.0"]
-        {
+        for expression in [
+            "MIT",
+            "MIT/GPL-3.0",
+            "(MIT OR X) AND Unicode-3.0",
+            "X AND Y OR MIT",
+            "X WITH Y OR Apache-2.0",
+        ] {
             assert!(covers(expression), "{expression}");
         }
-        for expression in ["GPL-3.0", "MIT AND GPL-3.0", "Apache-2.0 WITH Something", "X AND (MIT OR Y)", "MIT+"] {
+        for expression in [
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "Apache-2.0 WITH Something",
+            "X AND (MIT OR Y)",
+            "MIT+",
+        ] {
             assert!(!covers(expression), "{expression}");
         }
     }

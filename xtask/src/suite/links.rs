@@ -17,7 +17,8 @@ pub(super) fn check(root: &Path) -> Result<()> {
     ensure!(!pages.is_empty(), "found no page");
     let mut broken = Vec::new();
     for page in &pages {
-        let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
+        let text =
+            fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
         for link in links(&text) {
             if let Err(why) = follow(page, &link.target) {
                 broken.push(format!("{}:{}: {why}", page.display(), link.line));
@@ -42,7 +43,10 @@ fn links(text: &str) -> Vec<Link> {
         in_fence ^= is_fence(line);
         in_comment |= line.trim_start().starts_with("<!--");
         if !in_fence && !in_comment {
-            links.extend(targets(line).into_iter().map(|target| Link { line: index + 1, target }));
+            links.extend(targets(line).into_iter().map(|target| Link {
+                line: index + 1,
+                target,
+            }));
         }
         in_comment &= !line.contains("-->");
     }
@@ -55,8 +59,15 @@ fn is_fence(line: &str) -> bool {
 
 fn targets(line: &str) -> Vec<String> {
     let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("code");
-    let inline = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let named = prose.starts_with('[').then(|| prose.split_once("]: ")).flatten().map(|(_, target)| target);
+    let inline = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    let named = prose
+        .starts_with('[')
+        .then(|| prose.split_once("]: "))
+        .flatten()
+        .map(|(_, target)| target);
     let bare = |target: &str| target.split_whitespace().next().unwrap_or("").to_owned();
     inline.chain(named).map(bare).collect()
 }
@@ -67,7 +78,11 @@ fn follow(page: &Path, target: &str) -> Result<(), String> {
     }
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let folder = page.parent().unwrap_or(Path::new("."));
-    let path = if file.is_empty() { page.to_owned() } else { folder.join(file) };
+    let path = if file.is_empty() {
+        page.to_owned()
+    } else {
+        folder.join(file)
+    };
     if !path.exists() {
         return Err(format!("`{target}` leads nowhere"));
     }
@@ -75,13 +90,20 @@ fn follow(page: &Path, target: &str) -> Result<(), String> {
         return Ok(());
     }
     let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
-    if anchors(&text).any(|anchor| anchor == heading) { Ok(()) } else { Err(format!("`{target}`: no such heading")) }
+    if anchors(&text).any(|anchor| anchor == heading) {
+        Ok(())
+    } else {
+        Err(format!("`{target}`: no such heading"))
+    }
 }
 
 /// Headings as the usual renderers name them: lower case, blanks as hyphens, without punctuation.
 fn anchors(text: &str) -> impl Iterator<Item = String> + '_ {
     let name = |heading: &str| -> String {
-        let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let kept = heading
+            .trim()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
         kept.collect::<String>().to_lowercase().replace(' ', "-")
     };
     let mut in_fence = false;
@@ -100,8 +122,14 @@ mod tests {
     fn links_are_found_in_prose_and_not_in_code_or_comments() {
         let text = "[a](x.md) and ![b](y.png \"title\")\n`[c](no.md)`\n```\n[d](no.md)\n```\n<!-- [e](no.md)\n\
                     [f](no.md) -->\n[g]: z.md";
-        let found: Vec<(usize, String)> = links(text).into_iter().map(|link| (link.line, link.target)).collect();
-        assert_eq!(found, [(1, "x.md".into()), (1, "y.png".into()), (8, "z.md".into())]);
+        let found: Vec<(usize, String)> = links(text)
+            .into_iter()
+            .map(|link| (link.line, link.target))
+            .collect();
+        assert_eq!(
+            found,
+            [(1, "x.md".into()), (1, "y.png".into()), (8, "z.md".into())]
+        );
     }
 
     #[test]
@@ -116,6 +144,9 @@ mod tests {
     #[test]
     fn headings_become_anchors() {
         let text = "# Exit codes\n```\n# not one\n```\n## `nic`: the interface";
-        assert_eq!(anchors(text).collect::<Vec<_>>(), ["exit-codes", "nic-the-interface"]);
+        assert_eq!(
+            anchors(text).collect::<Vec<_>>(),
+            ["exit-codes", "nic-the-interface"]
+        );
     }
 }

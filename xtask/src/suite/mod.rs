@@ -96,30 +96,58 @@ struct Finished {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let chosen = chosen(&options.only)?;
     if options.list {
-        for Step { name, what, is_long, .. } in chosen {
-            println!("{name:<14} {:<5} {what}", if *is_long { "long" } else { "" });
+        for Step {
+            name,
+            what,
+            is_long,
+            ..
+        } in chosen
+        {
+            println!(
+                "{name:<14} {:<5} {what}",
+                if *is_long { "long" } else { "" }
+            );
         }
         return Ok(true);
     }
     std::env::set_current_dir(workspace_root()?)?;
-    let running = chosen.iter().filter(|step| left_out(step, options).is_none());
+    let running = chosen
+        .iter()
+        .filter(|step| left_out(step, options).is_none());
     packages::provide(&running.map(|step| step.name).collect::<Vec<_>>());
-    let mut finished: Vec<Finished> = chosen.into_iter().map(|step| run_step(step, options)).collect();
+    let mut finished: Vec<Finished> = chosen
+        .into_iter()
+        .map(|step| run_step(step, options))
+        .collect();
     finished.sort_by_key(|step| Reverse(step.took));
     Ok(summarise(&finished))
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
     for name in names {
-        let known = || STEPS.iter().map(|step| step.name).collect::<Vec<_>>().join(", ");
-        ensure!(STEPS.iter().any(|step| step.name == name), "found no step `{name}`, expected one of {}", known());
+        let known = || {
+            STEPS
+                .iter()
+                .map(|step| step.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        ensure!(
+            STEPS.iter().any(|step| step.name == name),
+            "found no step `{name}`, expected one of {}",
+            known()
+        );
     }
-    Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
+    Ok(STEPS
+        .iter()
+        .filter(|step| names.is_empty() || names.iter().any(|name| name == step.name))
+        .collect())
 }
 
 /// Cargo tells where this package is; the workspace is the folder above.
 fn workspace_root() -> Result<PathBuf> {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").context("expected to be run as `cargo xtask`")?;
+    let package =
+        std::env::var_os("CARGO_MANIFEST_DIR").context("expected to be run as `cargo xtask`")?;
     Ok(PathBuf::from(package).join(".."))
 }
 
@@ -127,7 +155,9 @@ fn workspace_root() -> Result<PathBuf> {
 fn left_out(step: &Step, options: &Options) -> Option<&'static str> {
     match options {
         Options { quick: true, .. } if step.needs_release => Some("left out by --quick"),
-        Options { long: false, only, .. } if step.is_long && only.is_empty() => Some("only with --long"),
+        Options {
+            long: false, only, ..
+        } if step.is_long && only.is_empty() => Some("only with --long"),
         _ => None,
     }
 }
@@ -138,7 +168,11 @@ fn run_step(step: &'static Step, options: &Options) -> Finished {
     let outcome = left_out(step, options).map_or_else(step.run, |why| Outcome::Skipped(why.into()));
     let took = start.elapsed();
     println!("== {}: {outcome} ({:.1} s)", step.name, took.as_secs_f64());
-    Finished { name: step.name, took, outcome }
+    Finished {
+        name: step.name,
+        took,
+        outcome,
+    }
 }
 
 /// Prints the table, slowest first, and the closing line; whether nothing failed.
@@ -146,7 +180,12 @@ fn summarise(finished: &[Finished]) -> bool {
     println!("\nSummary");
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for step in finished {
-        println!("  {:<14} {:>7.1} s  {}", step.name, step.took.as_secs_f64(), step.outcome);
+        println!(
+            "  {:<14} {:>7.1} s  {}",
+            step.name,
+            step.took.as_secs_f64(),
+            step.outcome
+        );
         match step.outcome {
             Outcome::Passed => passed += 1,
             Outcome::Failed(_) => failed += 1,
@@ -166,7 +205,11 @@ mod tests {
         assert!(chosen(&["astrology".into()]).is_err());
         let names = |names: &[&str]| -> Vec<&str> {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            chosen(&names).unwrap().iter().map(|step| step.name).collect()
+            chosen(&names)
+                .unwrap()
+                .iter()
+                .map(|step| step.name)
+                .collect()
         };
         assert_eq!(names(&["links", "format"]), ["format", "links"]);
         assert_eq!(names(&[]).len(), STEPS.len());
@@ -177,15 +220,34 @@ mod tests {
         let is_run = |long, only: &[&str]| {
             let only = only.iter().map(|name| (*name).to_owned()).collect();
             let step = STEPS.iter().find(|step| step.name == "dist").unwrap();
-            left_out(step, &Options { quick: false, long, list: false, only }).is_none()
+            left_out(
+                step,
+                &Options {
+                    quick: false,
+                    long,
+                    list: false,
+                    only,
+                },
+            )
+            .is_none()
         };
         assert!(!is_run(false, &[]) && is_run(true, &[]) && is_run(false, &["dist"]));
     }
 
     #[test]
     fn only_a_failed_step_fails_the_suite() {
-        let step = |outcome| Finished { name: "x", took: Duration::ZERO, outcome };
-        assert!(summarise(&[step(Outcome::Passed), step(Outcome::Skipped("no network".into()))]));
-        assert!(!summarise(&[step(Outcome::Passed), step(Outcome::Failed("1 case".into()))]));
+        let step = |outcome| Finished {
+            name: "x",
+            took: Duration::ZERO,
+            outcome,
+        };
+        assert!(summarise(&[
+            step(Outcome::Passed),
+            step(Outcome::Skipped("no network".into()))
+        ]));
+        assert!(!summarise(&[
+            step(Outcome::Passed),
+            step(Outcome::Failed("1 case".into()))
+        ]));
     }
 }

@@ -6,8 +6,10 @@ use super::programs::{self, find, output};
 use super::{Outcome, cargo};
 
 /// Programs of others that tests run, and those tests.
-const FOREIGN: [(&str, &str); 2] =
-    [("hpcc", "hpcc_verifies"), ("NPopenmpi", "netpipe_finds_its_messages_as_they_were_sent")];
+const FOREIGN: [(&str, &str); 2] = [
+    ("hpcc", "hpcc_verifies"),
+    ("NPopenmpi", "netpipe_finds_its_messages_as_they_were_sent"),
+];
 
 /// Tests that other programs on the machine can make fail, since they judge times.
 const TIMED: [&str; 2] = [
@@ -19,7 +21,16 @@ const ATTEMPTS: usize = 3;
 /// Other programs that take more than this share of the processors can make them fail.
 const DISTURBED: f64 = 0.1;
 
-const TESTS: [&str; 8] = ["test", "--workspace", "--test", "inside_openmpi", "--test", "layout", "--", "--ignored"];
+const TESTS: [&str; 8] = [
+    "test",
+    "--workspace",
+    "--test",
+    "inside_openmpi",
+    "--test",
+    "layout",
+    "--",
+    "--ignored",
+];
 
 /// Runs them where Open MPI 4.1 with its headers is, and namespaces can be made.
 pub(super) fn check() -> Outcome {
@@ -27,7 +38,10 @@ pub(super) fn check() -> Outcome {
         return Outcome::Skipped(why);
     }
     let mut others = [&TESTS[..], &["--test-threads=1"]].concat();
-    for (program, test) in FOREIGN.into_iter().filter(|(program, _)| find(program).is_none()) {
+    for (program, test) in FOREIGN
+        .into_iter()
+        .filter(|(program, _)| find(program).is_none())
+    {
         println!("skipped: {test}: {program} is not installed");
         others.extend(["--skip", test]);
     }
@@ -44,7 +58,11 @@ pub(super) fn check() -> Outcome {
             failed => return failed,
         }
     }
-    if skipped.is_empty() { Outcome::Passed } else { Outcome::Skipped(skipped.join("; ")) }
+    if skipped.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Skipped(skipped.join("; "))
+    }
 }
 
 /// Runs a test that judges times again where others disturb it, and skips it by name if they always do.
@@ -58,11 +76,20 @@ fn timed(test: &str) -> Outcome {
             return outcome;
         }
     }
-    Outcome::Skipped(format!("{test} failed while other programs took {:.0} % of the processors", others * 100.0))
+    Outcome::Skipped(format!(
+        "{test} failed while other programs took {:.0} % of the processors",
+        others * 100.0
+    ))
 }
 
 fn missing() -> Option<String> {
-    let programs = ["mpicc.openmpi", "mpirun.openmpi", "ip", "unshare", "timeout"];
+    let programs = [
+        "mpicc.openmpi",
+        "mpirun.openmpi",
+        "ip",
+        "unshare",
+        "timeout",
+    ];
     if let Some(program) = programs.into_iter().find(|program| find(program).is_none()) {
         return Some(format!("{program} is not installed"));
     }
@@ -73,15 +100,29 @@ fn missing() -> Option<String> {
         return Some(format!("found {line}, the component is for Open MPI 4.1"));
     }
     let folders = output("mpicc.openmpi", &["--showme:incdirs"]).unwrap_or_default();
-    let has_headers = |folder: &str| std::path::Path::new(folder).join("ompi/mca/bml/bml.h").is_file();
-    if !folders.split_whitespace().any(|folder| has_headers(folder) || has_headers(&format!("{folder}/openmpi"))) {
+    let has_headers = |folder: &str| {
+        std::path::Path::new(folder)
+            .join("ompi/mca/bml/bml.h")
+            .is_file()
+    };
+    if !folders
+        .split_whitespace()
+        .any(|folder| has_headers(folder) || has_headers(&format!("{folder}/openmpi")))
+    {
         return Some("Open MPI's component headers are not installed".into());
     }
-    (!may_make_namespaces()).then(|| "this machine lets nobody make network namespaces with interfaces".into())
+    (!may_make_namespaces())
+        .then(|| "this machine lets nobody make network namespaces with interfaces".into())
 }
 
 fn may_make_namespaces() -> bool {
     let mut command = Command::new("unshare");
-    command.args(["-Urn", "ip", "link", "add", "rail1", "type", "veth", "peer", "name", "peer1"]);
-    command.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    command.args([
+        "-Urn", "ip", "link", "add", "rail1", "type", "veth", "peer", "name", "peer1",
+    ]);
+    command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }

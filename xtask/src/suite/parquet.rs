@@ -33,7 +33,9 @@ for row, texts in zip(rows, expected):
 /// Replays a trace, writes its messages both ways, and compares.
 pub(super) fn check() -> Outcome {
     let Some(python) = python_modules::that_imports(&["duckdb", "pyarrow"], OWN_PYTHON) else {
-        return Outcome::Skipped("Python has neither duckdb nor pyarrow, and pip cannot install pyarrow".into());
+        return Outcome::Skipped(
+            "Python has neither duckdb nor pyarrow, and pip cannot install pyarrow".into(),
+        );
     };
     match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
         Outcome::Passed => write_and_compare(&python).into(),
@@ -43,15 +45,42 @@ pub(super) fn check() -> Outcome {
 
 fn write_and_compare(python: &Path) -> Result<()> {
     fs::create_dir_all(FOLDER)?;
-    let (parquet, csv) = (Path::new(FOLDER).join("messages.parquet"), Path::new(FOLDER).join("messages.csv"));
+    let (parquet, csv) = (
+        Path::new(FOLDER).join("messages.parquet"),
+        Path::new(FOLDER).join("messages.csv"),
+    );
     for path in [&parquet, &csv] {
         let mut predict = Command::new(crate::built("flowcast"));
-        predict.args(["predict", TRACE, "--network", "gige-tcp", "--json", "--messages"]).arg(path);
-        let status = run_within(Duration::from_secs(60), predict.stdout(std::process::Stdio::null()))?;
-        ensure!(status.success(), "flowcast predict --messages {}: {status}", path.display());
+        predict
+            .args([
+                "predict",
+                TRACE,
+                "--network",
+                "gige-tcp",
+                "--json",
+                "--messages",
+            ])
+            .arg(path);
+        let status = run_within(
+            Duration::from_secs(60),
+            predict.stdout(std::process::Stdio::null()),
+        )?;
+        ensure!(
+            status.success(),
+            "flowcast predict --messages {}: {status}",
+            path.display()
+        );
     }
     let mut python = Command::new(python);
-    let status = run_within(Duration::from_secs(60), python.args(["-c", READ]).args([&parquet, &csv]))?;
-    ensure!(status.success(), "{} is not what {} is", parquet.display(), csv.display());
+    let status = run_within(
+        Duration::from_secs(60),
+        python.args(["-c", READ]).args([&parquet, &csv]),
+    )?;
+    ensure!(
+        status.success(),
+        "{} is not what {} is",
+        parquet.display(),
+        csv.display()
+    );
     Ok(())
 }

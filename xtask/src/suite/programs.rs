@@ -11,7 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 /// The program's place, if it is on the search path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
 }
 
 /// Whether this process may install packages and must not use a browser's sandbox.
@@ -23,7 +25,10 @@ pub(crate) fn is_root() -> bool {
 ///
 /// # Errors
 /// It cannot be run or fails; its last words are in the message.
-pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[impl AsRef<OsStr>]) -> Result<String> {
+pub(crate) fn output(
+    program: impl AsRef<OsStr>,
+    arguments: &[impl AsRef<OsStr>],
+) -> Result<String> {
     let mut command = Command::new(program);
     let result = command.args(arguments).stdin(Stdio::null()).output();
     let result = result.with_context(|| format!("cannot run {}", words(&command)))?;
@@ -39,7 +44,10 @@ pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[impl AsRef<OsStr>]
 /// # Errors
 /// It cannot be run or fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {}", words(command)))?;
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot run {}", words(command)))?;
     ensure!(status.success(), "{}: {status}", words(command));
     Ok(())
 }
@@ -51,7 +59,10 @@ pub(crate) fn cargo() -> Command {
 
 fn words(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+    words
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Runs a program, ending it when `limit` is over.
@@ -60,7 +71,10 @@ fn words(command: &Command) -> String {
 /// It cannot be run or does not end in time.
 pub(crate) fn run_within(limit: Duration, command: &mut Command) -> Result<ExitStatus> {
     let name = Path::new(command.get_program()).display().to_string();
-    let mut child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {name}"))?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot run {name}"))?;
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
@@ -79,13 +93,20 @@ pub(crate) fn run_within(limit: Duration, command: &mut Command) -> Result<ExitS
 pub(crate) fn other_programs() -> f64 {
     let ticks = || -> Option<(u64, u64)> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
-        let all: Vec<u64> =
-            text.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
+        let all: Vec<u64> = text
+            .lines()
+            .next()?
+            .split_whitespace()
+            .skip(1)
+            .map_while(|tick| tick.parse().ok())
+            .collect();
         Some((all.iter().sum(), all.get(3)? + all.get(4)?))
     };
     let before = ticks();
     sleep(Duration::from_millis(500));
-    let (Some((all, idle)), Some((all_after, idle_after))) = (before, ticks()) else { return 0.0 };
+    let (Some((all, idle)), Some((all_after, idle_after))) = (before, ticks()) else {
+        return 0.0;
+    };
     1.0 - (idle_after - idle) as f64 / (all_after - all).max(1) as f64
 }
 
@@ -98,7 +119,11 @@ mod tests {
         let limit = Duration::from_millis(100);
         let error = run_within(limit, Command::new("sleep").arg("60")).unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
-        assert!(run_within(Duration::from_secs(20), &mut Command::new("true")).unwrap().success());
+        assert!(
+            run_within(Duration::from_secs(20), &mut Command::new("true"))
+                .unwrap()
+                .success()
+        );
     }
 
     #[test]

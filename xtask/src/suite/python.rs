@@ -43,7 +43,9 @@ pub(super) fn check() -> Outcome {
         Outcome::Passed => {}
         other => return other,
     }
-    install_package(&own).and_then(|()| try_package(&own)).into()
+    install_package(&own)
+        .and_then(|()| try_package(&own))
+        .into()
 }
 
 /// Makes the environment anew, with the packages that the tests need; its Python.
@@ -77,11 +79,13 @@ fn install_package(own: &Path) -> Result<()> {
 /// The installed package has its licences and those of what is linked into it.
 fn carries_licences(own: &Path) -> Result<()> {
     notices::check_wheel()?;
-    const LIST: &str =
-        "import importlib.metadata as m; print(*m.distribution('flowcast').metadata.get_all('License-File'))";
+    const LIST: &str = "import importlib.metadata as m; print(*m.distribution('flowcast').metadata.get_all('License-File'))";
     let found = output(own, &["-c", LIST])?;
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENSES"] {
-        ensure!(found.split_whitespace().any(|name| name == file), "the wheel: found no {file} among {found}");
+        ensure!(
+            found.split_whitespace().any(|name| name == file),
+            "the wheel: found no {file} among {found}"
+        );
     }
     Ok(())
 }
@@ -91,12 +95,17 @@ fn try_package(own: &Path) -> Result<()> {
     let command = crate::built("flowcast").canonicalize()?;
     let tested = |arguments: &[&str]| -> Result<()> {
         let mut python = Command::new(&own);
-        python.args(arguments).current_dir("python").env("FLOWCAST_COMMAND", &command);
+        python
+            .args(arguments)
+            .current_dir("python")
+            .env("FLOWCAST_COMMAND", &command);
         let status = run_within(RUN, &mut python)?;
         ensure!(status.success(), "python {}: {status}", arguments.join(" "));
         Ok(())
     };
-    tested(&["-m", "pytest", "--quiet", "-rs", "tests", "--pyargs", "flowcast"])?;
+    tested(&[
+        "-m", "pytest", "--quiet", "-rs", "tests", "--pyargs", "flowcast",
+    ])?;
     tested(&["-m", "mypy"])?;
     match output(&own, &["-c", "import basedpyright"]) {
         Ok(_) => tested(&["-m", "basedpyright"])?,

@@ -24,8 +24,12 @@ pub(super) fn that_imports(modules: &[&str], own_folder: &str) -> Option<PathBuf
         return Some(able.clone());
     }
     let package = modules.last()?;
-    println!("missing: {}; installing {package} into {own_folder}", modules.join(" or "));
-    let made = environment(&system, own_folder).and_then(|own| install(&own, &[package]).map(|()| own));
+    println!(
+        "missing: {}; installing {package} into {own_folder}",
+        modules.join(" or ")
+    );
+    let made =
+        environment(&system, own_folder).and_then(|own| install(&own, &[package]).map(|()| own));
     made.ok().filter(|own| can(own))
 }
 
@@ -35,11 +39,25 @@ pub(super) fn that_imports(modules: &[&str], own_folder: &str) -> Option<PathBuf
 /// There is none.
 pub(crate) fn supported() -> Result<PathBuf> {
     let able = |python: &PathBuf| {
-        let status = Command::new(python).args(["-c", OLDEST]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+        let status = Command::new(python)
+            .args(["-c", OLDEST])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         status.is_ok_and(|status| status.success())
     };
-    let names = ["python3", "python3.13", "python3.12", "python3.11", "python3.10"];
-    names.into_iter().filter_map(find).find(able).context("Python 3.10 or newer with venv is not installed")
+    let names = [
+        "python3",
+        "python3.13",
+        "python3.12",
+        "python3.11",
+        "python3.10",
+    ];
+    names
+        .into_iter()
+        .filter_map(find)
+        .find(able)
+        .context("Python 3.10 or newer with venv is not installed")
 }
 
 /// Makes a virtual environment in a folder; its Python.
@@ -57,9 +75,16 @@ pub(crate) fn environment(system: &Path, folder: &str) -> Result<PathBuf> {
 /// # Errors
 /// The environment is not there.
 pub(crate) fn path_with(python: &Path) -> Result<OsString> {
-    let programs = python.parent().context("the interpreter lies in a folder")?.canonicalize()?;
+    let programs = python
+        .parent()
+        .context("the interpreter lies in a folder")?
+        .canonicalize()?;
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    Ok(std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&folders)))?)
+    Ok(std::env::join_paths(
+        [programs]
+            .into_iter()
+            .chain(std::env::split_paths(&folders)),
+    )?)
 }
 
 /// Installs packages by pip.
@@ -68,12 +93,26 @@ pub(crate) fn path_with(python: &Path) -> Result<OsString> {
 /// One of them cannot be had.
 pub(crate) fn install(python: &Path, packages: &[&str]) -> Result<()> {
     let mut install = Command::new(python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
-    ensure!(run_within(INSTALL, &mut install)?.success(), "pip cannot install {}", packages.join(", "));
+    install
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args(packages);
+    ensure!(
+        run_within(INSTALL, &mut install)?.success(),
+        "pip cannot install {}",
+        packages.join(", ")
+    );
     Ok(())
 }
 
 fn imports(python: &Path, module: &str) -> bool {
-    let output = Command::new(python).args(["-c", &format!("import {module}")]).output();
+    let output = Command::new(python)
+        .args(["-c", &format!("import {module}")])
+        .output();
     output.is_ok_and(|output| output.status.success())
 }

@@ -5,7 +5,10 @@ use super::cargo;
 use super::programs::find;
 
 /// A library, the ending of its commands in Debian, and the module of its tests.
-const LIBRARIES: [(&str, &str, &str); 2] = [("Open MPI", "openmpi", "open_mpi"), ("MPICH", "mpich", "mpich")];
+const LIBRARIES: [(&str, &str, &str); 2] = [
+    ("Open MPI", "openmpi", "open_mpi"),
+    ("MPICH", "mpich", "mpich"),
+];
 
 /// Runs the tests of each library; skipped by name if one is missing.
 pub(super) fn check() -> Outcome {
@@ -20,7 +23,12 @@ pub(super) fn check() -> Outcome {
     }
     // One after the other: each program has more ranks than there are processors already.
     let files = ["record", "recorded_traffic", "spawn", "validate_app"];
-    let tests: Vec<&str> =
-        std::iter::once("--workspace").chain(files.iter().flat_map(|file| ["--test", file])).collect();
-    cargo::test_modules(&[&tests[..], &["--", "--ignored", "--test-threads=1"]].concat(), &modules, &missing)
+    let tests: Vec<&str> = std::iter::once("--workspace")
+        .chain(files.iter().flat_map(|file| ["--test", file]))
+        .collect();
+    cargo::test_modules(
+        &[&tests[..], &["--", "--ignored", "--test-threads=1"]].concat(),
+        &modules,
+        &missing,
+    )
 }

@@ -36,8 +36,15 @@ pub(super) fn check() -> Outcome {
 fn compare(python: &Path) -> Result<()> {
     fs::create_dir_all(FOLDER)?;
     let mut command = Command::new(python);
-    command.arg(COMPARE).arg(crate::built("flowcast")).arg(FOLDER).args(TRACES);
+    command
+        .arg(COMPARE)
+        .arg(crate::built("flowcast"))
+        .arg(FOLDER)
+        .args(TRACES);
     let status = run_within(Duration::from_secs(300), &mut command)?;
-    ensure!(status.success(), "a curve is not what the linear program is");
+    ensure!(
+        status.success(),
+        "a curve is not what the linear program is"
+    );
     Ok(())
 }

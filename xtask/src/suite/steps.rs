@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{
-    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet, programs, python, record,
-    sensitivity,
+    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet,
+    programs, python, record, sensitivity,
 };
 use crate::{bench, golden};
 
@@ -105,16 +105,28 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 const fn step(name: &'static str, what: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, what, needs_release: false, is_long: false, run }
+    Step {
+        name,
+        what,
+        needs_release: false,
+        is_long: false,
+        run,
+    }
 }
 
 impl Step {
     const fn on_release(self) -> Step {
-        Step { needs_release: true, ..self }
+        Step {
+            needs_release: true,
+            ..self
+        }
     }
 
     const fn long(self) -> Step {
-        Step { is_long: true, ..self }
+        Step {
+            is_long: true,
+            ..self
+        }
     }
 }
 
@@ -127,13 +139,30 @@ fn golden_cases() -> Result<()> {
 
 /// Runs each, built as `tests` builds them: with the programs, or cargo takes other settings for what both need.
 fn examples() -> Result<()> {
-    programs::run(programs::cargo().args(["build", "--quiet", "--workspace", "--bins", "--examples"]))?;
+    programs::run(programs::cargo().args([
+        "build",
+        "--quiet",
+        "--workspace",
+        "--bins",
+        "--examples",
+    ]))?;
     let mut names: Vec<String> = Vec::new();
     for file in std::fs::read_dir("crates/flowcast/examples")? {
-        names.extend(file?.file_name().to_str().and_then(|name| name.strip_suffix(".rs")).map(str::to_owned));
+        names.extend(
+            file?
+                .file_name()
+                .to_str()
+                .and_then(|name| name.strip_suffix(".rs"))
+                .map(str::to_owned),
+        );
     }
     names.sort();
-    anyhow::ensure!(!names.is_empty(), "crates/flowcast/examples: found no program");
+    anyhow::ensure!(
+        !names.is_empty(),
+        "crates/flowcast/examples: found no program"
+    );
     let built = crate::target().join("debug/examples");
-    names.iter().try_for_each(|name| programs::run(&mut Command::new(built.join(name))))
+    names
+        .iter()
+        .try_for_each(|name| programs::run(&mut Command::new(built.join(name))))
 }

@@ -34,19 +34,32 @@ pub(super) fn bootstrap(
     let mut resampler = Resampler::from_seed(options.seed);
     let mut all = Vec::with_capacity(options.replicates);
     for _ in 0..options.replicates.max(1) {
-        let drawn: Vec<Measured> = conflicts.iter().map(|measured| redraw(measured, &mut resampler)).collect();
+        let drawn: Vec<Measured> = conflicts
+            .iter()
+            .map(|measured| redraw(measured, &mut resampler))
+            .collect();
         let observed = observe(&drawn.iter().collect::<Vec<_>>());
         let Whole { links, found } = whole.near(fitter, &observed)?;
-        all.push(Replicate { links, found, medians: observed.into_iter().map(|one| one.medians).collect() });
+        all.push(Replicate {
+            links,
+            found,
+            medians: observed.into_iter().map(|one| one.medians).collect(),
+        });
     }
-    Ok(Replicates { all, level: options.level })
+    Ok(Replicates {
+        all,
+        level: options.level,
+    })
 }
 
 /// Whole repetitions, because the flows of one belong together.
 fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
     let places = resampler.draw_places(measured.repetitions());
     let of_flow = |durations: &Vec<Time>| places.iter().map(|place| durations[*place]).collect();
-    Measured { conflict: measured.conflict.clone(), durations: measured.durations.iter().map(of_flow).collect() }
+    Measured {
+        conflict: measured.conflict.clone(),
+        durations: measured.durations.iter().map(of_flow).collect(),
+    }
 }
 
 impl Replicates {
@@ -59,7 +72,11 @@ impl Replicates {
     ) -> Result<Estimate<T>, ConflictFitError> {
         let values: Vec<f64> = self.all.iter().map(of_one).collect();
         let (low, high) = percentile_interval(&values, self.level)?;
-        Ok(Estimate { value, low: back(low), high: back(high) })
+        Ok(Estimate {
+            value,
+            low: back(low),
+            high: back(high),
+        })
     }
 
     /// Of a rate.
@@ -74,7 +91,8 @@ impl Replicates {
 
     /// Of a backbone's limit.
     pub(super) fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
-        let from = |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
+        let from =
+            |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
         Ok(BackboneFit {
             rate: self.rate(limit.rate, |one| one.links.backbone.map(|limit| limit.rate))?,
             from: self.estimate(limit.from, from, |from| from.round() as u32)?,
@@ -83,7 +101,11 @@ impl Replicates {
 }
 
 /// The interval that the drawn values make.
-pub(super) fn estimate(value: f64, drawn: &[f64], level: f64) -> Result<Estimate<f64>, ConflictFitError> {
+pub(super) fn estimate(
+    value: f64,
+    drawn: &[f64],
+    level: f64,
+) -> Result<Estimate<f64>, ConflictFitError> {
     let (low, high) = percentile_interval(drawn, level)?;
     Ok(Estimate { value, low, high })
 }

@@ -18,11 +18,20 @@ pub(super) struct Assumption<'a> {
 
 impl<'a> Assumption<'a> {
     /// Fits all models.
-    pub(super) fn new(fitter: Fitter<'a>, observed: &[Observed<'_>]) -> Result<Assumption<'a>, ConflictFitError> {
+    pub(super) fn new(
+        fitter: Fitter<'a>,
+        observed: &[Observed<'_>],
+    ) -> Result<Assumption<'a>, ConflictFitError> {
         let whole = Whole::of(&fitter, observed)?;
         let places = 0..fitter.candidates.len();
-        let fitted = places.map(|place| whole.fitted(&fitter, place, observed)).collect::<Result<_, _>>()?;
-        Ok(Assumption { fitter, whole, fitted })
+        let fitted = places
+            .map(|place| whole.fitted(&fitter, place, observed))
+            .collect::<Result<_, _>>()?;
+        Ok(Assumption {
+            fitter,
+            whole,
+            fitted,
+        })
     }
 
     /// The smallest error of a model, of those that have nothing to fit or of all, on the flows of each conflict together: who of
@@ -32,8 +41,9 @@ impl<'a> Assumption<'a> {
         for (candidate, errors) in self.fitter.candidates.iter().zip(&self.fitted) {
             if of_all || candidate.parameters.is_empty() {
                 let by_conflict = errors.by_conflict.values();
-                let of_conflicts: f64 =
-                    by_conflict.map(|flows| (flows.iter().sum::<f64>() / flows.len() as f64).abs()).sum();
+                let of_conflicts: f64 = by_conflict
+                    .map(|flows| (flows.iter().sum::<f64>() / flows.len() as f64).abs())
+                    .sum();
                 least = least.min(of_conflicts / errors.by_conflict.len() as f64);
             }
         }
@@ -46,7 +56,11 @@ impl<'a> Assumption<'a> {
         let best = models.min_by(|(_, a), (_, b)| a.mean_absolute.total_cmp(&b.mean_absolute));
         let (candidate, errors) = best.expect("there are models");
         let model = name_of(candidate.model, candidate.needs == Needs::Window);
-        OtherDuplex { duplex: self.whole.links.duplex, model, mean_absolute: errors.mean_absolute }
+        OtherDuplex {
+            duplex: self.whole.links.duplex,
+            model,
+            mean_absolute: errors.mean_absolute,
+        }
     }
 }
 
@@ -59,7 +73,11 @@ pub(super) fn better<'a>(
 ) -> (Assumption<'a>, OtherDuplex) {
     let bests = (full.best(), half.best());
     let is_half = bests.1.mean_absolute < CLEARLY * bests.0.mean_absolute;
-    let (better, other) = if is_half { (half, bests.0) } else { (full, bests.1) };
+    let (better, other) = if is_half {
+        (half, bests.0)
+    } else {
+        (full, bests.1)
+    };
     let explains_more = |bus: &Assumption<'_>| {
         bus.least_by_conflict(false) < CLEARLY * better.least_by_conflict(false)
             && bus.least_by_conflict(true) <= better.least_by_conflict(true)

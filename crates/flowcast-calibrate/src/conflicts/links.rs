@@ -64,25 +64,54 @@ impl Links {
     /// # Errors
     /// No flow was measured alone.
     pub(super) fn new(observed: &[Observed<'_>], ports: Ports) -> Result<Links, ConflictFitError> {
-        let alone = observed.iter().filter(|observed| observed.conflict.kind == Kind::Alone);
-        let flows =
-            alone.flat_map(|one| one.conflict.flows.iter().map(|flow| flow.size).zip(one.medians.iter().copied()));
+        let alone = observed
+            .iter()
+            .filter(|observed| observed.conflict.kind == Kind::Alone);
+        let flows = alone.flat_map(|one| {
+            one.conflict
+                .flows
+                .iter()
+                .map(|flow| flow.size)
+                .zip(one.medians.iter().copied())
+        });
         let flows: Vec<(Bytes, Time)> = flows.collect();
         let smallest = *flows.iter().min().ok_or(ConflictFitError::NotAlone)?;
         let (latency, rate) = latency_and_rate(&flows, smallest);
-        let duplex = if ports == Ports::Half { Duplex::Half } else { Duplex::Full };
-        let links = Links { latency, rate, smallest, backbone: None, duplex, bus: None };
-        let bus = if ports == Ports::Bus { links.bus(observed) } else { None };
-        Ok(Links { backbone: links.backbone(observed), bus, ..links })
+        let duplex = if ports == Ports::Half {
+            Duplex::Half
+        } else {
+            Duplex::Full
+        };
+        let links = Links {
+            latency,
+            rate,
+            smallest,
+            backbone: None,
+            duplex,
+            bus: None,
+        };
+        let bus = if ports == Ports::Bus {
+            links.bus(observed)
+        } else {
+            None
+        };
+        Ok(Links {
+            backbone: links.backbone(observed),
+            bus,
+            ..links
+        })
     }
 
     /// What one flow into a node and one out of it carry together, where they slow each other down and yet are faster than one
     /// after the other.
     fn bus(&self, observed: &[Observed<'_>]) -> Option<Rate> {
-        let is_crossing = |one: &&Observed<'_>| one.conflict.kind == Kind::InOut && one.conflict.flows.len() == 2;
+        let is_crossing =
+            |one: &&Observed<'_>| one.conflict.kind == Kind::InOut && one.conflict.flows.len() == 2;
         let crossing = observed.iter().find(is_crossing)?;
         let slowdown = self.slowdown(crossing);
-        (CROSSING.0..CROSSING.1).contains(&slowdown).then(|| Rate::from_bytes_per_second(self.together(crossing)))
+        (CROSSING.0..CROSSING.1)
+            .contains(&slowdown)
+            .then(|| Rate::from_bytes_per_second(self.together(crossing)))
     }
 
     /// What a flow alone takes.
@@ -91,42 +120,74 @@ impl Links {
     }
 
     fn backbone(&self, observed: &[Observed<'_>]) -> Option<BackboneLimit> {
-        let mut between: Vec<&Observed<'_>> =
-            observed.iter().filter(|observed| observed.conflict.kind == Kind::InterRack).collect();
+        let mut between: Vec<&Observed<'_>> = observed
+            .iter()
+            .filter(|observed| observed.conflict.kind == Kind::InterRack)
+            .collect();
         between.sort_by_key(|observed| std::cmp::Reverse(observed.conflict.flows.len()));
-        let saturated: Vec<&Observed<'_>> =
-            between.into_iter().take_while(|observed| self.slowdown(observed) > 1.0 + SATURATED).collect();
+        let saturated: Vec<&Observed<'_>> = between
+            .into_iter()
+            .take_while(|observed| self.slowdown(observed) > 1.0 + SATURATED)
+            .collect();
         let from = saturated.last()?.conflict.flows.len() as u32;
-        let rates: f64 = saturated.iter().map(|observed| self.together(observed)).sum();
-        Some(BackboneLimit { rate: Rate::from_bytes_per_second(rates / saturated.len() as f64), from })
+        let rates: f64 = saturated
+            .iter()
+            .map(|observed| self.together(observed))
+            .sum();
+        Some(BackboneLimit {
+            rate: Rate::from_bytes_per_second(rates / saturated.len() as f64),
+            from,
+        })
     }
 
     fn slowdown(&self, observed: &Observed<'_>) -> f64 {
-        let alone: Time = observed.conflict.flows.iter().map(|flow| self.alone(flow.size)).sum();
+        let alone: Time = observed
+            .conflict
+            .flows
+            .iter()
+            .map(|flow| self.alone(flow.size))
+            .sum();
         observed.medians.iter().copied().sum::<Time>().as_seconds() / alone.as_seconds()
     }
 
     /// Bytes per second of all flows, as if they had ended at their mean time.
     fn together(&self, observed: &Observed<'_>) -> f64 {
-        let bytes: f64 = observed.conflict.flows.iter().map(|flow| flow.size.0 as f64).sum();
-        let mean = observed.medians.iter().copied().sum::<Time>() * (1.0 / observed.medians.len() as f64);
+        let bytes: f64 = observed
+            .conflict
+            .flows
+            .iter()
+            .map(|flow| flow.size.0 as f64)
+            .sum();
+        let mean =
+            observed.medians.iter().copied().sum::<Time>() * (1.0 / observed.medians.len() as f64);
         bytes / (mean - self.latency).as_seconds()
     }
 }
 
 /// `flows` are sizes and times, `smallest` one of them.
 fn latency_and_rate(flows: &[(Bytes, Time)], smallest: (Bytes, Time)) -> (Time, Rate) {
-    let largest = flows.iter().map(|(size, _)| *size).max().unwrap_or_default();
+    let largest = flows
+        .iter()
+        .map(|(size, _)| *size)
+        .max()
+        .unwrap_or_default();
     let is_long = |size: Bytes| size.0.saturating_mul(LONG) >= largest.0;
     let long = flows.iter().filter(|(size, _)| is_long(*size));
-    let (sizes, times): (Vec<f64>, Vec<f64>) = long.map(|(size, time)| (size.0 as f64, time.as_seconds())).unzip();
+    let (sizes, times): (Vec<f64>, Vec<f64>) = long
+        .map(|(size, time)| (size.0 as f64, time.as_seconds()))
+        .unzip();
     // One size gives a rate and no latency.
     let (latency, rate) = match least_squares_at_least_zero(&sizes, &times) {
-        Ok(line) if line.slope > 0.0 => {
-            (Time::from_seconds(line.intercept), Rate::from_bytes_per_second(1.0 / line.slope))
-        }
+        Ok(line) if line.slope > 0.0 => (
+            Time::from_seconds(line.intercept),
+            Rate::from_bytes_per_second(1.0 / line.slope),
+        ),
         _ => (Time::ZERO, Rate::from_bytes_per_second(sizes[0] / times[0])),
     };
     let (size, time) = smallest;
-    if is_long(size) { (latency, rate) } else { ((time - rate.time_for(size)).max(Time::ZERO), rate) }
+    if is_long(size) {
+        (latency, rate)
+    } else {
+        ((time - rate.time_for(size)).max(Time::ZERO), rate)
+    }
 }

@@ -48,7 +48,8 @@ use duplex::Assumption;
 use links::Ports;
 pub use links::{BackboneLimit, Links, SATURATED};
 pub use outcome::{
-    BackboneFit, Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
+    BackboneFit, Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex,
+    Slowdown,
 };
 use parameters::Needs;
 use search::Fitter;
@@ -58,7 +59,8 @@ pub use warnings::Warning;
 pub const PROCESSORS: &str = "shared_processors";
 
 /// Durations of flows under a model.
-pub type Predictor<'a> = dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
+pub type Predictor<'a> =
+    dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
 
 /// Why conflicts give no parameters.
 #[derive(Debug, Error)]
@@ -89,7 +91,12 @@ pub struct ConflictFitOptions {
 
 impl Default for ConflictFitOptions {
     fn default() -> ConflictFitOptions {
-        ConflictFitOptions { replicates: 200, level: 0.95, seed: 1, transport: None }
+        ConflictFitOptions {
+            replicates: 200,
+            level: 0.95,
+            seed: 1,
+            transport: None,
+        }
     }
 }
 
@@ -117,23 +124,47 @@ pub fn fit_conflicts(
     predictor: &Predictor<'_>,
 ) -> Result<ConflictFit, ConflictFitError> {
     let of_kind = |wanted: fn(Kind) -> bool| -> Vec<&Measured> {
-        samples.measured.iter().filter(|measured| wanted(measured.conflict.kind)).collect()
+        samples
+            .measured
+            .iter()
+            .filter(|measured| wanted(measured.conflict.kind))
+            .collect()
     };
     let conflicts = of_kind(|kind| !matches!(kind, Kind::Random | Kind::Short));
     let random = observe(&of_kind(|kind| kind == Kind::Random));
     let short = observe(&of_kind(|kind| kind == Kind::Short));
-    if conflicts.iter().all(|measured| measured.conflict.kind == Kind::Alone) && !conflicts.is_empty() {
+    if conflicts
+        .iter()
+        .all(|measured| measured.conflict.kind == Kind::Alone)
+        && !conflicts.is_empty()
+    {
         return Err(ConflictFitError::NoConflict);
     }
     let transport = options.transport.as_ref();
     let observed = observe(&conflicts);
     let assume = |ports: Ports| {
         let candidates = parameters::candidates(transport, ports);
-        Assumption::new(Fitter { racks: &samples.racks, predictor, transport, ports, candidates }, &observed)
+        Assumption::new(
+            Fitter {
+                racks: &samples.racks,
+                predictor,
+                transport,
+                ports,
+                candidates,
+            },
+            &observed,
+        )
     };
     let has_bus = Links::new(&observed, Ports::Bus)?.bus.is_some();
     let bus = has_bus.then(|| assume(Ports::Bus)).transpose()?;
-    let (Assumption { fitter, whole, fitted }, other) = duplex::better(assume(Ports::Full)?, assume(Ports::Half)?, bus);
+    let (
+        Assumption {
+            fitter,
+            whole,
+            fitted,
+        },
+        other,
+    ) = duplex::better(assume(Ports::Full)?, assume(Ports::Half)?, bus);
     let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
     let mut models = Vec::with_capacity(fitter.candidates.len());
     for (place, fitted) in fitted.into_iter().enumerate() {
@@ -144,33 +175,54 @@ pub fn fit_conflicts(
         model.short = whole.on_unseen(&fitter, place, &short)?;
     }
     Ok(ConflictFit {
-        latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
+        latency: replicates.estimate(
+            whole.links.latency,
+            |one| one.links.latency.as_seconds(),
+            Time::from_seconds,
+        )?,
         rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
         smallest: whole.links.smallest,
-        backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
+        backbone: whole
+            .links
+            .backbone
+            .map(|limit| replicates.backbone(limit))
+            .transpose()?,
         duplex: whole.links.duplex,
         bus: whole.links.bus,
         other_duplex: other,
         best: best(&models),
         models,
         slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
-        counts: (observed.len(), random.len() + short.len(), samples.measured.iter().map(Measured::repetitions).sum()),
+        counts: (
+            observed.len(),
+            random.len() + short.len(),
+            samples.measured.iter().map(Measured::repetitions).sum(),
+        ),
         has_racks: samples.racks.count() > 1,
         nodes_per_rack: samples.racks.block().unwrap_or(0),
-        processors: samples.provenance.get(PROCESSORS).and_then(|count| count.parse().ok()).unwrap_or(0),
+        processors: samples
+            .provenance
+            .get(PROCESSORS)
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0),
         options: options.clone(),
     })
 }
 
 fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
-    let of_one = |measured: &&'a Measured| Observed { conflict: &measured.conflict, medians: measured.medians() };
+    let of_one = |measured: &&'a Measured| Observed {
+        conflict: &measured.conflict,
+        medians: measured.medians(),
+    };
     measured.iter().map(of_one).collect()
 }
 
 /// The first of those with the smallest mean error on what no fit has seen.
 fn best(models: &[ModelFit]) -> usize {
     let places = 0..models.len();
-    places.min_by(|a, b| models[*a].unseen().total_cmp(&models[*b].unseen())).expect("there are models")
+    places
+        .min_by(|a, b| models[*a].unseen().total_cmp(&models[*b].unseen()))
+        .expect("there are models")
 }
 
 /// Links and the parameters of all candidates, in the search's scale.
@@ -183,20 +235,34 @@ struct Whole {
 impl Whole {
     fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
         let links = Links::new(observed, fitter.ports)?;
-        let found = fitter.candidates.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
+        let found = fitter
+            .candidates
+            .iter()
+            .map(|candidate| fitter.search(candidate, &links, observed))
+            .collect();
         Ok(Whole { links, found })
     }
 
     /// From where another fit ended.
-    fn near(&self, fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
+    fn near(
+        &self,
+        fitter: &Fitter<'_>,
+        observed: &[Observed<'_>],
+    ) -> Result<Whole, ConflictFitError> {
         let links = Links::new(observed, fitter.ports)?;
         let found = fitter.candidates.iter().zip(&self.found);
-        let found = found.map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed)).collect();
+        let found = found
+            .map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed))
+            .collect();
         Ok(Whole { links, found })
     }
 
     fn network(&self, fitter: &Fitter<'_>, place: usize) -> Network {
-        fitter.network_with(&fitter.candidates[place], &self.found[place].at, &self.links)
+        fitter.network_with(
+            &fitter.candidates[place],
+            &self.found[place].at,
+            &self.links,
+        )
     }
 
     fn model_fit(
@@ -210,13 +276,21 @@ impl Whole {
         let candidate = &fitter.candidates[place];
         let mut parameters = Vec::new();
         for (at, parameter) in candidate.parameters.iter().enumerate() {
-            let values: Vec<f64> =
-                replicates.all.iter().map(|one| parameter.in_file(one.found[place].at[at])).collect();
+            let values: Vec<f64> = replicates
+                .all
+                .iter()
+                .map(|one| parameter.in_file(one.found[place].at[at]))
+                .collect();
             let value = parameter.in_file(self.found[place].at[at]);
             let estimate = estimate(value, &values, replicates.level)?;
             let is_measured = self.found[place].is_felt[at];
             let bound = parameter.bound(self.found[place].at[at]);
-            parameters.push(FittedParameter { field: parameter.field, estimate, bound, is_measured });
+            parameters.push(FittedParameter {
+                field: parameter.field,
+                estimate,
+                bound,
+                is_measured,
+            });
         }
         Ok(ModelFit {
             model: candidate.model,
@@ -240,13 +314,26 @@ impl Whole {
             return Ok(None);
         }
         let network = self.network(fitter, place);
-        Ok(Some(fitter.errors(fitter.candidates[place].model, &network, patterns.iter())?))
+        Ok(Some(fitter.errors(
+            fitter.candidates[place].model,
+            &network,
+            patterns.iter(),
+        )?))
     }
 
     /// The conflicts that all was fitted to.
-    fn fitted(&self, fitter: &Fitter<'_>, place: usize, observed: &[Observed<'_>]) -> Result<Errors, ConflictFitError> {
+    fn fitted(
+        &self,
+        fitter: &Fitter<'_>,
+        place: usize,
+        observed: &[Observed<'_>],
+    ) -> Result<Errors, ConflictFitError> {
         let contended = observed.iter().filter(|one| one.is_fitted_to());
-        fitter.errors(fitter.candidates[place].model, &self.network(fitter, place), contended)
+        fitter.errors(
+            fitter.candidates[place].model,
+            &self.network(fitter, place),
+            contended,
+        )
     }
 
     /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
@@ -257,11 +344,24 @@ impl Whole {
         observed: &[Observed<'_>],
     ) -> Result<Errors, ConflictFitError> {
         let mut judged = search::Judged::default();
-        for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.is_fitted_to()) {
-            let others: Vec<Observed<'_>> =
-                observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
+        for (at, left) in observed
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.is_fitted_to())
+        {
+            let others: Vec<Observed<'_>> = observed
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
+                .map(|(_, one)| one.clone())
+                .collect();
             let links = Links::new(&others, fitter.ports)?;
-            let found = fitter.refine(&fitter.candidates[place], &self.found[place].at, &links, &others);
+            let found = fitter.refine(
+                &fitter.candidates[place],
+                &self.found[place].at,
+                &links,
+                &others,
+            );
             let network = fitter.network_with(&fitter.candidates[place], &found.at, &links);
             fitter.judge(fitter.candidates[place].model, &network, left, &mut judged);
         }
@@ -275,26 +375,42 @@ impl Whole {
         replicates: &Replicates,
     ) -> Result<Vec<Slowdown>, ConflictFitError> {
         let mut all = Vec::new();
-        for (at, one) in observed.iter().enumerate().filter(|(_, one)| one.is_fitted_to()) {
+        for (at, one) in observed
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.is_fitted_to())
+        {
             let candidates = fitter.candidates.iter().enumerate();
             let predicted: Vec<Option<Vec<Time>>> = candidates
-                .map(|(at, known)| fitter.durations(known.model, &self.network(fitter, at), one.conflict).ok())
+                .map(|(at, known)| {
+                    fitter
+                        .durations(known.model, &self.network(fitter, at), one.conflict)
+                        .ok()
+                })
                 .collect();
             for (place, flow) in one.conflict.flows.iter().enumerate() {
-                let times_alone = |time: Time, links: &Links| time.as_seconds() / links.alone(flow.size).as_seconds();
+                let times_alone = |time: Time, links: &Links| {
+                    time.as_seconds() / links.alone(flow.size).as_seconds()
+                };
                 let drawn: Vec<f64> = replicates
                     .all
                     .iter()
                     .map(|replicate| times_alone(replicate.medians[at][place], &replicate.links))
                     .collect();
                 let of_model = |durations: &Option<Vec<Time>>| {
-                    durations.as_ref().map_or(f64::NAN, |durations| times_alone(durations[place], &self.links))
+                    durations.as_ref().map_or(f64::NAN, |durations| {
+                        times_alone(durations[place], &self.links)
+                    })
                 };
                 all.push(Slowdown {
                     conflict: one.conflict.name.clone(),
                     kind: one.conflict.kind,
                     flow: *flow,
-                    measured: estimate(times_alone(one.medians[place], &self.links), &drawn, replicates.level)?,
+                    measured: estimate(
+                        times_alone(one.medians[place], &self.links),
+                        &drawn,
+                        replicates.level,
+                    )?,
                     predicted: predicted.iter().map(of_model).collect(),
                 });
             }

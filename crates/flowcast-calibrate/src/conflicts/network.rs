@@ -27,9 +27,16 @@ impl ConflictFit {
             network.sharing.closed_loop = SETTLING;
         }
         network.machine.processors = self.processors;
-        network.machine.nodes_per_rack = if self.backbone.is_some() { self.nodes_per_rack } else { 0 };
+        network.machine.nodes_per_rack = if self.backbone.is_some() {
+            self.nodes_per_rack
+        } else {
+            0
+        };
         network.sharing.model = Some(self.best_model().model);
-        for parameter in self.parameters().filter(|parameter| !written.contains(parameter)) {
+        for parameter in self
+            .parameters()
+            .filter(|parameter| !written.contains(parameter))
+        {
             let Estimate { value, low, high } = parameter.estimate;
             let text = format!("{} ({} to {})", tidy(value), tidy(low), tidy(high));
             provenance.insert(format!("fitted.{}", parameter.field), text);
@@ -53,8 +60,10 @@ impl ConflictFit {
     }
 
     fn tidy_links(&self) -> Links {
-        let limit =
-            |fit: &super::outcome::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
+        let limit = |fit: &super::outcome::BackboneFit| BackboneLimit {
+            rate: tidy_rate(fit.rate.value),
+            from: fit.from.value,
+        };
         Links {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
@@ -72,8 +81,13 @@ impl ConflictFit {
 
     /// Whether the closed loop explains the network better while queues fill.
     fn settles(&self) -> bool {
-        let of_loop = self.models.iter().filter(|fit| fit.model == Model::ClosedLoop);
-        of_loop.min_by(|a, b| a.unseen().total_cmp(&b.unseen())).is_some_and(|best| best.is_settling)
+        let of_loop = self
+            .models
+            .iter()
+            .filter(|fit| fit.model == Model::ClosedLoop);
+        of_loop
+            .min_by(|a, b| a.unseen().total_cmp(&b.unseen()))
+            .is_some_and(|best| best.is_settling)
     }
 
     fn parameters(&self) -> impl Iterator<Item = &FittedParameter> {
@@ -83,8 +97,9 @@ impl ConflictFit {
     /// Those of a closed loop that settles are fixed.
     fn written_parameters(&self) -> Vec<&FittedParameter> {
         let settles = self.settles();
-        let is_written =
-            |parameter: &&FittedParameter| !(settles && parameter.field.starts_with("sharing.closed_loop."));
+        let is_written = |parameter: &&FittedParameter| {
+            !(settles && parameter.field.starts_with("sharing.closed_loop."))
+        };
         self.parameters().filter(is_written).collect()
     }
 
@@ -92,50 +107,84 @@ impl ConflictFit {
         let level = self.options.level;
         let times = |e: &Estimate<Time>| {
             let around = |[low, high]: [Time; 2]| (tidy_time(low), tidy_time(high));
-            e.interval().map(|ends| Interval::around(tidy_time(e.value), around(ends), level))
+            e.interval()
+                .map(|ends| Interval::around(tidy_time(e.value), around(ends), level))
         };
         let rates = |e: &Estimate<Rate>| {
             let around = |[low, high]: [Rate; 2]| (tidy_rate(low), tidy_rate(high));
-            e.interval().map(|ends| Interval::around(tidy_rate(e.value), around(ends), level))
+            e.interval()
+                .map(|ends| Interval::around(tidy_rate(e.value), around(ends), level))
         };
-        let mut all = vec![("nic.latency", times(&self.latency)), ("nic.bandwidth", rates(&self.rate))];
+        let mut all = vec![
+            ("nic.latency", times(&self.latency)),
+            ("nic.bandwidth", rates(&self.rate)),
+        ];
         if let Some(backbone) = &self.backbone {
             all.push(("backbone.bandwidth", rates(&backbone.rate)));
             let ends = backbone.from.interval().map(|ends| ends.map(f64::from));
-            let flows = ends.map(|[low, high]| Interval::around(f64::from(backbone.from.value), (low, high), level));
+            let flows = ends.map(|[low, high]| {
+                Interval::around(f64::from(backbone.from.value), (low, high), level)
+            });
             all.push(("sharing.asymmetric.backbone_from", flows));
         }
         for parameter in written.iter().filter(|parameter| parameter.is_measured) {
             let estimate = &parameter.estimate;
             let ends = estimate.interval().map(|ends| ends.map(tidy));
-            let interval = ends.map(|[low, high]| Interval::around(tidy(estimate.value), (low, high), level));
+            let interval =
+                ends.map(|[low, high]| Interval::around(tidy(estimate.value), (low, high), level));
             all.push((parameter.field, interval));
         }
-        all.into_iter().filter_map(|(field, interval)| Some((field.to_owned(), interval?))).collect()
+        all.into_iter()
+            .filter_map(|(field, interval)| Some((field.to_owned(), interval?)))
+            .collect()
     }
 }
 
 impl ModelFit {
     /// On what no fit has seen, with the error of each flow, and in sum on what it was fitted to.
     fn accuracy(&self) -> Vec<Accuracy> {
-        let model = if self.is_settling { "closed-loop/transient" } else { self.model.name() };
-        let entry = |validated_on: &str, errors: &Errors| {
-            let entry = Accuracy::of_errors(model, Judged::Flows, validated_on, errors.by_conflict.clone())
-                .expect("errors are summed up only where there are some, and are finite");
-            Accuracy { messages: Some(errors.sizes), ..entry }
+        let model = if self.is_settling {
+            "closed-loop/transient"
+        } else {
+            self.model.name()
         };
-        let held_out = self.held_out.iter().map(|errors| entry("random patterns, in no fit", errors));
+        let entry = |validated_on: &str, errors: &Errors| {
+            let entry = Accuracy::of_errors(
+                model,
+                Judged::Flows,
+                validated_on,
+                errors.by_conflict.clone(),
+            )
+            .expect("errors are summed up only where there are some, and are finite");
+            Accuracy {
+                messages: Some(errors.sizes),
+                ..entry
+            }
+        };
+        let held_out = self
+            .held_out
+            .iter()
+            .map(|errors| entry("random patterns, in no fit", errors));
         let left_out = entry("conflicts left out of the fit", &self.left_out);
         let fitted = entry("the conflicts fitted to", &self.fitted);
-        let fitted = Accuracy { is_fitted: true, errors: BTreeMap::new(), ..fitted };
-        let short = self.short.iter().map(|errors| entry("short messages, in no fit", errors));
+        let fitted = Accuracy {
+            is_fitted: true,
+            errors: BTreeMap::new(),
+            ..fitted
+        };
+        let short = self
+            .short
+            .iter()
+            .map(|errors| entry("short messages, in no fit", errors));
         held_out.chain(short).chain([left_out, fitted]).collect()
     }
 }
 
 /// Six significant digits: more than any measurement has, and short in a file.
 fn tidy(value: f64) -> f64 {
-    format!("{value:.5e}").parse().expect("a printed number is a number")
+    format!("{value:.5e}")
+        .parse()
+        .expect("a printed number is a number")
 }
 
 fn tidy_time(time: Time) -> Time {

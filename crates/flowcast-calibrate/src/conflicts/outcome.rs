@@ -105,7 +105,10 @@ pub struct ModelFit {
 impl ModelFit {
     /// Mean error on what no fit has seen.
     pub fn unseen(&self) -> f64 {
-        self.held_out.as_ref().unwrap_or(&self.left_out).mean_absolute
+        self.held_out
+            .as_ref()
+            .unwrap_or(&self.left_out)
+            .mean_absolute
     }
 
     /// Name in tables and files.
@@ -180,5 +183,9 @@ pub struct Slowdown {
 
 /// Name of a model in tables and files.
 pub(super) const fn name_of(model: Model, is_settling: bool) -> &'static str {
-    if is_settling { "closed-loop-transient" } else { model.name() }
+    if is_settling {
+        "closed-loop-transient"
+    } else {
+        model.name()
+    }
 }

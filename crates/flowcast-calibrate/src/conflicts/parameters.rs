@@ -102,15 +102,27 @@ pub(super) enum Needs {
 const CUT: (f64, f64) = (0.0, 20.0);
 
 const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
-    Parameter { field, range: CUT, scale: Scale::LogarithmOfOneMore, place }
+    Parameter {
+        field,
+        range: CUT,
+        scale: Scale::LogarithmOfOneMore,
+        place,
+    }
 }
 
 const fn alpha(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
-    Parameter { field, range: (0.1, 100.0), scale: Scale::Logarithm, place }
+    Parameter {
+        field,
+        range: (0.1, 100.0),
+        scale: Scale::Logarithm,
+        place,
+    }
 }
 
 const LOOP: [Parameter; 2] = [
-    alpha("sharing.closed_loop.alpha", |sharing| &mut sharing.closed_loop.alpha),
+    alpha("sharing.closed_loop.alpha", |sharing| {
+        &mut sharing.closed_loop.alpha
+    }),
     Parameter {
         field: "sharing.closed_loop.kappa",
         range: (0.0, 2.0),
@@ -119,20 +131,35 @@ const LOOP: [Parameter; 2] = [
     },
 ];
 
-const ALPHA_FAIR: [Parameter; 1] = [alpha("sharing.alpha_fair.alpha", |sharing| &mut sharing.alpha_fair.alpha)];
+const ALPHA_FAIR: [Parameter; 1] = [alpha("sharing.alpha_fair.alpha", |sharing| {
+    &mut sharing.alpha_fair.alpha
+})];
 
 /// `start_end` is no parameter: a flow alone is cut by it, and what a flow alone gets is the unit of all cuts.
 const CUTS: [Parameter; 4] = [
-    cut("sharing.flow_cuts.odd_end", |sharing| &mut sharing.flow_cuts.odd_end),
-    cut("sharing.flow_cuts.odd_inner", |sharing| &mut sharing.flow_cuts.odd_inner),
-    cut("sharing.flow_cuts.io_out", |sharing| &mut sharing.flow_cuts.io_out),
-    cut("sharing.flow_cuts.include", |sharing| &mut sharing.flow_cuts.include),
+    cut("sharing.flow_cuts.odd_end", |sharing| {
+        &mut sharing.flow_cuts.odd_end
+    }),
+    cut("sharing.flow_cuts.odd_inner", |sharing| {
+        &mut sharing.flow_cuts.odd_inner
+    }),
+    cut("sharing.flow_cuts.io_out", |sharing| {
+        &mut sharing.flow_cuts.io_out
+    }),
+    cut("sharing.flow_cuts.include", |sharing| {
+        &mut sharing.flow_cuts.include
+    }),
 ];
 
 const ZIG_ZAG_CUTS: [Parameter; 2] = [CUTS[0], CUTS[1]];
 
 const fn plain(model: Model) -> Candidate {
-    Candidate { model, needs: Needs::Nothing, parameters: &[], starts: &[&[]] }
+    Candidate {
+        model,
+        needs: Needs::Nothing,
+        parameters: &[],
+        starts: &[&[]],
+    }
 }
 
 /// The models, the simpler ones first. Cuts begin at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
@@ -143,13 +170,27 @@ const FLUID: [Candidate; 7] = [
     plain(Model::Asymmetric),
     Candidate {
         parameters: &CUTS,
-        starts: &[&[0.5, 2.0, 3.0, 0.5], &[0.75, 4.0 / 3.0, 3.0, 0.5], &[1.0, 1.0, 0.0, 0.0]],
+        starts: &[
+            &[0.5, 2.0, 3.0, 0.5],
+            &[0.75, 4.0 / 3.0, 3.0, 0.5],
+            &[1.0, 1.0, 0.0, 0.0],
+        ],
         ..plain(Model::FlowCuts)
     },
-    Candidate { parameters: &ALPHA_FAIR, starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
+    Candidate {
+        parameters: &ALPHA_FAIR,
+        starts: &[&[1.0], &[0.5], &[2.41], &[8.0]],
+        ..plain(Model::AlphaFair)
+    },
     Candidate {
         parameters: &LOOP,
-        starts: &[&[1.0, 1.0], &[1.0, 0.1], &[2.41, 0.1], &[0.5, 0.5], &[8.0, 0.1]],
+        starts: &[
+            &[1.0, 1.0],
+            &[1.0, 0.1],
+            &[2.41, 0.1],
+            &[0.5, 0.5],
+            &[8.0, 0.1],
+        ],
         ..plain(Model::ClosedLoop)
     },
 ];
@@ -160,8 +201,16 @@ const HALF_DUPLEX: [Candidate; 5] = [
     plain(Model::Independent),
     plain(Model::Fair),
     plain(Model::Asymmetric),
-    Candidate { parameters: &ZIG_ZAG_CUTS, starts: &[&[0.5, 2.0], &[1.0, 1.0]], ..plain(Model::FlowCuts) },
-    Candidate { parameters: &ALPHA_FAIR, starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
+    Candidate {
+        parameters: &ZIG_ZAG_CUTS,
+        starts: &[&[0.5, 2.0], &[1.0, 1.0]],
+        ..plain(Model::FlowCuts)
+    },
+    Candidate {
+        parameters: &ALPHA_FAIR,
+        starts: &[&[1.0], &[0.5], &[2.41], &[8.0]],
+        ..plain(Model::AlphaFair)
+    },
 ];
 
 /// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
@@ -172,15 +221,27 @@ pub(super) fn candidates(transport: Option<&PacketParameters>, ports: Ports) -> 
         Ports::Half => HALF_DUPLEX.to_vec(),
     };
     if let Some(transport) = transport {
-        if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {
-            all.push(Candidate { needs: Needs::Window, ..plain(Model::ClosedLoop) });
+        if transport.window.is_some()
+            && transport.congestion.unwrap_or_default() == Congestion::Fixed
+        {
+            all.push(Candidate {
+                needs: Needs::Window,
+                ..plain(Model::ClosedLoop)
+            });
         }
-        all.push(Candidate { needs: Needs::Transport, ..plain(Model::Packet) });
+        all.push(Candidate {
+            needs: Needs::Transport,
+            ..plain(Model::Packet)
+        });
     }
     all
 }
 
 /// The parameter that stands in this field.
 pub(super) fn known(field: &str) -> Option<Parameter> {
-    FLUID.iter().flat_map(|candidate| candidate.parameters).copied().find(|known| known.field == field)
+    FLUID
+        .iter()
+        .flat_map(|candidate| candidate.parameters)
+        .copied()
+        .find(|known| known.field == field)
 }

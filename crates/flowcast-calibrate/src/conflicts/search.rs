@@ -38,21 +38,36 @@ pub(super) struct Judged {
 impl Judged {
     /// The errors of all of them.
     pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
-        let [smallest, largest] =
-            [self.sizes.iter().min(), self.sizes.iter().max()].map(|size| *size.unwrap_or(&Bytes(0)));
-        errors(&self.predicted, &self.measured, &self.names, [smallest, largest])
+        let [smallest, largest] = [self.sizes.iter().min(), self.sizes.iter().max()]
+            .map(|size| *size.unwrap_or(&Bytes(0)));
+        errors(
+            &self.predicted,
+            &self.measured,
+            &self.names,
+            [smallest, largest],
+        )
     }
 }
 
 impl Fitter<'_> {
     /// The best of the searches from all starts.
-    pub(super) fn search(&self, candidate: &Candidate, links: &Links, observed: &[Observed<'_>]) -> Lowest {
+    pub(super) fn search(
+        &self,
+        candidate: &Candidate,
+        links: &Links,
+        observed: &[Observed<'_>],
+    ) -> Lowest {
         let from = |start: &&[f64]| {
-            let start: Vec<f64> = start.iter().zip(candidate.parameters).map(|(x, p)| p.to_search(*x)).collect();
+            let start: Vec<f64> = start
+                .iter()
+                .zip(candidate.parameters)
+                .map(|(x, p)| p.to_search(*x))
+                .collect();
             self.refine(candidate, &start, links, observed)
         };
         let ends = candidate.starts.iter().map(from);
-        ends.min_by(|a, b| a.squares.total_cmp(&b.squares)).expect("each candidate has a start")
+        ends.min_by(|a, b| a.squares.total_cmp(&b.squares))
+            .expect("each candidate has a start")
     }
 
     /// Down from one place. Where a model has no solution there, it stays.
@@ -63,10 +78,21 @@ impl Fitter<'_> {
         links: &Links,
         observed: &[Observed<'_>],
     ) -> Lowest {
-        let ranges: Vec<(f64, f64)> = candidate.parameters.iter().map(|parameter| parameter.search_range()).collect();
-        let stay = || Lowest { at: start.to_vec(), squares: f64::INFINITY, is_felt: vec![false; start.len()] };
+        let ranges: Vec<(f64, f64)> = candidate
+            .parameters
+            .iter()
+            .map(|parameter| parameter.search_range())
+            .collect();
+        let stay = || Lowest {
+            at: start.to_vec(),
+            squares: f64::INFINITY,
+            is_felt: vec![false; start.len()],
+        };
         if ranges.is_empty() {
-            return Lowest { squares: 0.0, ..stay() };
+            return Lowest {
+                squares: 0.0,
+                ..stay()
+            };
         }
         let mut residuals = |at: &[f64]| self.residuals(candidate, at, links, observed);
         descend(start, &ranges, &mut residuals).unwrap_or_else(stay)
@@ -82,9 +108,14 @@ impl Fitter<'_> {
         let network = self.network_with(candidate, at, links);
         let mut all = Vec::new();
         for one in observed.iter().filter(|one| one.is_fitted_to()) {
-            let durations = self.durations(candidate.model, &network, one.conflict).ok()?;
+            let durations = self
+                .durations(candidate.model, &network, one.conflict)
+                .ok()?;
             let pairs = durations.iter().zip(&one.medians);
-            all.extend(pairs.map(|(predicted, measured)| (predicted.as_nanos() / measured.as_nanos()).ln()));
+            all.extend(
+                pairs
+                    .map(|(predicted, measured)| (predicted.as_nanos() / measured.as_nanos()).ln()),
+            );
         }
         Some(all)
     }
@@ -119,13 +150,31 @@ impl Fitter<'_> {
     }
 
     /// Adds a conflict's prediction. What a model has no solution for counts as predicted to take no time.
-    pub(super) fn judge(&self, model: Model, network: &Network, observed: &Observed<'_>, judged: &mut Judged) {
+    pub(super) fn judge(
+        &self,
+        model: Model,
+        network: &Network,
+        observed: &Observed<'_>,
+        judged: &mut Judged,
+    ) {
         let none = |_| vec![Time::ZERO; observed.medians.len()];
-        let durations = self.durations(model, network, observed.conflict).unwrap_or_else(none);
+        let durations = self
+            .durations(model, network, observed.conflict)
+            .unwrap_or_else(none);
         // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
         let is_short = observed.conflict.kind == Kind::Short;
-        let together = observed.medians.iter().map(|time| time.as_seconds()).fold(0.0, f64::max);
-        for ((flow, predicted), measured) in observed.conflict.flows.iter().zip(durations).zip(&observed.medians) {
+        let together = observed
+            .medians
+            .iter()
+            .map(|time| time.as_seconds())
+            .fold(0.0, f64::max);
+        for ((flow, predicted), measured) in observed
+            .conflict
+            .flows
+            .iter()
+            .zip(durations)
+            .zip(&observed.medians)
+        {
             let (predicted, measured) = (predicted.as_seconds(), measured.as_seconds());
             let more = if is_short { together - measured } else { 0.0 };
             judged.predicted.push(predicted + more);
@@ -149,8 +198,11 @@ impl Fitter<'_> {
 }
 
 /// The closed loop with equal windows, followed while queues fill.
-pub(super) const SETTLING: LoopParameters =
-    LoopParameters { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true) };
+pub(super) const SETTLING: LoopParameters = LoopParameters {
+    alpha: Some(1.0),
+    kappa: Some(1.0),
+    transient: Some(true),
+};
 
 /// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
 /// switch. Over half-duplex ports the ACKs of a flow, one for two packets, take their part of what it gets alone.
@@ -158,7 +210,9 @@ pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &Pack
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let frame = |acknowledgement: f64| {
         let bytes = (segment.0 + FRAME_OVERHEAD) as f64 + acknowledgement;
-        move |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * bytes / segment.0 as f64)
+        move |rate: Rate| {
+            Rate::from_bytes_per_second(rate.as_bytes_per_second() * bytes / segment.0 as f64)
+        }
     };
     let wire = frame(0.0);
     let with_acknowledgements = frame(FRAME_OVERHEAD as f64 / 2.0);
@@ -166,10 +220,24 @@ pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &Pack
         Duplex::Full => wire(links.rate),
         Duplex::Half => with_acknowledgements(links.rate),
     };
-    network.bus = links.bus.map(|rate| bus(LinkRate::Both { goodput: rate, wire: with_acknowledgements(rate) }));
-    network.sharing.packet = PacketParameters { latency: Some(packet_latency(links, transport)), ..*transport };
-    network.nic.rate = LinkRate::Both { goodput: links.rate.into(), wire: of_port };
-    network.backbone = links.backbone.map(|limit| LinkRate::Both { goodput: limit.rate, wire: wire(limit.rate) });
+    network.bus = links.bus.map(|rate| {
+        bus(LinkRate::Both {
+            goodput: rate,
+            wire: with_acknowledgements(rate),
+        })
+    });
+    network.sharing.packet = PacketParameters {
+        latency: Some(packet_latency(links, transport)),
+        ..*transport
+    };
+    network.nic.rate = LinkRate::Both {
+        goodput: links.rate.into(),
+        wire: of_port,
+    };
+    network.backbone = links.backbone.map(|limit| LinkRate::Both {
+        goodput: limit.rate,
+        wire: wire(limit.rate),
+    });
 }
 
 /// What is left of the time of the smallest message alone, or of the start-up of all where that fills no frame, without the
@@ -192,10 +260,20 @@ pub(super) fn plain_network(links: &Links) -> Network {
     let mut network = Network {
         backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
         bus: links.bus.map(|rate| bus(LinkRate::Goodput(rate))),
-        ..Network::new("", Rule::Hockney, Nic { duplex: links.duplex, ..Nic::new(links.latency, links.rate) })
+        ..Network::new(
+            "",
+            Rule::Hockney,
+            Nic {
+                duplex: links.duplex,
+                ..Nic::new(links.latency, links.rate)
+            },
+        )
     };
     if links.duplex == Duplex::Half {
-        (network.sharing.flow_cuts.io_out, network.sharing.flow_cuts.include) = (Some(0.0), Some(0.0));
+        (
+            network.sharing.flow_cuts.io_out,
+            network.sharing.flow_cuts.include,
+        ) = (Some(0.0), Some(0.0));
     }
     network.sharing.asymmetric.backbone_from = links.backbone.map(|limit| limit.from);
     network.sharing.flow_cuts.start_end = Some(0.0);
@@ -204,5 +282,8 @@ pub(super) fn plain_network(links: &Links) -> Network {
 
 /// A medium of each node's own.
 fn bus(rate: LinkRate) -> Bus {
-    Bus { nodes: Some(1), rate }
+    Bus {
+        nodes: Some(1),
+        rate,
+    }
 }

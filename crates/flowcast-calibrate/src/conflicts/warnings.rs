@@ -75,19 +75,36 @@ impl ConflictFit {
     pub fn warnings(&self) -> Vec<Warning> {
         let best = self.best_model();
         let (model, mean_absolute) = (best.name(), best.unseen());
-        let far_off = Warning::FarOff { model, mean_absolute, on_random_patterns: best.held_out.is_some() };
+        let far_off = Warning::FarOff {
+            model,
+            mean_absolute,
+            on_random_patterns: best.held_out.is_some(),
+        };
         let at_bound = best.parameters.iter().filter_map(|parameter| {
             let (field, value) = (parameter.field, parameter.estimate.value);
-            parameter.bound.map(|bound| Warning::AtBound { field, value, bound })
+            parameter.bound.map(|bound| Warning::AtBound {
+                field,
+                value,
+                bound,
+            })
         });
         let (conflicts, random, repetitions) = self.counts;
         let all = self.models.iter().flat_map(|model| &model.parameters);
         let unfelt = all.filter(|parameter| !parameter.is_measured && parameter.bound.is_none());
-        let without_influence = unfelt
-            .map(|parameter| Warning::WithoutInfluence { field: parameter.field, value: parameter.estimate.value });
+        let without_influence = unfelt.map(|parameter| Warning::WithoutInfluence {
+            field: parameter.field,
+            value: parameter.estimate.value,
+        });
         let far_off = (mean_absolute > FAR_OFF).then_some(far_off);
         let once = (repetitions == conflicts + random).then_some(Warning::NoRepetitions);
-        let no_backbone = (self.has_racks && self.backbone.is_none()).then_some(Warning::BackboneUnknown);
-        far_off.into_iter().chain(at_bound).chain(once).chain(no_backbone).chain(without_influence).collect()
+        let no_backbone =
+            (self.has_racks && self.backbone.is_none()).then_some(Warning::BackboneUnknown);
+        far_off
+            .into_iter()
+            .chain(at_bound)
+            .chain(once)
+            .chain(no_backbone)
+            .chain(without_influence)
+            .collect()
     }
 }

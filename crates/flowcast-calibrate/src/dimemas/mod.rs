@@ -112,13 +112,19 @@ impl DimemasFit {
     /// `(predicted - measured) / measured` of each region.
     pub fn errors(&self) -> impl Iterator<Item = (&MeasuredRegion, f64)> {
         self.regions.iter().map(|(region, predicted)| {
-            (region, (predicted.as_seconds() - region.once.as_seconds()) / region.once.as_seconds())
+            (
+                region,
+                (predicted.as_seconds() - region.once.as_seconds()) / region.once.as_seconds(),
+            )
         })
     }
 
     /// The share of regions predicted within `tolerance` of their time.
     pub fn share_within(&self, tolerance: f64) -> f64 {
-        let within = self.errors().filter(|(_, error)| error.abs() <= tolerance).count();
+        let within = self
+            .errors()
+            .filter(|(_, error)| error.abs() <= tolerance)
+            .count();
         within as f64 / self.regions.len().max(1) as f64
     }
 }

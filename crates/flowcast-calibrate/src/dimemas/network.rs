@@ -27,18 +27,35 @@ impl DimemasFit {
         };
         let latency = Time::from_nanos(self.latency.as_nanos().round());
         let bandwidth = Rate::from_bytes_per_second(self.bandwidth.as_bytes_per_second().round());
-        let DimemasIntervals { latency: (least, most), bandwidth: (slowest, fastest), correlation, level } =
-            self.intervals;
+        let DimemasIntervals {
+            latency: (least, most),
+            bandwidth: (slowest, fastest),
+            correlation,
+            level,
+        } = self.intervals;
         let mut of_latency = Interval::around(latency, (least, most), level);
-        let correlation = correlation.map(|found| ("nic.bandwidth".to_owned(), (found * 1e3).round() / 1e3));
+        let correlation =
+            correlation.map(|found| ("nic.bandwidth".to_owned(), (found * 1e3).round() / 1e3));
         of_latency.correlations.extend(correlation);
         let of_bandwidth = Interval::around(bandwidth, (slowest, fastest), level);
         Network {
-            intervals: [("nic.latency".to_owned(), of_latency), ("nic.bandwidth".to_owned(), of_bandwidth)].into(),
+            intervals: [
+                ("nic.latency".to_owned(), of_latency),
+                ("nic.bandwidth".to_owned(), of_bandwidth),
+            ]
+            .into(),
             title: "Dimemas' parameters found by search".to_owned(),
             source: format!("flowcast fit --regions, {} regions", self.regions.len()),
-            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from, progress: Progress::Asynchronous },
-            machine: Machine { buses: self.buses, nodes: vec![group], ..Machine::default() },
+            point_to_point: PointToPoint {
+                rule: Rule::Dimemas,
+                rendezvous_from,
+                progress: Progress::Asynchronous,
+            },
+            machine: Machine {
+                buses: self.buses,
+                nodes: vec![group],
+                ..Machine::default()
+            },
             collectives,
             provenance,
             ..Network::new(name, Rule::Dimemas, Nic::new(latency, bandwidth))
@@ -57,20 +74,35 @@ mod tests {
         let fit = DimemasFit {
             latency: Time::from_micros(120.0),
             bandwidth: Rate::from_bytes_per_second(2.35e6),
-            links: Links { incoming: 1, outgoing: 0 },
+            links: Links {
+                incoming: 1,
+                outgoing: 0,
+            },
             buses: 3,
             rows: BTreeMap::from([(CollectiveOp::Bcast, "LIN MAX | NULL".parse().unwrap())]),
             regions: Vec::new(),
             intervals: DimemasIntervals {
                 latency: (Time::from_micros(110.0), Time::from_micros(125.0)),
-                bandwidth: (Rate::from_bytes_per_second(2.3e6), Rate::from_bytes_per_second(2.4e6)),
+                bandwidth: (
+                    Rate::from_bytes_per_second(2.3e6),
+                    Rate::from_bytes_per_second(2.4e6),
+                ),
                 correlation: Some(-0.5),
                 level: 0.95,
             },
         };
         let network = fit.to_network("found", Some(Bytes(65_536)), BTreeMap::new());
-        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
-        assert_eq!(network.collectives.row(CollectiveOp::Bcast).to_string(), "LIN MAX | NULL");
-        assert_eq!((network.machine.buses, network.machine.nodes[0].in_links), (3, 1));
+        assert_eq!(
+            Network::from_toml(&network.to_toml(), &[]).unwrap(),
+            network
+        );
+        assert_eq!(
+            network.collectives.row(CollectiveOp::Bcast).to_string(),
+            "LIN MAX | NULL"
+        );
+        assert_eq!(
+            (network.machine.buses, network.machine.nodes[0].in_links),
+            (3, 1)
+        );
     }
 }

@@ -24,12 +24,19 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
     Some(match region.exercise {
         Exercise::PingPong => (latency + bytes) * 2.0,
         Exercise::Exchange => {
-            let at_once = if (incoming > 0 && outgoing == 0 && incoming < 2) || parameters.buses == 1 { 1 } else { 2 };
+            let at_once =
+                if (incoming > 0 && outgoing == 0 && incoming < 2) || parameters.buses == 1 {
+                    1
+                } else {
+                    2
+                };
             (latency + bytes * (2.0 / f64::from(at_once))).max(latency * 2.0)
         }
         Exercise::FanOut => {
             let sent = (1..=others).map(|nth| latency * f64::from(nth));
-            let came: Vec<Time> = transfers(sent, bytes, limit(out)).map(|time| time + latency).collect();
+            let came: Vec<Time> = transfers(sent, bytes, limit(out))
+                .map(|time| time + latency)
+                .collect();
             collected(came, latency * f64::from(others), latency)
         }
         Exercise::FanIn => {
@@ -38,7 +45,8 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
         }
         Exercise::Pairs => {
             let half = region.ranks / 2;
-            let last = transfers((0..half).map(|_| latency), bytes, parameters.buses).fold(Time::ZERO, Time::max);
+            let last = transfers((0..half).map(|_| latency), bytes, parameters.buses)
+                .fold(Time::ZERO, Time::max);
             last + latency
         }
         Exercise::Collective(..) => return None,
@@ -46,22 +54,51 @@ pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<T
 }
 
 /// A collective that follows a row.
-pub(super) fn by_row(region: &MeasuredRegion, sizes: (Bytes, Bytes), row: Row, parameters: &Parameters) -> Time {
+pub(super) fn by_row(
+    region: &MeasuredRegion,
+    sizes: (Bytes, Bytes),
+    row: Row,
+    parameters: &Parameters,
+) -> Time {
     let (send, recv) = sizes;
-    let Parameters { latency, bandwidth, buses, .. } = *parameters;
-    row.time(PhaseMessage { latency, bandwidth, send, recv }, region.ranks, buses)
+    let Parameters {
+        latency,
+        bandwidth,
+        buses,
+        ..
+    } = *parameters;
+    row.time(
+        PhaseMessage {
+            latency,
+            bandwidth,
+            send,
+            recv,
+        },
+        region.ranks,
+        buses,
+    )
 }
 
 /// The smallest that limits anything; 0 limits nothing.
 fn least(limits: [u32; 2]) -> u32 {
-    limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(0)
+    limits
+        .into_iter()
+        .filter(|limit| *limit > 0)
+        .min()
+        .unwrap_or(0)
 }
 
 /// When transfers are done that ask at these times, in order, for one of so many links (0: any number).
-fn transfers(asked: impl Iterator<Item = Time>, bytes: Time, links: u32) -> impl Iterator<Item = Time> {
+fn transfers(
+    asked: impl Iterator<Item = Time>,
+    bytes: Time,
+    links: u32,
+) -> impl Iterator<Item = Time> {
     let mut free: Vec<Time> = vec![Time::ZERO; links as usize];
     asked.map(move |asked| {
-        let Some(first) = free.iter_mut().min() else { return asked + bytes };
+        let Some(first) = free.iter_mut().min() else {
+            return asked + bytes;
+        };
         *first = (*first).max(asked) + bytes;
         *first
     })
@@ -69,7 +106,8 @@ fn transfers(asked: impl Iterator<Item = Time>, bytes: Time, links: u32) -> impl
 
 /// When a rank that begins at `begin` has received messages that come at these times, one after the other.
 fn collected(came: Vec<Time>, begin: Time, latency: Time) -> Time {
-    came.into_iter().fold(begin, |now, came| (now + latency).max(came))
+    came.into_iter()
+        .fold(begin, |now, came| (now + latency).max(came))
 }
 
 #[cfg(test)]
@@ -77,24 +115,69 @@ mod tests {
     use super::*;
 
     fn time(exercise: Exercise, links: Links, buses: u32) -> f64 {
-        let region =
-            MeasuredRegion { name: String::new(), exercise, size: Bytes(1000), ranks: 5, once: Time::from_micros(1.0) };
+        let region = MeasuredRegion {
+            name: String::new(),
+            exercise,
+            size: Bytes(1000),
+            ranks: 5,
+            once: Time::from_micros(1.0),
+        };
         let bandwidth = Rate::from_bytes_per_second(1e7);
-        once(&region, &Parameters { latency: Time::from_micros(10.0), bandwidth, links, buses }).unwrap().as_micros()
+        once(
+            &region,
+            &Parameters {
+                latency: Time::from_micros(10.0),
+                bandwidth,
+                links,
+                buses,
+            },
+        )
+        .unwrap()
+        .as_micros()
     }
 
     #[test]
     fn regions_of_messages_take_what_a_hand_calculation_says() {
         // L is 10 us, the bytes take 100 us.
-        let (full, half) = (Links { incoming: 1, outgoing: 1 }, Links { incoming: 1, outgoing: 0 });
-        let free = Links { incoming: 0, outgoing: 0 };
+        let (full, half) = (
+            Links {
+                incoming: 1,
+                outgoing: 1,
+            },
+            Links {
+                incoming: 1,
+                outgoing: 0,
+            },
+        );
+        let free = Links {
+            incoming: 0,
+            outgoing: 0,
+        };
         assert_eq!(time(Exercise::PingPong, full, 0), 220.0);
-        assert_eq!((time(Exercise::Exchange, full, 0), time(Exercise::Exchange, half, 0)), (110.0, 210.0));
+        assert_eq!(
+            (
+                time(Exercise::Exchange, full, 0),
+                time(Exercise::Exchange, half, 0)
+            ),
+            (110.0, 210.0)
+        );
         // The last of four leaves at 40 and takes 100; the answer has left at 150 and is there.
         assert_eq!(time(Exercise::FanOut, free, 0), 150.0);
         // One after the other: 10 + 4 * 100, and 10 for the answer.
-        assert_eq!((time(Exercise::FanOut, full, 0), time(Exercise::FanOut, half, 0)), (420.0, 420.0));
+        assert_eq!(
+            (
+                time(Exercise::FanOut, full, 0),
+                time(Exercise::FanOut, half, 0)
+            ),
+            (420.0, 420.0)
+        );
         assert_eq!(time(Exercise::FanIn, full, 0), 410.0 + 40.0);
-        assert_eq!((time(Exercise::Pairs, full, 0), time(Exercise::Pairs, full, 1)), (120.0, 220.0));
+        assert_eq!(
+            (
+                time(Exercise::Pairs, full, 0),
+                time(Exercise::Pairs, full, 1)
+            ),
+            (120.0, 220.0)
+        );
     }
 }

@@ -43,8 +43,10 @@ pub fn fit(regions: &[MeasuredRegion]) -> Result<DimemasFit, DimemasFitError> {
 
 /// The line through the round trips that minimises the sum of squared relative residuals.
 fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
-    let round_trips: Vec<&MeasuredRegion> =
-        regions.iter().filter(|region| region.exercise == Exercise::PingPong).collect();
+    let round_trips: Vec<&MeasuredRegion> = regions
+        .iter()
+        .filter(|region| region.exercise == Exercise::PingPong)
+        .collect();
     let mut sizes: Vec<Bytes> = round_trips.iter().map(|region| region.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -67,7 +69,10 @@ fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
     Ok(Parameters {
         latency: Time::from_nanos(intercept),
         bandwidth: Rate::from_bytes_per_second(1e9 / slope),
-        links: Links { incoming: 1, outgoing: 1 },
+        links: Links {
+            incoming: 1,
+            outgoing: 1,
+        },
         buses: 0,
     })
 }
@@ -101,12 +106,19 @@ impl<'a> Task<'a> {
             operations: BTreeMap::new(),
             rows: all_rows(),
             links: all_links(),
-            most_buses: regions.iter().map(|region| region.ranks / 2).max().unwrap_or(0),
+            most_buses: regions
+                .iter()
+                .map(|region| region.ranks / 2)
+                .max()
+                .unwrap_or(0),
         };
         for region in regions {
             match region.exercise {
                 Exercise::Collective(op, send, recv) => {
-                    task.operations.entry(op).or_default().push((region, (send, recv)));
+                    task.operations
+                        .entry(op)
+                        .or_default()
+                        .push((region, (send, recv)));
                 }
                 _ => task.messages.push(region),
             }
@@ -116,8 +128,12 @@ impl<'a> Task<'a> {
 
     /// The first better of the points around: latency and bandwidth one step up or down.
     fn neighbour(&self, settled: &Settled, step: f64) -> Option<Settled> {
-        let moved = around(&settled.parameters, step).into_iter().map(|parameters| self.settled(parameters));
-        moved.filter(|moved| moved.miss < settled.miss - LEAST_GAIN).min_by(|a, b| a.miss.total_cmp(&b.miss))
+        let moved = around(&settled.parameters, step)
+            .into_iter()
+            .map(|parameters| self.settled(parameters));
+        moved
+            .filter(|moved| moved.miss < settled.miss - LEAST_GAIN)
+            .min_by(|a, b| a.miss.total_cmp(&b.miss))
     }
 
     /// The best links, buses and rows for this latency and bandwidth.
@@ -125,20 +141,35 @@ impl<'a> Task<'a> {
         let mut best: Option<Settled> = None;
         for buses in 0..=self.most_buses {
             let at_links = |links: &Links| {
-                let parameters = Parameters { links: *links, buses, ..parameters };
+                let parameters = Parameters {
+                    links: *links,
+                    buses,
+                    ..parameters
+                };
                 (parameters, self.miss_of_messages(&parameters))
             };
             let (parameters, of_messages) = smallest(self.links.iter().map(at_links));
             let mut miss = of_messages;
             let mut rows = BTreeMap::new();
             for (op, regions) in &self.operations {
-                let (row, of_op) = smallest(self.rows.iter().map(|row| (*row, miss_of(regions, *row, &parameters))));
+                let (row, of_op) = smallest(
+                    self.rows
+                        .iter()
+                        .map(|row| (*row, miss_of(regions, *row, &parameters))),
+                );
                 rows.insert(*op, row);
                 miss += of_op;
             }
             let miss = miss / self.regions.len() as f64;
-            if best.as_ref().is_none_or(|best| miss < best.miss - LEAST_GAIN) {
-                best = Some(Settled { parameters, rows, miss });
+            if best
+                .as_ref()
+                .is_none_or(|best| miss < best.miss - LEAST_GAIN)
+            {
+                best = Some(Settled {
+                    parameters,
+                    rows,
+                    miss,
+                });
             }
         }
         best.expect("no limit on buses is always tried")
@@ -146,17 +177,38 @@ impl<'a> Task<'a> {
 
     fn miss_of_messages(&self, parameters: &Parameters) -> f64 {
         let miss = |region: &&MeasuredRegion| {
-            off(once(region, parameters).expect("collectives are not among them"), region.once)
+            off(
+                once(region, parameters).expect("collectives are not among them"),
+                region.once,
+            )
         };
         self.messages.iter().map(miss).sum()
     }
 
     fn finish(&self, settled: &Settled) -> DimemasFit {
-        let Parameters { latency, bandwidth, links, buses } = settled.parameters;
-        let predicted = |region: &MeasuredRegion| predicted(region, &settled.rows, &settled.parameters);
-        let regions = self.regions.iter().map(|region| (region.clone(), predicted(region))).collect();
+        let Parameters {
+            latency,
+            bandwidth,
+            links,
+            buses,
+        } = settled.parameters;
+        let predicted =
+            |region: &MeasuredRegion| predicted(region, &settled.rows, &settled.parameters);
+        let regions = self
+            .regions
+            .iter()
+            .map(|region| (region.clone(), predicted(region)))
+            .collect();
         let intervals = self.intervals(settled);
-        DimemasFit { latency, bandwidth, links, buses, rows: settled.rows.clone(), regions, intervals }
+        DimemasFit {
+            latency,
+            bandwidth,
+            links,
+            buses,
+            rows: settled.rows.clone(),
+            regions,
+            intervals,
+        }
     }
 
     fn intervals(&self, settled: &Settled) -> DimemasIntervals {
@@ -164,18 +216,28 @@ impl<'a> Task<'a> {
         let (mut latencies, mut bandwidths) = (Vec::new(), Vec::new());
         for _ in 0..REPLICATES {
             let places = resampler.draw_places(self.regions.len());
-            let drawn: Vec<&MeasuredRegion> = places.into_iter().map(|place| &self.regions[place]).collect();
-            let Parameters { latency, bandwidth, .. } = nearest(&drawn, settled);
+            let drawn: Vec<&MeasuredRegion> = places
+                .into_iter()
+                .map(|place| &self.regions[place])
+                .collect();
+            let Parameters {
+                latency, bandwidth, ..
+            } = nearest(&drawn, settled);
             latencies.push(latency.as_nanos());
             bandwidths.push(bandwidth.as_bytes_per_second());
         }
-        let ends =
-            |values: &[f64]| percentile_interval(values, LEVEL).expect("there are replicates, all of them finite");
+        let ends = |values: &[f64]| {
+            percentile_interval(values, LEVEL).expect("there are replicates, all of them finite")
+        };
         let ((least, most), (slowest, fastest)) = (ends(&latencies), ends(&bandwidths));
         DimemasIntervals {
             latency: (Time::from_nanos(least), Time::from_nanos(most)),
-            bandwidth: (Rate::from_bytes_per_second(slowest), Rate::from_bytes_per_second(fastest)),
-            correlation: correlation(&latencies, &bandwidths).map(|r| r.clamp(-MOST_CORRELATION, MOST_CORRELATION)),
+            bandwidth: (
+                Rate::from_bytes_per_second(slowest),
+                Rate::from_bytes_per_second(fastest),
+            ),
+            correlation: correlation(&latencies, &bandwidths)
+                .map(|r| r.clamp(-MOST_CORRELATION, MOST_CORRELATION)),
             level: LEVEL,
         }
     }
@@ -185,13 +247,19 @@ impl<'a> Task<'a> {
 /// links, buses and rows stay.
 fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
     let miss = |parameters: &Parameters| -> f64 {
-        regions.iter().map(|region| off(predicted(region, &settled.rows, parameters), region.once)).sum()
+        regions
+            .iter()
+            .map(|region| off(predicted(region, &settled.rows, parameters), region.once))
+            .sum()
     };
     let mut best = (settled.parameters, miss(&settled.parameters));
     let mut step = 1.1f64;
     while step > 1.002 {
         let moved = around(&best.0, step).map(|parameters| (parameters, miss(&parameters)));
-        let better = moved.into_iter().filter(|moved| moved.1 < best.1 - LEAST_GAIN).min_by(|a, b| a.1.total_cmp(&b.1));
+        let better = moved
+            .into_iter()
+            .filter(|moved| moved.1 < best.1 - LEAST_GAIN)
+            .min_by(|a, b| a.1.total_cmp(&b.1));
         match better {
             Some(better) => best = better,
             None => step = step.sqrt(),
@@ -202,23 +270,42 @@ fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
 
 /// Latency and bandwidth one step up or down.
 fn around(parameters: &Parameters, step: f64) -> [Parameters; 4] {
-    let Parameters { latency, bandwidth, .. } = *parameters;
-    [(step, 1.0), (1.0 / step, 1.0), (1.0, step), (1.0, 1.0 / step)].map(|(of_latency, of_bandwidth)| Parameters {
+    let Parameters {
+        latency, bandwidth, ..
+    } = *parameters;
+    [
+        (step, 1.0),
+        (1.0 / step, 1.0),
+        (1.0, step),
+        (1.0, 1.0 / step),
+    ]
+    .map(|(of_latency, of_bandwidth)| Parameters {
         latency: latency * of_latency,
         bandwidth: Rate::from_bytes_per_second(bandwidth.as_bytes_per_second() * of_bandwidth),
         ..*parameters
     })
 }
 
-fn predicted(region: &MeasuredRegion, rows: &BTreeMap<CollectiveOp, Row>, parameters: &Parameters) -> Time {
+fn predicted(
+    region: &MeasuredRegion,
+    rows: &BTreeMap<CollectiveOp, Row>,
+    parameters: &Parameters,
+) -> Time {
     match region.exercise {
         Exercise::Collective(op, send, recv) => by_row(region, (send, recv), rows[&op], parameters),
         _ => once(region, parameters).expect("not a collective"),
     }
 }
 
-fn miss_of(regions: &[(&MeasuredRegion, (Bytes, Bytes))], row: Row, parameters: &Parameters) -> f64 {
-    regions.iter().map(|(region, sizes)| off(by_row(region, *sizes, row, parameters), region.once)).sum()
+fn miss_of(
+    regions: &[(&MeasuredRegion, (Bytes, Bytes))],
+    row: Row,
+    parameters: &Parameters,
+) -> f64 {
+    regions
+        .iter()
+        .map(|(region, sizes)| off(by_row(region, *sizes, row, parameters), region.once))
+        .sum()
 }
 
 /// `|ln(predicted / measured)|`; a prediction of nothing is a thousandfold off.
@@ -231,7 +318,10 @@ fn off(predicted: Time, measured: Time) -> f64 {
 fn smallest<T>(candidates: impl Iterator<Item = (T, f64)>) -> (T, f64) {
     let mut best: Option<(T, f64)> = None;
     for (candidate, miss) in candidates {
-        if best.as_ref().is_none_or(|(_, least)| miss < least - LEAST_GAIN) {
+        if best
+            .as_ref()
+            .is_none_or(|(_, least)| miss < least - LEAST_GAIN)
+        {
             best = Some((candidate, miss));
         }
     }
@@ -242,22 +332,43 @@ fn smallest<T>(candidates: impl Iterator<Item = (T, f64)>) -> (T, f64) {
 fn all_rows() -> Vec<Row> {
     use PhaseSize::{Max, Mean, Min, Recv, Send, Sum, TwiceMax};
     use Repeats::{Constant, Linear, Logarithmic, Null};
-    let null = Phase { repeats: Null, size: Max };
-    let with = |repeats| [Max, Min, Mean, TwiceMax, Sum, Send, Recv].map(|size| Phase { repeats, size });
-    let phases: Vec<Phase> = [Constant, Logarithmic, Linear].into_iter().flat_map(with).collect();
-    let alone = phases.iter().map(|phase| Row { fan_in: *phase, fan_out: null });
-    let both = phases.iter().flat_map(|first| phases.iter().map(|second| Row { fan_in: *first, fan_out: *second }));
+    let null = Phase {
+        repeats: Null,
+        size: Max,
+    };
+    let with =
+        |repeats| [Max, Min, Mean, TwiceMax, Sum, Send, Recv].map(|size| Phase { repeats, size });
+    let phases: Vec<Phase> = [Constant, Logarithmic, Linear]
+        .into_iter()
+        .flat_map(with)
+        .collect();
+    let alone = phases.iter().map(|phase| Row {
+        fan_in: *phase,
+        fan_out: null,
+    });
+    let both = phases.iter().flat_map(|first| {
+        phases.iter().map(|second| Row {
+            fan_in: *first,
+            fan_out: *second,
+        })
+    });
     alone.chain(both).collect()
 }
 
 /// One link each way first.
 fn all_links() -> Vec<Links> {
-    let mut all = vec![Links { incoming: 1, outgoing: 0 }];
+    let mut all = vec![Links {
+        incoming: 1,
+        outgoing: 0,
+    }];
     for incoming in 1..=MOST_LINKS {
         all.extend((1..=MOST_LINKS).map(|outgoing| Links { incoming, outgoing }));
     }
     all.sort_by_key(|links| (links.outgoing == 0, links.incoming + links.outgoing));
-    all.push(Links { incoming: 0, outgoing: 0 });
+    all.push(Links {
+        incoming: 0,
+        outgoing: 0,
+    });
     all
 }
 
@@ -271,7 +382,10 @@ mod tests {
         let parameters = Parameters {
             latency: Time::from_micros(130.0),
             bandwidth: Rate::from_bytes_per_second(2.4e6),
-            links: Links { incoming: 1, outgoing: 2 },
+            links: Links {
+                incoming: 1,
+                outgoing: 2,
+            },
             buses: 0,
         };
         let rows = vec![
@@ -285,15 +399,29 @@ mod tests {
     /// What the regions of `ranks` take under the truth, each off by up to `noise`.
     fn measured(ranks: u32, noise: f64) -> Vec<MeasuredRegion> {
         let (parameters, rows) = truth();
-        let messages =
-            [Exercise::PingPong, Exercise::Exchange, Exercise::FanOut, Exercise::FanIn, Exercise::Pairs].into_iter();
+        let messages = [
+            Exercise::PingPong,
+            Exercise::Exchange,
+            Exercise::FanOut,
+            Exercise::FanIn,
+            Exercise::Pairs,
+        ]
+        .into_iter();
         let mut regions = Vec::new();
         for size in SIZES.map(Bytes) {
-            let blank =
-                |exercise| MeasuredRegion { name: "x".into(), exercise, size, ranks, once: Time::from_nanos(1.0) };
+            let blank = |exercise| MeasuredRegion {
+                name: "x".into(),
+                exercise,
+                size,
+                ranks,
+                once: Time::from_nanos(1.0),
+            };
             for exercise in messages.clone() {
                 let region = blank(exercise);
-                regions.push(MeasuredRegion { once: once(&region, &parameters).unwrap(), ..region });
+                regions.push(MeasuredRegion {
+                    once: once(&region, &parameters).unwrap(),
+                    ..region
+                });
             }
             for (op, row) in &rows {
                 let (send, recv) = (size, Bytes(size.0 * u64::from(ranks)));
@@ -312,8 +440,16 @@ mod tests {
     fn the_truth_behind_exact_regions_is_found() {
         let fit = fit(&measured(6, 0.0)).unwrap();
         let (truth, rows) = truth();
-        assert!((fit.latency.as_micros() / 130.0 - 1.0).abs() < 2e-3, "{}", fit.latency);
-        assert!((fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 2e-3, "{}", fit.bandwidth);
+        assert!(
+            (fit.latency.as_micros() / 130.0 - 1.0).abs() < 2e-3,
+            "{}",
+            fit.latency
+        );
+        assert!(
+            (fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 2e-3,
+            "{}",
+            fit.bandwidth
+        );
         assert_eq!((fit.links, fit.buses), (truth.links, truth.buses));
         assert_eq!(fit.rows.len(), rows.len());
         assert!(fit.share_within(0.005) == 1.0, "{:?}", fit.rows);
@@ -323,12 +459,32 @@ mod tests {
     #[test]
     fn noise_of_five_percent_moves_the_parameters_by_less() {
         let fit = fit(&measured(6, 0.05)).unwrap();
-        assert!((fit.latency.as_micros() / 130.0 - 1.0).abs() < 0.05, "{}", fit.latency);
-        assert!((fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 0.05, "{}", fit.bandwidth);
+        assert!(
+            (fit.latency.as_micros() / 130.0 - 1.0).abs() < 0.05,
+            "{}",
+            fit.latency
+        );
+        assert!(
+            (fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 0.05,
+            "{}",
+            fit.bandwidth
+        );
         assert!(fit.share_within(0.1) > 0.95);
-        let DimemasIntervals { latency: (least, most), bandwidth: (slowest, fastest), .. } = fit.intervals;
-        assert!(least < fit.latency && fit.latency < most, "{least} {} {most}", fit.latency);
-        assert!(slowest < fastest && slowest.as_bytes_per_second() < 2.4e6 && fastest.as_bytes_per_second() > 2.3e6);
+        let DimemasIntervals {
+            latency: (least, most),
+            bandwidth: (slowest, fastest),
+            ..
+        } = fit.intervals;
+        assert!(
+            least < fit.latency && fit.latency < most,
+            "{least} {} {most}",
+            fit.latency
+        );
+        assert!(
+            slowest < fastest
+                && slowest.as_bytes_per_second() < 2.4e6
+                && fastest.as_bytes_per_second() > 2.3e6
+        );
     }
 
     #[test]
@@ -337,7 +493,9 @@ mod tests {
         let (truth, _) = truth();
         let one = Parameters { buses: 1, ..truth };
         regions.retain(|region| !matches!(region.exercise, Exercise::Collective(..)));
-        regions.iter_mut().for_each(|region| region.once = once(region, &one).unwrap());
+        regions
+            .iter_mut()
+            .for_each(|region| region.once = once(region, &one).unwrap());
         assert_eq!(fit(&regions).unwrap().buses, 1);
     }
 
@@ -345,8 +503,14 @@ mod tests {
     fn without_round_trips_or_time_nothing_is_fitted() {
         let mut regions = measured(4, 0.0);
         regions[0].once = Time::ZERO;
-        assert_eq!(fit(&regions).unwrap_err().to_string(), "region `x`: found a time of 0, expected one above");
+        assert_eq!(
+            fit(&regions).unwrap_err().to_string(),
+            "region `x`: found a time of 0, expected one above"
+        );
         regions.retain(|region| region.exercise != Exercise::PingPong);
-        assert_eq!(fit(&regions).unwrap_err(), DimemasFitError::TooFewRoundTrips(0));
+        assert_eq!(
+            fit(&regions).unwrap_err(),
+            DimemasFitError::TooFewRoundTrips(0)
+        );
     }
 }

@@ -34,7 +34,13 @@ pub(crate) enum Bench {
         /// Trace
         input: PathBuf,
         /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
-        #[arg(short, long, value_name = "NET", required_unless_present = "goal_params", help_heading = "Network")]
+        #[arg(
+            short,
+            long,
+            value_name = "NET",
+            required_unless_present = "goal_params",
+            help_heading = "Network"
+        )]
         network: Option<String>,
         /// Replace a field of the network, such as nic.latency=5us (repeatable)
         #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
@@ -96,28 +102,76 @@ impl Bench {
     /// Measures and prints.
     pub(crate) fn run(self) -> Result<()> {
         match self {
-            Bench::Replay { input, network, overrides, goal_params, runs, with_load, threads, model, json } => {
+            Bench::Replay {
+                input,
+                network,
+                overrides,
+                goal_params,
+                runs,
+                with_load,
+                threads,
+                model,
+                json,
+            } => {
                 refuse_none(runs)?;
-                let network = network.map(|network| NetworkArgs { network, overrides }.load()).transpose()?;
+                let network = network
+                    .map(|network| NetworkArgs { network, overrides }.load())
+                    .transpose()?;
                 let trace = open_trace(&input)?;
                 // The bare engine of the trace, not what the network would call for: the speed of that is the network's.
-                let bare = if matches!(trace, Trace::Program(_)) { Contention::Limits } else { Contention::Loggops };
+                let bare = if matches!(trace, Trace::Program(_)) {
+                    Contention::Limits
+                } else {
+                    Contention::Loggops
+                };
                 let options = Options {
                     contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
                     loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
                     ..Options::default()
                 };
-                replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, threads, json })
+                replay(
+                    (&input, trace),
+                    network.as_ref(),
+                    &options,
+                    Timing {
+                        runs,
+                        with_load,
+                        threads,
+                        json,
+                    },
+                )
             }
-            Bench::Packet { input, network, runs, each_packet, json } => {
+            Bench::Packet {
+                input,
+                network,
+                runs,
+                each_packet,
+                json,
+            } => {
                 refuse_none(runs)?;
-                let carry = if each_packet { carry_each_packet } else { carry };
+                let carry = if each_packet {
+                    carry_each_packet
+                } else {
+                    carry
+                };
                 packet::run(&input, &network.load()?, carry, runs, json)
             }
-            Bench::Sweep { input, network, sets, runs, json } => {
+            Bench::Sweep {
+                input,
+                network,
+                sets,
+                runs,
+                json,
+            } => {
                 refuse_none(runs)?;
                 let trace = open_trace(&input)?;
-                sweep::run(program_of(&trace, &input)?, &network.load()?, sets, runs, json)
+                sweep::run(
+                    program_of(&trace, &input)?,
+                    &network.load()?,
+                    sets,
+                    runs,
+                    json,
+                )
             }
         }
     }
@@ -133,7 +187,10 @@ fn refuse_none(runs: u32) -> Result<()> {
 fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
     match trace {
         Trace::Program(program) => Ok(program),
-        _ => bail!("{}: found a GOAL schedule, expected a trace", input.display()),
+        _ => bail!(
+            "{}: found a GOAL schedule, expected a trace",
+            input.display()
+        ),
     }
 }
 
@@ -146,11 +203,18 @@ struct Timing {
     json: bool,
 }
 
-fn replay((input, trace): (&Path, Trace), network: Option<&Network>, options: &Options, timing: Timing) -> Result<()> {
+fn replay(
+    (input, trace): (&Path, Trace),
+    network: Option<&Network>,
+    options: &Options,
+    timing: Timing,
+) -> Result<()> {
     match trace {
         Trace::Schedule(schedule) => replay_schedule(input, schedule, (network, options), timing),
         Trace::Program(program) => replay_program(input, program, (network, options), timing),
-        Trace::Folded(folded) => replay_program(input, folded.unfold()?, (network, options), timing),
+        Trace::Folded(folded) => {
+            replay_program(input, folded.unfold()?, (network, options), timing)
+        }
     }
 }
 
@@ -164,9 +228,14 @@ fn replay_program(
         bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
     };
     let prepared = PreparedProgram::new(&program, network, options)?;
-    let is_free = options.contention == Contention::Limits && matches!(prepared.engine()?, Engine::Free(_));
+    let is_free =
+        options.contention == Contention::Limits && matches!(prepared.engine()?, Engine::Free(_));
     // Where nothing is limited, the contention-free walk runs.
-    let model = if is_free { Model::Independent.name() } else { prepared.model().name() };
+    let model = if is_free {
+        Model::Independent.name()
+    } else {
+        prepared.model().name()
+    };
     drop(prepared);
     let seconds = timed(timing.runs, || {
         if timing.with_load
@@ -174,11 +243,19 @@ fn replay_program(
         {
             program = again;
         }
-        Ok(PreparedProgram::new(&program, network, options)?.engine()?.on_threads(timing.threads).run()?)
+        Ok(PreparedProgram::new(&program, network, options)?
+            .engine()?
+            .on_threads(timing.threads)
+            .run()?)
     })?;
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
     let tail = format!(", {each:.1} bytes a message, model {model}");
-    print_replay(seconds, (u64::from(program.messages()), model), tail, timing);
+    print_replay(
+        seconds,
+        (u64::from(program.messages()), model),
+        tail,
+        timing,
+    );
     Ok(())
 }
 
@@ -200,13 +277,29 @@ fn replay_schedule(
         Ok(prepared.run()?)
     })?;
     let model = prepared.model().name();
-    print_replay(seconds, (messages, model), format!(", model {model}"), timing);
+    print_replay(
+        seconds,
+        (messages, model),
+        format!(", model {model}"),
+        timing,
+    );
     Ok(())
 }
 
-fn print_replay(seconds: Vec<f64>, (messages, model): (u64, &str), tail: String, Timing { runs, json, .. }: Timing) {
+fn print_replay(
+    seconds: Vec<f64>,
+    (messages, model): (u64, &str),
+    tail: String,
+    Timing { runs, json, .. }: Timing,
+) {
     let document = json!({ "schema": "flowcast/bench-replay/1", "model": model, "messages": messages, "runs": runs });
-    Counted { name: "messages", count: messages, document, tail }.print(seconds, json);
+    Counted {
+        name: "messages",
+        count: messages,
+        document,
+        tail,
+    }
+    .print(seconds, json);
 }
 
 /// How many seconds each of several runs took.
@@ -249,6 +342,9 @@ impl Counted {
             return println_out!("{}", self.document);
         }
         let [slow, middle, fast] = [slow, middle, fast].map(|rate| rate / 1e6);
-        println_out!("{middle:.1} million {name}/s (median of {runs}; {slow:.1} to {fast:.1}){}", self.tail);
+        println_out!(
+            "{middle:.1} million {name}/s (median of {runs}; {slow:.1} to {fast:.1}){}",
+            self.tail
+        );
     }
 }

@@ -47,7 +47,12 @@ pub(crate) struct Compare {
     #[arg(short, long, value_name = "NET", help_heading = "Network")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network", help_heading = "Network")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        requires = "network",
+        help_heading = "Network"
+    )]
     overrides: Vec<String>,
     #[command(flatten)]
     replay: ReplayArgs,
@@ -91,8 +96,16 @@ impl Saved {
         let seconds = Time::from_seconds;
         RunTimes {
             total: seconds(self.makespan_s),
-            communication: self.ranks.iter().map(|rank| seconds(rank.blocked_s + rank.overhead_s)).collect(),
-            computation: self.ranks.iter().map(|rank| seconds(rank.compute_s)).collect(),
+            communication: self
+                .ranks
+                .iter()
+                .map(|rank| seconds(rank.blocked_s + rank.overhead_s))
+                .collect(),
+            computation: self
+                .ranks
+                .iter()
+                .map(|rank| seconds(rank.compute_s))
+                .collect(),
             ..RunTimes::default()
         }
     }
@@ -102,14 +115,29 @@ impl Saved {
         // What sums have rounded.
         let within = |part: f64, whole: f64| part >= 0.0 && part <= whole * (1.0 + 1e-9) + 1e-12;
         if !(self.makespan_s >= 0.0 && self.makespan_s.is_finite()) {
-            bail!("makespan_s: found {}, expected seconds from 0 on", self.makespan_s);
+            bail!(
+                "makespan_s: found {}, expected seconds from 0 on",
+                self.makespan_s
+            );
         }
         for (number, rank) in self.ranks.iter().enumerate() {
-            let SavedRank { end_s, compute_s, blocked_s, overhead_s } = *rank;
+            let SavedRank {
+                end_s,
+                compute_s,
+                blocked_s,
+                overhead_s,
+            } = *rank;
             if !within(end_s, self.makespan_s) {
-                bail!("rank {number}: found end_s {end_s}, expected 0 to the makespan, {}", self.makespan_s);
+                bail!(
+                    "rank {number}: found end_s {end_s}, expected 0 to the makespan, {}",
+                    self.makespan_s
+                );
             }
-            for (field, part) in [("compute_s", compute_s), ("blocked_s", blocked_s), ("overhead_s", overhead_s)] {
+            for (field, part) in [
+                ("compute_s", compute_s),
+                ("blocked_s", blocked_s),
+                ("overhead_s", overhead_s),
+            ] {
                 if !within(part, end_s) {
                     bail!("rank {number}: found {field} {part}, expected 0 to its end, {end_s}");
                 }
@@ -123,16 +151,29 @@ impl Compare {
     /// Compares, prints, and fails beyond the threshold.
     pub(crate) fn run(self) -> Result<()> {
         declare([self.before.as_path(), self.after.as_path()], [])?;
-        if self.threshold.is_some_and(|percent| !(percent >= 0.0 && percent.is_finite())) {
-            bail!("--threshold: found a number that is not at least 0, expected a number of per cent");
+        if self
+            .threshold
+            .is_some_and(|percent| !(percent >= 0.0 && percent.is_finite()))
+        {
+            bail!(
+                "--threshold: found a number that is not at least 0, expected a number of per cent"
+            );
         }
-        if self.network.is_some() || !holds_predictions(&self.before)? || !holds_predictions(&self.after)? {
+        if self.network.is_some()
+            || !holds_predictions(&self.before)?
+            || !holds_predictions(&self.after)?
+        {
             return self.compare_runs();
         }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
         if before[0].ranks.len() != after[0].ranks.len() {
             let counts = (before[0].ranks.len(), after[0].ranks.len());
-            bail!("{}: found {} ranks, expected {} as before", self.after.display(), counts.1, counts.0);
+            bail!(
+                "{}: found {} ranks, expected {} as before",
+                self.after.display(),
+                counts.1,
+                counts.0
+            );
         }
         let compared = Compared::new(&before, &after, self.test(), self.show_ranks)?;
         show(&compared, self.format)?;
@@ -145,7 +186,10 @@ impl Compare {
             None if self.assume_repeatable => RunNoise::Repeatable,
             None => RunNoise::Repetitions,
         };
-        DifferenceTest { level: self.level, noise }
+        DifferenceTest {
+            level: self.level,
+            noise,
+        }
     }
 
     /// Fails beyond the threshold, by a fraction that is certain.
@@ -153,7 +197,10 @@ impl Compare {
         match (self.threshold, change) {
             (Some(percent), Some(change)) if change > percent / 100.0 => {
                 let longer = change * 100.0;
-                Err(Finding(format!("{longer:.1} % longer than before, more than the threshold of {percent} %")).into())
+                Err(Finding(format!(
+                    "{longer:.1} % longer than before, more than the threshold of {percent} %"
+                ))
+                .into())
             }
             _ => Ok(()),
         }
@@ -161,7 +208,9 @@ impl Compare {
 
     fn compare_runs(&self) -> Result<()> {
         let (mut before, mut after) = (self.runs(&self.before)?, self.runs(&self.after)?);
-        if self.network.is_none() && holds_predictions(&self.before)? != holds_predictions(&self.after)? {
+        if self.network.is_none()
+            && holds_predictions(&self.before)? != holds_predictions(&self.after)?
+        {
             // A saved prediction has times of ranks, none of calls and regions.
             for run in before.iter_mut().chain(&mut after) {
                 run.calls.clear();
@@ -180,9 +229,15 @@ impl Compare {
             let network = load(name, &parse_overrides(&self.overrides)?)?.announced();
             let trace = open_trace(path)?;
             let Trace::Program(program) = &trace else {
-                bail!("{}: found a GOAL schedule, expected a trace", path.display());
+                bail!(
+                    "{}: found a GOAL schedule, expected a trace",
+                    path.display()
+                );
             };
-            return Ok(PreparedProgram::new(program, &network, &self.replay.options()?)?.run_times(&[], 0)?);
+            return Ok(
+                PreparedProgram::new(program, &network, &self.replay.options()?)?
+                    .run_times(&[], 0)?,
+            );
         }
         if holds_predictions(path)? {
             return Ok(read(path)?.iter().map(Saved::run_times).collect());
@@ -196,14 +251,19 @@ impl Compare {
             let expected = "expected a recording, a folder with recordings, predictions, or --network NET for a trace";
             bail!("{}: found no times of a run, {expected}", path.display());
         }
-        folders.iter().map(|folder| Ok(measured(&open_recording(folder)?))).collect()
+        folders
+            .iter()
+            .map(|folder| Ok(measured(&open_recording(folder)?)))
+            .collect()
     }
 }
 
 /// What lies in a folder, in the order of names.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let found = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut found: Vec<PathBuf> = found.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let mut found: Vec<PathBuf> = found
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
     found.sort();
     Ok(found)
 }
@@ -225,19 +285,33 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
         files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
     }
     let one = |file: &PathBuf| {
-        let expected = "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
+        let expected =
+            "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
         let saved: Saved = serde_json::from_str(&read_text(file)?)
             .with_context(|| format!("{}: found something else, {expected}", file.display()))?;
         if saved.schema != "flowcast/replay/1" {
-            bail!("{}: found the schema `{}`, {expected}", file.display(), saved.schema);
+            bail!(
+                "{}: found the schema `{}`, {expected}",
+                file.display(),
+                saved.schema
+            );
         }
         saved.check().with_context(|| file.display().to_string())?;
         Ok(saved)
     };
     let all: Vec<Saved> = files.iter().map(one).collect::<Result<_>>()?;
-    match all.iter().find(|saved| saved.ranks.len() != all[0].ranks.len()) {
-        Some(_) => bail!("{}: found predictions of different numbers of ranks, expected one program", path.display()),
-        None if all.is_empty() => bail!("{}: found no file that ends in .json, expected predictions", path.display()),
+    match all
+        .iter()
+        .find(|saved| saved.ranks.len() != all[0].ranks.len())
+    {
+        Some(_) => bail!(
+            "{}: found predictions of different numbers of ranks, expected one program",
+            path.display()
+        ),
+        None if all.is_empty() => bail!(
+            "{}: found no file that ends in .json, expected predictions",
+            path.display()
+        ),
         None => Ok(all),
     }
 }
@@ -270,17 +344,35 @@ struct RankRow {
 }
 
 impl Compared {
-    fn new(before: &[Saved], after: &[Saved], test: DifferenceTest, shown: Most) -> Result<Compared> {
-        let makespans = |all: &[Saved]| all.iter().map(|saved| saved.makespan_s).collect::<Vec<f64>>();
+    fn new(
+        before: &[Saved],
+        after: &[Saved],
+        test: DifferenceTest,
+        shown: Most,
+    ) -> Result<Compared> {
+        let makespans = |all: &[Saved]| {
+            all.iter()
+                .map(|saved| saved.makespan_s)
+                .collect::<Vec<f64>>()
+        };
         let (old, new) = (makespans(before), makespans(after));
         let (before_s, after_s) = (median(&old)?, median(&new)?);
         let of_rank = |all: &[Saved], rank: usize, of: fn(&SavedRank) -> f64| {
-            median(&all.iter().map(|saved| of(&saved.ranks[rank])).collect::<Vec<f64>>())
+            median(
+                &all.iter()
+                    .map(|saved| of(&saved.ranks[rank]))
+                    .collect::<Vec<f64>>(),
+            )
         };
         let row = |rank: usize| -> Result<RankRow> {
-            let ends = [of_rank(before, rank, |rank| rank.end_s)?, of_rank(after, rank, |rank| rank.end_s)?];
+            let ends = [
+                of_rank(before, rank, |rank| rank.end_s)?,
+                of_rank(after, rank, |rank| rank.end_s)?,
+            ];
             let more = |of: fn(&SavedRank) -> f64| -> Result<Seconds> {
-                Ok(seconds(of_rank(after, rank, of)? - of_rank(before, rank, of)?))
+                Ok(seconds(
+                    of_rank(after, rank, of)? - of_rank(before, rank, of)?,
+                ))
             };
             Ok(RankRow {
                 rank,
@@ -296,10 +388,17 @@ impl Compared {
         Ok(Compared {
             before_s: seconds(before_s),
             after_s: seconds(after_s),
-            change: if before_s > 0.0 { after_s / before_s - 1.0 } else { 0.0 },
+            change: if before_s > 0.0 {
+                after_s / before_s - 1.0
+            } else {
+                0.0
+            },
             repetitions: [old.len(), new.len()],
             certainty: test.describe(old.len(), new.len()),
-            is_certain: test.certain_differences(&[TwoSamples { before: old, after: new }])?[0],
+            is_certain: test.certain_differences(&[TwoSamples {
+                before: old,
+                after: new,
+            }])?[0],
             ranks,
             shown,
         })
@@ -314,21 +413,46 @@ impl Shown for Compared {
     const SCHEMA: &'static str = "flowcast/prediction-comparison/1";
 
     fn print(&self) {
-        let Compared { before_s, after_s, change, .. } = self;
+        let Compared {
+            before_s,
+            after_s,
+            change,
+            ..
+        } = self;
         let words = match change {
             change if *change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
             change if *change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
             _ => "as long as before".to_owned(),
         };
-        let doubt = if self.is_certain || *change == 0.0 { "" } else { ", which is not certain" };
+        let doubt = if self.is_certain || *change == 0.0 {
+            ""
+        } else {
+            ", which is not certain"
+        };
         println_out!("{words}: {before_s} before, {after_s} after{doubt}");
         println_out!("{}", self.certainty);
-        let mut rows =
-            table(&[">rank", ">end before", ">end after", ">more compute", ">more blocked", ">more overhead"]);
+        let mut rows = table(&[
+            ">rank",
+            ">end before",
+            ">end after",
+            ">more compute",
+            ">more blocked",
+            ">more overhead",
+        ]);
         for row in self.shown.of(&self.ranks) {
-            rows.add_row(cells![row.rank, row.before_s, row.after_s, row.compute_s, row.blocked_s, row.overhead_s]);
+            rows.add_row(cells![
+                row.rank,
+                row.before_s,
+                row.after_s,
+                row.compute_s,
+                row.blocked_s,
+                row.overhead_s
+            ]);
         }
-        println_out!("{}", self.shown.shown(&rows, self.ranks.len(), "--show-ranks"));
+        println_out!(
+            "{}",
+            self.shown.shown(&rows, self.ranks.len(), "--show-ranks")
+        );
     }
 }
 
@@ -337,15 +461,30 @@ mod tests {
     use super::*;
 
     fn saved(makespan_s: f64) -> Saved {
-        let rank = SavedRank { end_s: makespan_s, compute_s: 0.5, blocked_s: makespan_s - 0.5, overhead_s: 0.0 };
-        Saved { schema: String::new(), makespan_s, ranks: vec![rank] }
+        let rank = SavedRank {
+            end_s: makespan_s,
+            compute_s: 0.5,
+            blocked_s: makespan_s - 0.5,
+            overhead_s: 0.0,
+        };
+        Saved {
+            schema: String::new(),
+            makespan_s,
+            ranks: vec![rank],
+        }
     }
 
     #[test]
     fn repeated_predictions_have_to_lie_apart() {
         let compared = |old: &[f64], new: &[f64]| {
             let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
-            Compared::new(&all(old), &all(new), DifferenceTest::default(), Most::default()).unwrap()
+            Compared::new(
+                &all(old),
+                &all(new),
+                DifferenceTest::default(),
+                Most::default(),
+            )
+            .unwrap()
         };
         let apart = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
         assert!(apart.is_certain && (apart.change - 0.2).abs() < 1e-9);
@@ -359,7 +498,12 @@ mod tests {
         let saved = |end_s, compute_s, blocked_s| Saved {
             schema: String::new(),
             makespan_s: 2.0,
-            ranks: vec![SavedRank { end_s, compute_s, blocked_s, overhead_s: 0.0 }],
+            ranks: vec![SavedRank {
+                end_s,
+                compute_s,
+                blocked_s,
+                overhead_s: 0.0,
+            }],
         };
         assert!(saved(2.0, 1.5, 0.5).check().is_ok());
         for (wrong, field) in [

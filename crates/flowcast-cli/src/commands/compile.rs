@@ -38,7 +38,9 @@ impl Compile {
             other => other,
         };
         let progress = Progress::writing(&self.output);
-        write_whole(&self.output, |out| Ok(compiled::write(&trace, &mut progress.counting(out))?))?;
+        write_whole(&self.output, |out| {
+            Ok(compiled::write(&trace, &mut progress.counting(out))?)
+        })?;
         drop(progress);
         let bytes = std::fs::metadata(&self.output)?.len();
         let compiled = Compiled {
@@ -67,9 +69,23 @@ impl Shown for Compiled {
     const SCHEMA: &'static str = "flowcast/compile/1";
 
     fn print(&self) {
-        let Compiled { output, ranks, messages, collectives, bytes } = self;
+        let Compiled {
+            output,
+            ranks,
+            messages,
+            collectives,
+            bytes,
+        } = self;
         let each = *bytes as f64 / (*messages).max(1) as f64;
-        let counts = Counts { ranks: *ranks, messages: *messages, collectives: *collectives };
-        println_out!("{}: {counts}, {} bytes ({each:.1} a message)", output.display(), Grouped(*bytes));
+        let counts = Counts {
+            ranks: *ranks,
+            messages: *messages,
+            collectives: *collectives,
+        };
+        println_out!(
+            "{}: {counts}, {} bytes ({each:.1} a message)",
+            output.display(),
+            Grouped(*bytes)
+        );
     }
 }

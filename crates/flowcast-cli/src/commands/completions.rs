@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Command, CommandFactory};
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use flowcast::model::builtin;
@@ -36,14 +38,18 @@ impl Completions {
     /// Prints the script.
     pub(crate) fn run(self) -> Result<()> {
         let shells = Shells::builtins();
-        let shell = shells.completer(&self.shell.to_string()).context("found a shell without completions")?;
+        let shell = shells
+            .completer(&self.shell.to_string())
+            .context("found a shell without completions")?;
         Ok(shell.write_registration(ASKED, "flowcast", "flowcast", "flowcast", &mut stdout())?)
     }
 }
 
 /// Answers a script that asks what can come next, and ends the process; does nothing if no script asks.
 pub(crate) fn answer_shell() {
-    CompleteEnv::with_factory(|| with_values(Cli::command())).var(ASKED).complete();
+    CompleteEnv::with_factory(|| with_values(Cli::command()))
+        .var(ASKED)
+        .complete();
 }
 
 /// The command with the values of its arguments.
@@ -57,20 +63,32 @@ fn with_values(command: Command) -> Command {
     command.mut_subcommands(with_values)
 }
 
-fn beginning_with(names: impl Iterator<Item = String>, current: &OsStr) -> Vec<CompletionCandidate> {
+fn beginning_with(
+    names: impl Iterator<Item = String>,
+    current: &OsStr,
+) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
-    names.filter(|name| name.starts_with(&*current)).map(CompletionCandidate::new).collect()
+    names
+        .filter(|name| name.starts_with(&*current))
+        .map(CompletionCandidate::new)
+        .collect()
 }
 
 /// Built-in networks, and files.
 fn networks(current: &OsStr) -> Vec<CompletionCandidate> {
-    let mut all = beginning_with(builtin::NETWORKS.iter().map(|(name, _)| (*name).to_owned()), current);
+    let mut all = beginning_with(
+        builtin::NETWORKS.iter().map(|(name, _)| (*name).to_owned()),
+        current,
+    );
     all.extend(PathCompleter::any().complete(current));
     all
 }
 
 fn models(current: &OsStr) -> Vec<CompletionCandidate> {
-    let names = Model::ALL.iter().map(|model| model.name()).chain(["limits"]);
+    let names = Model::ALL
+        .iter()
+        .map(|model| model.name())
+        .chain(["limits"]);
     beginning_with(names.map(str::to_owned), current)
 }
 
@@ -81,10 +99,20 @@ fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
         let section = format!("{name}.");
         !name.contains("NAME") && !all.iter().any(|other| other.starts_with(&section))
     };
-    let place =
-        |name: &String| name.split('.').map(|part| if part == "N" { "*" } else { part }).collect::<Vec<_>>().join(".");
+    let place = |name: &String| {
+        name.split('.')
+            .map(|part| if part == "N" { "*" } else { part })
+            .collect::<Vec<_>>()
+            .join(".")
+    };
     let short = SHORT_NAMES.iter().map(|name| format!("{name}="));
-    beginning_with(all.iter().filter(has_value).map(|name| format!("{}=", place(name))).chain(short), current)
+    beginning_with(
+        all.iter()
+            .filter(has_value)
+            .map(|name| format!("{}=", place(name)))
+            .chain(short),
+        current,
+    )
 }
 
 /// Write the manual pages
@@ -101,7 +129,8 @@ impl Man {
     /// Writes the pages.
     pub(crate) fn run(self) -> Result<()> {
         let section = self.folder.join("man1");
-        std::fs::create_dir_all(&section).with_context(|| format!("cannot make {}", section.display()))?;
+        std::fs::create_dir_all(&section)
+            .with_context(|| format!("cannot make {}", section.display()))?;
         let mut command = Cli::command().disable_help_subcommand(true);
         command.build();
         let mut batch = Batch::new();
@@ -112,10 +141,17 @@ impl Man {
 
 /// The pages of a command and of those below it.
 fn write_pages(command: Command, folder: &Path, batch: &mut Batch) -> Result<()> {
-    let shown = command.get_subcommands().filter(|below| !below.is_hide_set()).cloned();
-    shown.into_iter().try_for_each(|below| write_pages(below, folder, batch))?;
+    let shown = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .cloned();
+    shown
+        .into_iter()
+        .try_for_each(|below| write_pages(below, folder, batch))?;
     let page = clap_mangen::Man::new(command);
-    batch.write(&folder.join(page.get_filename()), |out| Ok(page.render(out)?))
+    batch.write(&folder.join(page.get_filename()), |out| {
+        Ok(page.render(out)?)
+    })
 }
 
 #[cfg(test)]
@@ -125,13 +161,19 @@ mod tests {
     #[test]
     fn names_of_networks_models_and_fields_are_completed() {
         let names = |found: Vec<CompletionCandidate>| {
-            found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect::<Vec<_>>()
+            found
+                .iter()
+                .map(|one| one.get_value().to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(names(networks(OsStr::new("gige-t"))), ["gige-tcp"]);
         assert_eq!(names(models(OsStr::new("li"))), ["limits"]);
         assert_eq!(names(fields(OsStr::new("nic.l"))), ["nic.latency="]);
         assert_eq!(names(fields(OsStr::new("lat"))), ["latency="]);
-        assert_eq!(names(fields(OsStr::new("machine.nodes.*.cp"))), ["machine.nodes.*.cpus="]);
+        assert_eq!(
+            names(fields(OsStr::new("machine.nodes.*.cp"))),
+            ["machine.nodes.*.cpus="]
+        );
         assert_eq!(names(fields(OsStr::new("origins"))), [""; 0]);
         with_values(Cli::command()).debug_assert();
     }

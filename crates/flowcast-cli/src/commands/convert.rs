@@ -10,7 +10,9 @@ use flowcast::convert::{self, Losses, Tables};
 use flowcast::model::network::Network;
 use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::{Program, Trace};
-use flowcast::{Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm};
+use flowcast::{
+    Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm,
+};
 use serde_json::json;
 
 use crate::collectives::CollectivesArgs;
@@ -80,7 +82,8 @@ impl Convert {
         print_notes(program.ignored());
         let ignored = program.ignored().to_vec();
         let network = self.network()?;
-        let (program, lost) = conversion.prepared(Cow::Owned(program), network.as_ref(), threads())?;
+        let (program, lost) =
+            conversion.prepared(Cow::Owned(program), network.as_ref(), threads())?;
         let losses = match self.to {
             Form::Ti => self.write_ti(&program)?,
             Form::Prv => self.write_prv(&program, network.as_ref())?,
@@ -99,8 +102,17 @@ impl Convert {
             Form::GoalBin => TraceForm::GoalBinary,
             Form::Ti => TraceForm::TimeIndependent,
         };
-        let collectives = self.collectives.collectives.as_ref().map(|_| self.collectives.read()).transpose()?;
-        Ok(Conversion { form, strict: self.strict, collectives })
+        let collectives = self
+            .collectives
+            .collectives
+            .as_ref()
+            .map(|_| self.collectives.read())
+            .transpose()?;
+        Ok(Conversion {
+            form,
+            strict: self.strict,
+            collectives,
+        })
     }
 
     fn declare(&self) -> Result<()> {
@@ -108,21 +120,43 @@ impl Convert {
             Form::Prv => vec!["prv"],
             Form::Dim | Form::Goal | Form::GoalBin | Form::Ti => Vec::new(),
         };
-        let inputs = [Some(self.input.as_path()), self.network.as_deref().map(Path::new)];
+        let inputs = [
+            Some(self.input.as_path()),
+            self.network.as_deref().map(Path::new),
+        ];
         let files = self.as_paraver();
-        let beside = if self.to == Form::Prv { files.beside_paraver() } else { Vec::new() };
-        let outputs = [Output { option: "-o", path: &self.output, endings: &own }];
+        let beside = if self.to == Form::Prv {
+            files.beside_paraver()
+        } else {
+            Vec::new()
+        };
+        let outputs = [Output {
+            option: "-o",
+            path: &self.output,
+            endings: &own,
+        }];
         let beside = beside.iter().map(|path| Output::new("-o", path));
-        declare(inputs.into_iter().flatten(), outputs.into_iter().chain(beside))
+        declare(
+            inputs.into_iter().flatten(),
+            outputs.into_iter().chain(beside),
+        )
     }
 
     fn as_paraver(&self) -> OutputArgs {
-        OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() }
+        OutputArgs {
+            paraver: Some(self.output.clone()),
+            ..OutputArgs::default()
+        }
     }
 
     fn network(&self) -> Result<Option<Network>> {
         let overrides = parse_overrides(&self.overrides)?;
-        Ok(self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced))
+        Ok(self
+            .network
+            .as_deref()
+            .map(|name| load(name, &overrides))
+            .transpose()?
+            .map(LoadedNetwork::announced))
     }
 
     fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<Losses>) -> Result<Losses> {
@@ -148,11 +182,17 @@ impl Convert {
 
     fn write_prv(&self, program: &Program, network: Option<&Network>) -> Result<Losses> {
         let Some(network) = network else {
-            bail!("--to prv: found no network, expected --network NET (a Paraver trace says when things happen)");
+            bail!(
+                "--to prv: found no network, expected --network NET (a Paraver trace says when things happen)"
+            );
         };
-        let prepared = Prepared::Program(PreparedProgram::new(program, network, &Options::default())?);
+        let prepared =
+            Prepared::Program(PreparedProgram::new(program, network, &Options::default())?);
         let files = self.as_paraver();
-        let outputs = Outputs { journal: Some(files.keeps()), ..Outputs::default() };
+        let outputs = Outputs {
+            journal: Some(files.keeps()),
+            ..Outputs::default()
+        };
         let mut batch = Batch::new();
         prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed, &mut batch))?;
         batch.commit()?;
@@ -166,10 +206,19 @@ impl Convert {
             say!("flowcast: note: {count} {kind}{left_out}");
         }
         if self.json {
-            let ignored = ignored.iter().map(|records| (records.kind.clone(), json!(records.count)));
-            let losses = losses.kinds().map(|(kind, count)| (kind.to_owned(), json!(count)));
-            let losses: serde_json::Map<String, serde_json::Value> = ignored.chain(losses).collect();
-            let Counts { ranks, messages, collectives } = counts;
+            let ignored = ignored
+                .iter()
+                .map(|records| (records.kind.clone(), json!(records.count)));
+            let losses = losses
+                .kinds()
+                .map(|(kind, count)| (kind.to_owned(), json!(count)));
+            let losses: serde_json::Map<String, serde_json::Value> =
+                ignored.chain(losses).collect();
+            let Counts {
+                ranks,
+                messages,
+                collectives,
+            } = counts;
             let summary = json!({
                 "schema": "flowcast/convert/1", "ranks": ranks, "messages": messages, "collectives": collectives,
                 "losses": losses,

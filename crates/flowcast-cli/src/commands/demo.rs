@@ -27,7 +27,12 @@ use flowcast_terminal::provenance;
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
 
 /// Built-in networks to compare loopback with: of 2006, and of today.
-const OTHERS: [&str; 4] = ["gige-tcp", "infiniband-2006", "ethernet-10g-tcp", "infiniband-ndr200"];
+const OTHERS: [&str; 4] = [
+    "gige-tcp",
+    "infiniband-2006",
+    "ethernet-10g-tcp",
+    "infiniband-ndr200",
+];
 
 const MEASURING_SECONDS: f64 = 5.0;
 
@@ -48,7 +53,10 @@ impl Demo {
     pub(crate) fn run(self) -> Result<()> {
         declare([], [Output::new("-o", &self.output)])?;
         let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
-        let outputs = Outputs { view: true, ..Outputs::default() };
+        let outputs = Outputs {
+            view: true,
+            ..Outputs::default()
+        };
         let mut networks = vec![measure_network()?];
         for name in OTHERS {
             networks.push(builtin::network(name)?);
@@ -98,11 +106,18 @@ fn measure_network() -> Result<Network> {
         say!("flowcast: note: {warning}");
     }
     let mut network = fit.to_network("loopback", provenance::of_this_run());
-    network.title = format!("TCP over loopback, {} samples taken just now", measured.samples.len());
+    network.title = format!(
+        "TCP over loopback, {} samples taken just now",
+        measured.samples.len()
+    );
     Ok(network)
 }
 
-fn summary(page: &Page, intervals: &[Option<Interval>], report: &std::path::Path) -> serde_json::Value {
+fn summary(
+    page: &Page,
+    intervals: &[Option<Interval>],
+    report: &std::path::Path,
+) -> serde_json::Value {
     let networks = page.networks.iter().zip(intervals).map(|(view, interval)| {
         let mut network = json!({
             "network": view.name,

@@ -40,7 +40,12 @@ pub(crate) struct Collectives {
     #[arg(short, long, value_name = "NET", help_heading = "Network")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network", help_heading = "Network")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        requires = "network",
+        help_heading = "Network"
+    )]
     overrides: Vec<String>,
     #[command(flatten)]
     how: CollectivesArgs,
@@ -52,17 +57,31 @@ impl Collectives {
     /// Without `--collectives` the network's table holds, and without that Open MPI's.
     fn run(self) -> Result<()> {
         let overrides = parse_overrides(&self.overrides)?;
-        let network = self.network.as_deref().map(|name| load(name, &overrides)).transpose()?;
+        let network = self
+            .network
+            .as_deref()
+            .map(|name| load(name, &overrides))
+            .transpose()?;
         let network = network.map(LoadedNetwork::announced);
         let trace = open_trace(&self.input)?;
         let Trace::Program(program) = &trace else {
-            bail!("{}: found a GOAL schedule, which has no collectives, expected a trace", self.input.display());
+            bail!(
+                "{}: found a GOAL schedule, which has no collectives, expected a trace",
+                self.input.display()
+            );
         };
         let how = collectives::named(self.how.collectives.as_deref().unwrap_or("algorithm"))?;
         let Some(table) = how.table(program, network.as_ref()) else {
-            bail!("--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm");
+            bail!(
+                "--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm"
+            );
         };
-        let expanded = expand(program, &table, NonBlocking::Expanded, ReadOptions { threads: threads() })?;
+        let expanded = expand(
+            program,
+            &table,
+            NonBlocking::Expanded,
+            ReadOptions { threads: threads() },
+        )?;
         show(&Explained::of(&expanded), self.format)
     }
 }
@@ -97,13 +116,20 @@ impl Explained {
             bytes: used.extent.bytes.0,
             total_bytes: used.extent.total.0,
             algorithm: used.choice.map(|choice| choice.to_string()),
-            stages: used.stages.iter().map(|(op, choice)| (op.name(), choice.to_string())).collect(),
+            stages: used
+                .stages
+                .iter()
+                .map(|(op, choice)| (op.name(), choice.to_string()))
+                .collect(),
             count: used.count,
             immediate: used.non_blocking,
             messages: used.messages,
             message_bytes: used.bytes.0,
         });
-        Explained { uses: uses.collect(), kept_by_formula: expanded.kept }
+        Explained {
+            uses: uses.collect(),
+            kept_by_formula: expanded.kept,
+        }
     }
 }
 
@@ -111,9 +137,25 @@ impl Shown for Explained {
     const SCHEMA: &'static str = "flowcast/collectives/1";
 
     fn print(&self) {
-        let mut table = table(&["operation", ">ranks", ">bytes", "algorithm", ">count", ">messages", ">their bytes"]);
+        let mut table = table(&[
+            "operation",
+            ">ranks",
+            ">bytes",
+            "algorithm",
+            ">count",
+            ">messages",
+            ">their bytes",
+        ]);
         for used in &self.uses {
-            let Explanation { operation, ranks, bytes, count, messages, message_bytes, .. } = used;
+            let Explanation {
+                operation,
+                ranks,
+                bytes,
+                count,
+                messages,
+                message_bytes,
+                ..
+            } = used;
             table.add_row(cells![
                 operation,
                 ranks,
@@ -130,18 +172,27 @@ impl Shown for Explained {
             println_out!("immediate: {immediate}, whose messages move beside the program");
         }
         if self.kept_by_formula > 0 {
-            println_out!("{} keep their formula: their communicator names a rank twice", self.kept_by_formula);
+            println_out!(
+                "{} keep their formula: their communicator names a rank twice",
+                self.kept_by_formula
+            );
         }
     }
 }
 
 impl Explanation {
     fn algorithm(&self) -> String {
-        let Some(choice) = &self.algorithm else { return "nothing to send".to_owned() };
+        let Some(choice) = &self.algorithm else {
+            return "nothing to send".to_owned();
+        };
         if self.stages.is_empty() {
             return choice.clone();
         }
-        let stages: Vec<String> = self.stages.iter().map(|(op, choice)| format!("{op} {choice}")).collect();
+        let stages: Vec<String> = self
+            .stages
+            .iter()
+            .map(|(op, choice)| format!("{op} {choice}"))
+            .collect();
         format!("{choice} ({})", stages.join(", "))
     }
 }

@@ -93,13 +93,25 @@ struct Question {
 impl Question {
     fn ask(self, answer: fn(&Trace, &Network, &Options) -> Result<Answer, Error>) -> Result<()> {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
-        declare(inputs, self.output.iter().map(|path| Output { option: "-o", path, endings: &["html"] }))?;
+        declare(
+            inputs,
+            self.output.iter().map(|path| Output {
+                option: "-o",
+                path,
+                endings: &["html"],
+            }),
+        )?;
         let (network, options) = (self.network.load()?, self.replay.options()?);
         let trace = open_trace(&self.input)?;
         print_notes(&trace.ignored());
         let progress = Progress::without_end(format!("following {}", trace.name()));
         let answer = answer(&trace, &network, &options)?;
         drop(progress);
-        give_answer(&answer, self.output.as_deref(), self.format, (self.show_rows, "--show-rows"))
+        give_answer(
+            &answer,
+            self.output.as_deref(),
+            self.format,
+            (self.show_rows, "--show-rows"),
+        )
     }
 }

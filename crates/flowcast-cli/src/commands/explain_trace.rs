@@ -13,31 +13,56 @@ const ROWS: usize = 32;
 
 /// Prints both tables; causes that never occur have no column.
 pub(super) fn print(explanation: &Explanation) {
-    let costs: Vec<Cost> = Cost::ALL.into_iter().filter(|cost| occurs(explanation, *cost)).collect();
+    let costs: Vec<Cost> = Cost::ALL
+        .into_iter()
+        .filter(|cost| occurs(explanation, *cost))
+        .collect();
     if costs.is_empty() {
         return println_out!("no rank spent time in communication");
     }
-    let ranks = explanation.ranks.iter().enumerate().map(|(rank, sums)| (rank.to_string(), *sums));
+    let ranks = explanation
+        .ranks
+        .iter()
+        .enumerate()
+        .map(|(rank, sums)| (rank.to_string(), *sums));
     println_out!("what communication cost each rank:");
     print_rows(table_of(&costs, ">rank"), &costs, ranks.collect());
     println_out!("what it cost at each place in the program, all ranks together:");
-    let sites = explanation.sites.iter().filter(|(_, sums)| sums.total().as_nanos() > 0.0);
-    print_rows(table_of(&costs, "place"), &costs, sites.map(|(site, sums)| (site_name(site), *sums)).collect());
+    let sites = explanation
+        .sites
+        .iter()
+        .filter(|(_, sums)| sums.total().as_nanos() > 0.0);
+    print_rows(
+        table_of(&costs, "place"),
+        &costs,
+        sites.map(|(site, sums)| (site_name(site), *sums)).collect(),
+    );
 }
 
 fn occurs(explanation: &Explanation, cost: Cost) -> bool {
-    explanation.ranks.iter().any(|sums| sums.of(cost).as_nanos() > 0.0)
+    explanation
+        .ranks
+        .iter()
+        .any(|sums| sums.of(cost).as_nanos() > 0.0)
 }
 
 fn table_of(costs: &[Cost], first: &str) -> Table {
     let names = costs.iter().map(|cost| format!(">{}", cost.name()));
-    table(&[first.to_owned(), ">in all".into()].into_iter().chain(names).collect::<Vec<_>>())
+    table(
+        &[first.to_owned(), ">in all".into()]
+            .into_iter()
+            .chain(names)
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn print_rows(mut table: Table, costs: &[Cost], mut rows: Vec<(String, Sums)>) {
     if rows.len() > ROWS {
         rows.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
-        println_out!("the {ROWS} most expensive of {} (all of them with --json):", rows.len());
+        println_out!(
+            "the {ROWS} most expensive of {} (all of them with --json):",
+            rows.len()
+        );
         rows.truncate(ROWS);
     }
     for (name, sums) in rows {
@@ -57,7 +82,11 @@ pub(super) fn document(explanation: &Explanation) -> Value {
     let sites = explanation.sites.iter().map(|(site, sums)| {
         let mut entry = times(sums);
         entry["place"] = site_name(site).into();
-        for (name, value) in [("function", site.function), ("caller", site.caller), ("line", site.line)] {
+        for (name, value) in [
+            ("function", site.function),
+            ("caller", site.caller),
+            ("line", site.line),
+        ] {
             if let Some(value) = value {
                 entry[name] = value.into();
             }

@@ -41,14 +41,16 @@ const OVER_TCP: Progress = Progress::InCalls;
 /// plain round trips. From conflicts: rates, flow cuts, alpha and kappa, and the model that explains random patterns
 /// best. Intervals are bootstrap percentiles.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
+#[command(
+    after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
                         flowcast fit --prtt round-trips.csv --json\n  \
                         flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
                         flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
                         flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml\n  \
                         flowcast fit --calls examples/taurus-calls.csv -o taurus.toml\n  \
                         flowcast fit --models all examples/gige-samples.csv --report models.html\n  \
-                        flowcast fit --models all examples/pair-round-trips.csv --patterns examples/pairs.csv")]
+                        flowcast fit --models all examples/pair-round-trips.csv --patterns examples/pairs.csv"
+)]
 pub(crate) struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present_any = ["prtt", "regions", "calls", "import"], conflicts_with = "prtt")]
@@ -74,7 +76,12 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "FILE.csv", num_args = 1.., requires = "models")]
     patterns: Vec<PathBuf>,
     /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
-    #[arg(long, value_name = "BYTES", requires = "regions", help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        requires = "regions",
+        help_heading = "Program"
+    )]
     rendezvous_from: Option<Bytes>,
     /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
     #[arg(short, long, value_name = "NET.toml", help_heading = "Output")]
@@ -82,7 +89,13 @@ pub(crate) struct Fit {
     /// With --regions: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
-    #[arg(short, long, value_name = "NET", requires = "regions", help_heading = "Network")]
+    #[arg(
+        short,
+        long,
+        value_name = "NET",
+        requires = "regions",
+        help_heading = "Network"
+    )]
     network: Option<String>,
     /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
@@ -119,14 +132,24 @@ impl Fit {
         if let Some(calls) = &self.calls.calls {
             let name = |to: &Path| self.name.clone().or_else(|| stem(to)).unwrap_or_default();
             let format = Format { json: self.json };
-            return FitCalls { calls, args: &self.calls, outputs: &self.output, name: &name, format }.run();
+            return FitCalls {
+                calls,
+                args: &self.calls,
+                outputs: &self.output,
+                name: &name,
+                format,
+            }
+            .run();
         }
         if self.output.len() > 1 {
             bail!("-o: found {} files, expected one", self.output.len());
         }
         let network = self.network.as_ref().map(PathBuf::from);
         let round_trips = self.samples.iter().chain(&self.prtt).chain(&self.import);
-        let inputs = round_trips.chain(&self.regions).chain(&network).chain(&self.patterns);
+        let inputs = round_trips
+            .chain(&self.regions)
+            .chain(&network)
+            .chain(&self.patterns);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let outputs = outputs.chain(self.report.iter().map(|path| Output::new("--report", path)));
         declare(inputs.map(PathBuf::as_path), outputs)?;
@@ -140,21 +163,34 @@ impl Fit {
             let format = Format { json: self.json };
             return import::run(&self.import, self.output(), &self.network_name(), format);
         }
-        let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of them");
+        let path = self
+            .samples
+            .as_ref()
+            .or(self.prtt.as_ref())
+            .expect("clap requires one of them");
         let place = || path.display().to_string();
         let text = read_text(path)?;
         if self.samples.is_some() && ConflictSamples::is_one(&text) {
-            return self.fit_conflicts(&ConflictSamples::from_csv(&text).with_context(place)?).with_context(place);
+            return self
+                .fit_conflicts(&ConflictSamples::from_csv(&text).with_context(place)?)
+                .with_context(place);
         }
         let samples = PrttSamples::from_csv(&text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
         let mut batch = Batch::new();
         if let Some(report) = &self.report {
-            batch.write_text(report, &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?)?;
+            batch.write_text(
+                report,
+                &samples_page(&format!("Round trips, {}", place()), &samples, &fit)?,
+            )?;
         }
         if let Some(output) = self.output() {
             let mut network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
-            if samples.provenance.get("path").is_some_and(|path| path.starts_with("tcp")) {
+            if samples
+                .provenance
+                .get("path")
+                .is_some_and(|path| path.starts_with("tcp"))
+            {
                 network.point_to_point.progress = OVER_TCP;
             }
             batch.write_text(output, &network.to_toml())?;
@@ -170,25 +206,43 @@ impl Fit {
 
     fn compare_models(&self) -> Result<()> {
         let replicates = self.replicates.unwrap_or(MODEL_REPLICATES);
-        let options = CompareOptions { replicates, level: self.level, seed: self.seed };
+        let options = CompareOptions {
+            replicates,
+            level: self.level,
+            seed: self.seed,
+        };
         let path = self.samples.as_ref().or(self.prtt.as_ref());
         let samples = match path {
-            Some(path) => PrttSamples::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?,
+            Some(path) => PrttSamples::from_csv(&read_text(path)?)
+                .with_context(|| path.display().to_string())?,
             None => import::imported(&self.import)?,
         };
         let patterns = fit_models::patterns(&self.patterns)?;
-        fit_models::run((&samples, &patterns), options, self.report.as_deref(), Format { json: self.json })
+        fit_models::run(
+            (&samples, &patterns),
+            options,
+            self.report.as_deref(),
+            Format { json: self.json },
+        )
     }
 
     fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {
-        let replicates = self.replicates.unwrap_or(ConflictFitOptions::default().replicates);
+        let replicates = self
+            .replicates
+            .unwrap_or(ConflictFitOptions::default().replicates);
         let lab = fit_conflicts::lab_network(samples)?;
         let transport = fit_conflicts::transport(lab.as_ref(), self.window);
-        let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed, transport };
+        let options = ConflictFitOptions {
+            replicates,
+            level: self.level,
+            seed: self.seed,
+            transport,
+        };
         let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
         let provenance = fit_conflicts::provenance_of(samples, &fit);
         let mut network = fit.to_network(&self.network_name(), provenance);
-        network.point_to_point.rendezvous_from = lab.and_then(|lab| lab.point_to_point.rendezvous_from);
+        network.point_to_point.rendezvous_from =
+            lab.and_then(|lab| lab.point_to_point.rendezvous_from);
         network.point_to_point.progress = OVER_TCP;
         write(self.output(), &network)?;
         if self.json {
@@ -221,8 +275,16 @@ impl Fit {
 
     fn options(&self) -> FitOptions {
         FitOptions {
-            sizes: if self.all_sizes { SizeChoice::Every } else { SizeChoice::AboveKnee },
-            line: if self.robust { LineMethod::TheilSen } else { LineMethod::LeastSquares },
+            sizes: if self.all_sizes {
+                SizeChoice::Every
+            } else {
+                SizeChoice::AboveKnee
+            },
+            line: if self.robust {
+                LineMethod::TheilSen
+            } else {
+                LineMethod::LeastSquares
+            },
             replicates: self.replicates.unwrap_or(FitOptions::default().replicates),
             level: self.level,
             seed: self.seed,
@@ -230,7 +292,10 @@ impl Fit {
     }
 
     fn network_name(&self) -> String {
-        self.name.clone().or_else(|| stem(self.output()?)).unwrap_or_else(|| "measured".into())
+        self.name
+            .clone()
+            .or_else(|| stem(self.output()?))
+            .unwrap_or_else(|| "measured".into())
     }
 }
 
@@ -248,15 +313,29 @@ fn stem(path: &Path) -> Option<String> {
 fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, String> {
     let mut all = provenance::of_this_run();
     all.insert("seed".into(), fit.options.seed.to_string());
-    all.insert("bootstrap_replicates".into(), fit.options.replicates.to_string());
-    all.extend(samples.provenance.iter().map(|(key, value)| (format!("samples.{key}"), value.clone())));
+    all.insert(
+        "bootstrap_replicates".into(),
+        fit.options.replicates.to_string(),
+    );
     all.extend(
-        fit.warnings.iter().enumerate().map(|(at, warning)| (format!("warning.{}", at + 1), warning.to_string())),
+        samples
+            .provenance
+            .iter()
+            .map(|(key, value)| (format!("samples.{key}"), value.clone())),
+    );
+    all.extend(
+        fit.warnings
+            .iter()
+            .enumerate()
+            .map(|(at, warning)| (format!("warning.{}", at + 1), warning.to_string())),
     );
     all
 }
 
-#[allow(non_snake_case, reason = "the field names are LogGP's symbols with their units")]
+#[allow(
+    non_snake_case,
+    reason = "the field names are LogGP's symbols with their units"
+)]
 #[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
@@ -283,7 +362,9 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn new<'a>(fit: &LogGpFit, samples: &'a PrttSamples) -> Report<'a> {
-        let micros = |ends: (Time, Time)| interval(ends).map(|(low, high)| [low.as_micros(), high.as_micros()]);
+        let micros = |ends: (Time, Time)| {
+            interval(ends).map(|(low, high)| [low.as_micros(), high.as_micros()])
+        };
         let per_byte = interval(fit.intervals.gap_per_byte);
         Report {
             schema: "flowcast/fit/1",
@@ -315,7 +396,9 @@ fn print_table(fit: &LogGpFit) {
     let mut table = table(&["parameter", ">value", &format!(">{percent}")]);
     let none = || "-".to_owned();
     let times = |ends: (Time, Time)| {
-        interval(ends).map_or_else(none, |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)))
+        interval(ends).map_or_else(none, |(low, high)| {
+            format!("{} .. {}", Rounded(low), Rounded(high))
+        })
     };
     let parameters = &fit.parameters;
     for (name, value, interval) in [
@@ -327,11 +410,19 @@ fn print_table(fit: &LogGpFit) {
     }
     let per_byte = format!("{:.4} ns/B", parameters.gap_per_byte.as_nanos());
     let ends = interval(fit.intervals.gap_per_byte);
-    let ends = ends.map_or_else(none, |(low, high)| format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos()));
+    let ends = ends.map_or_else(none, |(low, high)| {
+        format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos())
+    });
     table.add_row(["G, gap per byte", &per_byte, &ends]);
     println_out!("{table}");
-    let used = format!("{} of {} points", fit.points_used, fit.points_used + fit.points_excluded);
-    let knee = fit.knee_size.map_or(String::new(), |knee| format!("; the overhead hides the gap below {knee:.0} B"));
+    let used = format!(
+        "{} of {} points",
+        fit.points_used,
+        fit.points_used + fit.points_excluded
+    );
+    let knee = fit.knee_size.map_or(String::new(), |knee| {
+        format!("; the overhead hides the gap below {knee:.0} B")
+    });
     println_out!("g and G rest on {used}{knee}.");
     let error = &fit.model_error;
     println_out!(
@@ -342,5 +433,7 @@ fn print_table(fit: &LogGpFit) {
         error.worst_point.delay,
         error.worst_point.size.0,
     );
-    fit.warnings.iter().for_each(|warning| say!("warning: {warning}"));
+    fit.warnings
+        .iter()
+        .for_each(|warning| say!("warning: {warning}"));
 }

@@ -51,8 +51,16 @@ impl FitCalls<'_> {
     /// Fits, writes predictions and the network if asked, and prints the functions.
     pub(super) fn run(&self) -> Result<()> {
         let (predictions, network) = self.destinations()?;
-        let outputs = [predictions, network].into_iter().flatten().map(|path| Output::new("-o", path));
-        declare([Some(self.calls), self.args.predict.as_deref()].into_iter().flatten(), outputs)?;
+        let outputs = [predictions, network]
+            .into_iter()
+            .flatten()
+            .map(|path| Output::new("-o", path));
+        declare(
+            [Some(self.calls), self.args.predict.as_deref()]
+                .into_iter()
+                .flatten(),
+            outputs,
+        )?;
         let fits = self.fits()?;
         let mut batch = Batch::new();
         if let (Some(cases), Some(to)) = (&self.args.predict, predictions) {
@@ -69,16 +77,24 @@ impl FitCalls<'_> {
 
     /// Where predictions and where the network go: with --predict a name that ends in .toml is the network's.
     fn destinations(&self) -> Result<(Option<&Path>, Option<&Path>)> {
-        let is_network =
-            |path: &&PathBuf| self.args.predict.is_none() || path.extension().is_some_and(|ending| ending == "toml");
-        let (networks, predictions): (Vec<&PathBuf>, Vec<&PathBuf>) = self.outputs.iter().partition(is_network);
+        let is_network = |path: &&PathBuf| {
+            self.args.predict.is_none() || path.extension().is_some_and(|ending| ending == "toml")
+        };
+        let (networks, predictions): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            self.outputs.iter().partition(is_network);
         if networks.len() > 1 || predictions.len() > 1 {
-            bail!("-o: found {} files, expected one OUT.csv with --predict and one NET.toml", self.outputs.len());
+            bail!(
+                "-o: found {} files, expected one OUT.csv with --predict and one NET.toml",
+                self.outputs.len()
+            );
         }
         if self.args.predict.is_some() && predictions.is_empty() {
             bail!("--predict: found no -o OUT.csv, expected a file for the predictions");
         }
-        Ok((predictions.first().map(|path| path.as_path()), networks.first().map(|path| path.as_path())))
+        Ok((
+            predictions.first().map(|path| path.as_path()),
+            networks.first().map(|path| path.as_path()),
+        ))
     }
 
     fn fits(&self) -> Result<BTreeMap<CallName, CallFit>> {
@@ -101,17 +117,24 @@ impl FitCalls<'_> {
 
 /// The rows of TEST with what is predicted; those that cannot be are told.
 fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<String> {
-    let cases = CallCases::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?;
+    let cases =
+        CallCases::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?;
     let predict = |(line, name, size): &(usize, CallName, Bytes)| -> Result<Option<CallTime>> {
         let Some(fit) = fits.get(name) else {
-            say!("flowcast: note: {}: line {line}: {name} was not fitted, so nothing is predicted", path.display());
+            say!(
+                "flowcast: note: {}: line {line}: {name} was not fitted, so nothing is predicted",
+                path.display()
+            );
             return Ok(None);
         };
         Ok(Some(fit.predict(*size, LEVEL)?))
     };
     let predicted = cases.rows.iter().map(predict).collect::<Result<Vec<_>>>()?;
     if let Some(short) = predicted.iter().flatten().find(|time| time.level < LEVEL) {
-        say!("flowcast: note: with so few sizes some intervals hold {} of the medians", percent(short.level));
+        say!(
+            "flowcast: note: with so few sizes some intervals hold {} of the medians",
+            percent(short.level)
+        );
     }
     Ok(cases.with_predictions(&predicted))
 }
@@ -151,13 +174,19 @@ impl Report {
             error_of_interpolation: fit.errors.neighbours,
             error_of_one_line: fit.errors.one_line,
         };
-        Report { calls: fits.iter().map(call).collect() }
+        Report {
+            calls: fits.iter().map(call).collect(),
+        }
     }
 }
 
 impl PieceReport {
     fn new(piece: &flowcast::model::stats::piecewise::Piece) -> PieceReport {
-        PieceReport { from_B: piece.from, fixed_ns: piece.line.intercept, per_byte_ns: piece.line.slope }
+        PieceReport {
+            from_B: piece.from,
+            fixed_ns: piece.line.intercept,
+            per_byte_ns: piece.line.slope,
+        }
     }
 }
 
@@ -165,24 +194,60 @@ impl Shown for Report {
     const SCHEMA: &'static str = "flowcast/call-fit/1";
 
     fn print(&self) {
-        let mut pieces = table(&["cluster", "experiment", "call", ">from", ">fixed", ">per byte"]);
+        let mut pieces = table(&[
+            "cluster",
+            "experiment",
+            "call",
+            ">from",
+            ">fixed",
+            ">per byte",
+        ]);
         for call in &self.calls {
             for piece in &call.pieces {
                 let fixed = Rounded(Time::from_nanos(piece.fixed_ns));
-                let [from, per_byte] =
-                    [format!("{:.0} B", piece.from_B.ceil()), format!("{:.4} ns", piece.per_byte_ns)];
-                pieces.add_row(cells![call.cluster, call.experiment, call.call, from, fixed, per_byte]);
+                let [from, per_byte] = [
+                    format!("{:.0} B", piece.from_B.ceil()),
+                    format!("{:.4} ns", piece.per_byte_ns),
+                ];
+                pieces.add_row(cells![
+                    call.cluster,
+                    call.experiment,
+                    call.call,
+                    from,
+                    fixed,
+                    per_byte
+                ]);
             }
         }
         println_out!("{pieces}");
         println_out!("Median errors on sizes that were left out:");
-        let columns = ["cluster", "experiment", "call", ">pieces", ">error", ">interpolated", ">one line"];
+        let columns = [
+            "cluster",
+            "experiment",
+            "call",
+            ">pieces",
+            ">error",
+            ">interpolated",
+            ">one line",
+        ];
         let mut errors = table(&columns);
         for call in &self.calls {
-            let [own, interpolated, one_line] =
-                [call.error, call.error_of_interpolation, call.error_of_one_line].map(percent);
+            let [own, interpolated, one_line] = [
+                call.error,
+                call.error_of_interpolation,
+                call.error_of_one_line,
+            ]
+            .map(percent);
             let count = call.pieces.len();
-            errors.add_row(cells![call.cluster, call.experiment, call.call, count, own, interpolated, one_line]);
+            errors.add_row(cells![
+                call.cluster,
+                call.experiment,
+                call.call,
+                count,
+                own,
+                interpolated,
+                one_line
+            ]);
         }
         println_out!("{errors}");
     }

@@ -34,9 +34,15 @@ pub(super) fn durations(
     network: &Network,
     model: Model,
 ) -> Result<Vec<Time>, SharingError> {
-    let method = Method { model, strictness: Strictness::Extended };
+    let method = Method {
+        model,
+        strictness: Strictness::Extended,
+    };
     let prediction = if model == Model::Packet && network.sharing.packet.queue.is_some() {
-        let pattern = Pattern { flows: flows.to_vec(), racks: racks.clone() };
+        let pattern = Pattern {
+            flows: flows.to_vec(),
+            racks: racks.clone(),
+        };
         predict_seeds(&pattern, network, Runs::once(SEEDS)).map(|(prediction, _)| prediction)
     } else {
         predict_flows(flows, racks, network, method)
@@ -49,7 +55,9 @@ pub(super) fn durations(
 
 /// The network of the lab in which the conflicts were measured, as its file says; `None` between hosts.
 pub(super) fn lab_network(samples: &ConflictSamples) -> Result<Option<Network>> {
-    let Some(lab) = samples.provenance.get("lab") else { return Ok(None) };
+    let Some(lab) = samples.provenance.get("lab") else {
+        return Ok(None);
+    };
     let spec: LabSpec = serde_json::from_str(lab).context("# lab")?;
     Ok(Some(network_of(&spec)))
 }
@@ -57,28 +65,51 @@ pub(super) fn lab_network(samples: &ConflictSamples) -> Result<Option<Network>> 
 /// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
 pub(super) fn transport(lab: Option<&Network>, window: Option<Bytes>) -> Option<PacketParameters> {
     if window.is_some() {
-        let fixed = PacketParameters { window, first_window: window, ..PacketParameters::default() };
-        return Some(PacketParameters { idle_restart: Some(false), ..fixed });
+        let fixed = PacketParameters {
+            window,
+            first_window: window,
+            ..PacketParameters::default()
+        };
+        return Some(PacketParameters {
+            idle_restart: Some(false),
+            ..fixed
+        });
     }
     lab.map(|lab| lab.sharing.packet)
 }
 
 /// This run's provenance, and that of the samples under `samples.`.
-pub(super) fn provenance_of(samples: &ConflictSamples, fit: &ConflictFit) -> BTreeMap<String, String> {
+pub(super) fn provenance_of(
+    samples: &ConflictSamples,
+    fit: &ConflictFit,
+) -> BTreeMap<String, String> {
     let mut all = provenance::of_this_run();
     all.insert("seed".into(), fit.options.seed.to_string());
-    all.insert("bootstrap_replicates".into(), fit.options.replicates.to_string());
-    all.extend(samples.provenance.iter().map(|(key, value)| (format!("samples.{key}"), value.clone())));
+    all.insert(
+        "bootstrap_replicates".into(),
+        fit.options.replicates.to_string(),
+    );
+    all.extend(
+        samples
+            .provenance
+            .iter()
+            .map(|(key, value)| (format!("samples.{key}"), value.clone())),
+    );
     all
 }
 
 /// Machine-readable.
 pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
     let rate = |estimate: &Estimate<Rate>| {
-        let interval = estimate.interval().map(|ends| ends.map(|rate| rate.as_bytes_per_second()));
+        let interval = estimate
+            .interval()
+            .map(|ends| ends.map(|rate| rate.as_bytes_per_second()));
         json!({ "value_Bps": estimate.value.as_bytes_per_second(), "interval_Bps": interval })
     };
-    let latency = fit.latency.interval().map(|ends| ends.map(|time| time.as_seconds()));
+    let latency = fit
+        .latency
+        .interval()
+        .map(|ends| ends.map(|time| time.as_seconds()));
     let backbone = fit.backbone.as_ref().map(|backbone| {
         let from = &backbone.from;
         json!({ "bandwidth": rate(&backbone.rate), "from_flows": from.value, "from_flows_interval": from.interval() })
@@ -97,7 +128,11 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
         })
     };
     let (conflicts, random, repetitions) = fit.counts;
-    let OtherDuplex { duplex: other, model: other_best, mean_absolute } = fit.other_duplex;
+    let OtherDuplex {
+        duplex: other,
+        model: other_best,
+        mean_absolute,
+    } = fit.other_duplex;
     json!({
         "schema": "flowcast/conflict-fit/1", "best": fit.best_model().name(),
         "warnings": fit.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(), "duplex": fit.duplex.name(),
@@ -121,8 +156,12 @@ fn errors(errors: &Errors) -> Value {
 }
 
 fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
-    let predicted: BTreeMap<&str, f64> =
-        fit.models.iter().map(ModelFit::name).zip(one.predicted.iter().copied()).collect();
+    let predicted: BTreeMap<&str, f64> = fit
+        .models
+        .iter()
+        .map(ModelFit::name)
+        .zip(one.predicted.iter().copied())
+        .collect();
     json!({
         "conflict": one.conflict, "kind": one.kind.to_string(), "flow": one.flow.id, "src": one.flow.src.0,
         "dst": one.flow.dst.0, "times_longer_than_alone": one.measured.value,
@@ -132,16 +171,26 @@ fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
 
 /// For people: what each flow got, the parameters, and the models side by side.
 pub(super) fn print(fit: &ConflictFit) {
-    fit.warnings().iter().for_each(|warning| say!("warning: {warning}"));
+    fit.warnings()
+        .iter()
+        .for_each(|warning| say!("warning: {warning}"));
     print_slowdowns(fit);
     println_out!();
     print_parameters(fit);
     println_out!();
     print_models(fit);
     let best = fit.best_model();
-    let on = if best.held_out.is_some() { "on the random patterns" } else { "on conflicts left out" };
+    let on = if best.held_out.is_some() {
+        "on the random patterns"
+    } else {
+        "on conflicts left out"
+    };
     println_out!("{} explains this network best, {on}.", best.name());
-    let OtherDuplex { duplex: other, model, mean_absolute } = fit.other_duplex;
+    let OtherDuplex {
+        duplex: other,
+        model,
+        mean_absolute,
+    } = fit.other_duplex;
     println_out!(
         "Ports are {} duplex: with {} duplex the best model, {model}, misses the conflicts by {}.",
         fit.duplex.name(),
@@ -156,11 +205,21 @@ pub(super) fn percent(share: f64) -> String {
 
 fn print_slowdowns(fit: &ConflictFit) {
     let best = fit.best;
-    let mut table =
-        table(&["conflict", ">flow", "", ">times alone", ">interval", &format!(">{}", fit.best_model().name())]);
+    let mut table = table(&[
+        "conflict",
+        ">flow",
+        "",
+        ">times alone",
+        ">interval",
+        &format!(">{}", fit.best_model().name()),
+    ]);
     let mut last = "";
     for one in &fit.slowdowns {
-        let name = if one.conflict == last { "" } else { one.conflict.as_str() };
+        let name = if one.conflict == last {
+            ""
+        } else {
+            one.conflict.as_str()
+        };
         last = &one.conflict;
         table.add_row([
             name.to_owned(),
@@ -175,12 +234,21 @@ fn print_slowdowns(fit: &ConflictFit) {
 }
 
 fn print_parameters(fit: &ConflictFit) {
-    let mut table = table(&["parameter", "model", ">value", &format!(">{} % interval", fit.options.level * 100.0)]);
+    let mut table = table(&[
+        "parameter",
+        "model",
+        ">value",
+        &format!(">{} % interval", fit.options.level * 100.0),
+    ]);
     let megabits = |rate: Rate| format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6);
     let mut row = |name: &str, model: &str, [value, interval]: [String; 2]| {
         table.add_row([name.to_owned(), model.to_owned(), value, interval]);
     };
-    row("nic.latency", "all", texts(&fit.latency, |time| Rounded(time).to_string()));
+    row(
+        "nic.latency",
+        "all",
+        texts(&fit.latency, |time| Rounded(time).to_string()),
+    );
     row("nic.bandwidth", "all", texts(&fit.rate, megabits));
     if let Some(backbone) = &fit.backbone {
         row("backbone.bandwidth", "all", texts(&backbone.rate, megabits));
@@ -193,8 +261,14 @@ fn print_parameters(fit: &ConflictFit) {
     for model in &fit.models {
         for parameter in &model.parameters {
             let [value, interval] = texts(&parameter.estimate, |number| format!("{number:.3}"));
-            let at_bound = parameter.bound.map(|bound| format!("at its {} bound", bound.name()));
-            row(parameter.field, model.name(), [value, at_bound.unwrap_or(interval)]);
+            let at_bound = parameter
+                .bound
+                .map(|bound| format!("at its {} bound", bound.name()));
+            row(
+                parameter.field,
+                model.name(),
+                [value, at_bound.unwrap_or(interval)],
+            );
         }
     }
     println_out!("{table}");
@@ -202,12 +276,21 @@ fn print_parameters(fit: &ConflictFit) {
 
 /// The value, and the interval if there is one.
 fn texts<T: Copy + PartialEq>(estimate: &Estimate<T>, text: impl Fn(T) -> String) -> [String; 2] {
-    let interval = estimate.interval().map_or("-".to_owned(), |[low, high]| format!("{} .. {}", text(low), text(high)));
+    let interval = estimate.interval().map_or("-".to_owned(), |[low, high]| {
+        format!("{} .. {}", text(low), text(high))
+    });
     [text(estimate.value), interval]
 }
 
 fn print_models(fit: &ConflictFit) {
-    let columns = ["model", ">random patterns", ">worst flow", ">conflicts left out", ">worst flow", ">fitted"];
+    let columns = [
+        "model",
+        ">random patterns",
+        ">worst flow",
+        ">conflicts left out",
+        ">worst flow",
+        ">fitted",
+    ];
     let mut table = table(&columns);
     for model in &fit.models {
         let held_out = model.held_out.as_ref();

@@ -9,7 +9,9 @@ use flowcast::fit::loggp::interval;
 use flowcast::fit::pairs::samples::PairSamples;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::zoo::Unit;
-use flowcast::fit::zoo::compare::{CompareOptions, Compared, FittedParameter, Predicted, PredictedPattern, compare};
+use flowcast::fit::zoo::compare::{
+    CompareOptions, Compared, FittedParameter, Predicted, PredictedPattern, compare,
+};
 use flowcast::fit::zoo::pattern::{PatternSamples, of_pairs};
 use flowcast::models_page::models_page;
 use flowcast::units::{Rounded, Time};
@@ -67,11 +69,18 @@ pub(super) fn run(
     let compared = compare(samples, patterns, options)?;
     for refused in compared.iter().filter(|model| model.negative > 0) {
         let count = refused.negative;
-        say!("flowcast: note: {} is refused: it predicts less than no time for {count} of the points", refused.model);
+        say!(
+            "flowcast: note: {} is refused: it predicts less than no time for {count} of the points",
+            refused.model
+        );
     }
     let report = Report::new(&compared, options);
     if let Some(path) = page {
-        write_page(path, &models_page(&compared, &serde_json::to_string(&report)?), &serde_json::to_value(&report)?)?;
+        write_page(
+            path,
+            &models_page(&compared, &serde_json::to_string(&report)?),
+            &serde_json::to_value(&report)?,
+        )?;
     }
     show(&report, format)
 }
@@ -170,8 +179,17 @@ impl PointReport {
 
 impl Report {
     fn new(compared: &[Compared], options: CompareOptions) -> Report {
-        let CompareOptions { replicates, level, seed } = options;
-        Report { level, replicates, seed, models: compared.iter().map(ModelReport::new).collect() }
+        let CompareOptions {
+            replicates,
+            level,
+            seed,
+        } = options;
+        Report {
+            level,
+            replicates,
+            seed,
+            models: compared.iter().map(ModelReport::new).collect(),
+        }
     }
 }
 
@@ -182,7 +200,11 @@ impl ModelReport {
             model: compared.model,
             source: compared.source,
             choice: compared.choice.clone(),
-            parameters: compared.parameters.iter().map(ParameterReport::new).collect(),
+            parameters: compared
+                .parameters
+                .iter()
+                .map(ParameterReport::new)
+                .collect(),
             error_fitted: compared.fitted,
             error_left_out: compared.left_out,
             error_left_out_by_procedure: compared.left_out_by_procedure,
@@ -191,7 +213,12 @@ impl ModelReport {
             error_patterns_left_out: compared.patterns_left_out,
             by_pattern: compared.by_pattern.iter().map(PatternReport::of).collect(),
             by_point: compared.predicted.iter().map(PointReport::of).collect(),
-            by_size: by_size.map(|(size, error)| SizeReport { size_B: size.0, error: *error }).collect(),
+            by_size: by_size
+                .map(|(size, error)| SizeReport {
+                    size_B: size.0,
+                    error: *error,
+                })
+                .collect(),
         }
     }
 }
@@ -203,7 +230,12 @@ impl ParameterReport {
             Unit::TimePerByte => "ns/B",
         };
         let interval = interval(fitted.interval).map(|(low, high)| [low, high]);
-        ParameterReport { symbol: fitted.parameter.symbol.clone(), unit, value: fitted.value, interval }
+        ParameterReport {
+            symbol: fitted.parameter.symbol.clone(),
+            unit,
+            value: fitted.value,
+            interval,
+        }
     }
 
     fn text(&self, value: f64) -> String {
@@ -230,19 +262,31 @@ impl Shown for Report {
         ];
         let mut errors = table(&columns);
         for model in &self.models {
-            let by_procedure = model.error_left_out_by_procedure.map_or("-".to_owned(), percent);
+            let by_procedure = model
+                .error_left_out_by_procedure
+                .map_or("-".to_owned(), percent);
             let [left_out, fitted] = [model.error_left_out, model.error_fitted].map(percent);
             let [lengths, patterns] = [model.error_lengths_left_out, model.error_patterns_left_out]
                 .map(|error| error.map_or("-".to_owned(), percent));
-            let row =
-                cells![model.model, left_out, lengths, patterns, by_procedure, fitted, model.choice, model.source];
+            let row = cells![
+                model.model,
+                left_out,
+                lengths,
+                patterns,
+                by_procedure,
+                fitted,
+                model.choice,
+                model.source
+            ];
             errors.add_row(row);
         }
         println_out!("{errors}");
-        let Some(best) = self.models.first() else { return };
-        let patterns = best
-            .error_patterns_left_out
-            .map_or(String::new(), |error| format!(", and patterns left out by {}", percent(error)));
+        let Some(best) = self.models.first() else {
+            return;
+        };
+        let patterns = best.error_patterns_left_out.map_or(String::new(), |error| {
+            format!(", and patterns left out by {}", percent(error))
+        });
         println_out!(
             "{} explains this network best: it misses sizes left out by {}{patterns}.",
             best.model,
@@ -252,9 +296,16 @@ impl Shown for Report {
         let mut parameters = table(&["model", "parameter", ">value", &interval]);
         for model in self.models.iter().take(SHOWN) {
             for parameter in &model.parameters {
-                let ends = |[low, high]: [f64; 2]| format!("{} .. {}", parameter.text(low), parameter.text(high));
+                let ends = |[low, high]: [f64; 2]| {
+                    format!("{} .. {}", parameter.text(low), parameter.text(high))
+                };
                 let ends = parameter.interval.map_or("-".to_owned(), ends);
-                parameters.add_row(cells![model.model, parameter.symbol, parameter.text(parameter.value), ends]);
+                parameters.add_row(cells![
+                    model.model,
+                    parameter.symbol,
+                    parameter.text(parameter.value),
+                    ends
+                ]);
             }
         }
         println_out!("{parameters}");
@@ -268,10 +319,15 @@ impl Report {
     fn print_residuals(&self) {
         println_out!("Mean error of each size that was left out, predicted less measured:");
         let shown = &self.models[..self.models.len().min(SHOWN)];
-        let names: Vec<String> = shown.iter().map(|model| format!(">{}", model.model)).collect();
+        let names: Vec<String> = shown
+            .iter()
+            .map(|model| format!(">{}", model.model))
+            .collect();
         let mut residuals = table(&[&[">size".to_owned()], &names[..]].concat());
         for (row, size) in shown[0].by_size.iter().enumerate() {
-            let errors = shown.iter().map(|model| format!("{:+.1} %", model.by_size[row].error * 100.0));
+            let errors = shown
+                .iter()
+                .map(|model| format!("{:+.1} %", model.by_size[row].error * 100.0));
             residuals.add_row([format!("{} B", size.size_B)].into_iter().chain(errors));
         }
         println_out!("{residuals}");
@@ -281,27 +337,59 @@ impl Report {
     fn print_patterns(&self) {
         let shown = &self.models[..self.models.len().min(SHOWN)];
         let all = &shown[0].by_pattern;
-        let Some(parts) = all.iter().map(|pattern| pattern.part).max() else { return };
+        let Some(parts) = all.iter().map(|pattern| pattern.part).max() else {
+            return;
+        };
         println_out!("Patterns left out, in {parts} parts:");
         for part in 1..=parts {
-            let mut names: Vec<&str> = all.iter().filter(|own| own.part == part).map(|own| &*own.name).collect();
+            let mut names: Vec<&str> = all
+                .iter()
+                .filter(|own| own.part == part)
+                .map(|own| &*own.name)
+                .collect();
             names.sort_unstable();
             names.dedup();
             println_out!("  {part}: {}", names.join(" "));
         }
         let mut rows: Vec<usize> = (0..all.len()).collect();
-        rows.sort_by(|one, other| all[*other].error().abs().total_cmp(&all[*one].error().abs()));
+        rows.sort_by(|one, other| {
+            all[*other]
+                .error()
+                .abs()
+                .total_cmp(&all[*one].error().abs())
+        });
         rows.truncate(PATTERNS_SHOWN);
-        println_out!("Error of patterns left out, predicted less measured, those that {} misses most:", shown[0].model);
-        let names: Vec<String> = shown.iter().map(|model| format!(">{}", model.model)).collect();
+        println_out!(
+            "Error of patterns left out, predicted less measured, those that {} misses most:",
+            shown[0].model
+        );
+        let names: Vec<String> = shown
+            .iter()
+            .map(|model| format!(">{}", model.model))
+            .collect();
         let head = ["pattern", ">messages", ">size", ">measured"].map(str::to_owned);
         let mut residuals = table(&[&head[..], &names[..]].concat());
         for row in rows {
-            let PatternReport { name, messages, size_B, measured_us, .. } = &all[row];
+            let PatternReport {
+                name,
+                messages,
+                size_B,
+                measured_us,
+                ..
+            } = &all[row];
             let measured = Rounded(Time::from_micros(*measured_us)).to_string();
-            let errors = shown.iter().map(|model| format!("{:+.1} %", model.by_pattern[row].error() * 100.0));
+            let errors = shown
+                .iter()
+                .map(|model| format!("{:+.1} %", model.by_pattern[row].error() * 100.0));
             residuals.add_row(
-                [name.clone(), messages.to_string(), format!("{size_B} B"), measured].into_iter().chain(errors),
+                [
+                    name.clone(),
+                    messages.to_string(),
+                    format!("{size_B} B"),
+                    measured,
+                ]
+                .into_iter()
+                .chain(errors),
             );
         }
         println_out!("{residuals}");

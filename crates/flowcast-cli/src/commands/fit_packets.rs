@@ -34,7 +34,10 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
     let ready = |files: &Vec<RankFile>| {
         let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
         print_notes(recorded.program().ignored());
-        let expanded = recorded.expanded(&Collectives::OpenMpi, network, threads())?.0.unwrap_or(recorded);
+        let expanded = recorded
+            .expanded(&Collectives::OpenMpi, network, threads())?
+            .0
+            .unwrap_or(recorded);
         anyhow::Ok((expanded, measured(files).regions))
     };
     let all = recordings.iter().map(ready).collect::<Result<Vec<_>>>()?;
@@ -45,26 +48,50 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
     };
     let (latency, _) = least_cost(0.0, MOST.as_nanos(), |nanos| {
         let errors = errors(&all, &with(Time::from_nanos(nanos)))?;
-        anyhow::Ok(errors.values().map(|error| error.ln_1p().abs()).sum::<f64>() / errors.len().max(1) as f64)
+        anyhow::Ok(
+            errors
+                .values()
+                .map(|error| error.ln_1p().abs())
+                .sum::<f64>()
+                / errors.len().max(1) as f64,
+        )
     })?;
     let latency = Time::from_nanos(latency);
-    Ok(PacketFit { latency, errors: errors(&all, &with(latency))? })
+    Ok(PacketFit {
+        latency,
+        errors: errors(&all, &with(latency))?,
+    })
 }
 
 /// By region, the mean over the recordings.
-fn errors(all: &[(Recorded, BTreeMap<String, Time>)], network: &Network) -> Result<BTreeMap<String, f64>> {
+fn errors(
+    all: &[(Recorded, BTreeMap<String, Time>)],
+    network: &Network,
+) -> Result<BTreeMap<String, f64>> {
     let mut errors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (recorded, measured) in all {
-        let options = Options { contention: Contention::Shared(Model::Packet), ..Options::default() };
+        let options = Options {
+            contention: Contention::Shared(Model::Packet),
+            ..Options::default()
+        };
         let run_times = recorded.run_times(network, &options, 0)?;
         for (name, predicted) in run_times.into_iter().flat_map(|run| run.regions) {
-            if let Some(measured) = measured.get(&name).filter(|measured| **measured > Time::ZERO) {
-                errors.entry(name).or_default().push(predicted.as_nanos() / measured.as_nanos() - 1.0);
+            if let Some(measured) = measured
+                .get(&name)
+                .filter(|measured| **measured > Time::ZERO)
+            {
+                errors
+                    .entry(name)
+                    .or_default()
+                    .push(predicted.as_nanos() / measured.as_nanos() - 1.0);
             }
         }
     }
     let mean = |errors: Vec<f64>| errors.iter().sum::<f64>() / errors.len() as f64;
-    Ok(errors.into_iter().map(|(name, errors)| (name, mean(errors))).collect())
+    Ok(errors
+        .into_iter()
+        .map(|(name, errors)| (name, mean(errors)))
+        .collect())
 }
 
 impl PacketFit {
@@ -74,11 +101,17 @@ impl PacketFit {
 
     /// By region: predicted over measured, less one.
     pub(super) fn errors(&self) -> BTreeMap<String, Vec<f64>> {
-        self.errors.iter().map(|(region, error)| (region.clone(), vec![*error])).collect()
+        self.errors
+            .iter()
+            .map(|(region, error)| (region.clone(), vec![*error]))
+            .collect()
     }
 
     fn within(&self, tolerance: f64) -> usize {
-        self.errors.values().filter(|error| error.abs() <= tolerance).count()
+        self.errors
+            .values()
+            .filter(|error| error.abs() <= tolerance)
+            .count()
     }
 
     /// As part of the fit's document.

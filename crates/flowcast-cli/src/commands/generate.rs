@@ -43,7 +43,12 @@ pub(crate) struct Generate {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The computations repeat themselves after so many iterations, which fct keeps as a loop; 0: never
-    #[arg(long, default_value_t = 0, value_name = "ITERATIONS", help_heading = "Program")]
+    #[arg(
+        long,
+        default_value_t = 0,
+        value_name = "ITERATIONS",
+        help_heading = "Program"
+    )]
     period: u32,
     /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank), fct (compiled)
     #[arg(long, value_enum, default_value = "dim", help_heading = "Output")]
@@ -92,7 +97,9 @@ fn workload(name: &str) -> Result<Kind, String> {
     }
     let found = Workload::ALL.iter().find(|(known, _)| *known == name);
     let names = || Workload::ALL.map(|(known, _)| known).join(", ");
-    found.map(|(_, workload)| Kind::Trace(*workload)).ok_or_else(|| format!("expected one of: {}, stream", names()))
+    found
+        .map(|(_, workload)| Kind::Trace(*workload))
+        .ok_or_else(|| format!("expected one of: {}, stream", names()))
 }
 
 fn size_range(text: &str) -> Result<(Bytes, Bytes), String> {
@@ -100,7 +107,11 @@ fn size_range(text: &str) -> Result<(Bytes, Bytes), String> {
     let (from, to) = text.split_once("..").ok_or(EXPECTED)?;
     let size = |text: &str| Bytes::parse(text).map_err(|error| error.to_string());
     let (from, to) = (size(from)?, size(to)?);
-    if from.0 > 0 && from <= to { Ok((from, to)) } else { Err(EXPECTED.into()) }
+    if from.0 > 0 && from <= to {
+        Ok((from, to))
+    } else {
+        Err(EXPECTED.into())
+    }
 }
 
 impl Generate {
@@ -118,20 +129,54 @@ impl Generate {
             Kind::Trace(workload) => workload,
             Kind::Stream => return self.write_stream(),
         };
-        let Generate { ranks, iterations, size, compute, jitter, seed, period, .. } = self;
-        let shape = Shape { workload, ranks, iterations, size, compute, jitter, seed, period };
+        let Generate {
+            ranks,
+            iterations,
+            size,
+            compute,
+            jitter,
+            seed,
+            period,
+            ..
+        } = self;
+        let shape = Shape {
+            workload,
+            ranks,
+            iterations,
+            size,
+            compute,
+            jitter,
+            seed,
+            period,
+        };
         match (self.format, &self.output) {
-            (Format::Ti, Some(path)) => write_list(path, ranks, |rank, out| write::simgrid_rank(shape, rank, out)),
-            (Format::Ti, None) => bail!("--format ti: found no file name, expected -o LIST (it writes several files)"),
+            (Format::Ti, Some(path)) => write_list(path, ranks, |rank, out| {
+                write::simgrid_rank(shape, rank, out)
+            }),
+            (Format::Ti, None) => {
+                bail!("--format ti: found no file name, expected -o LIST (it writes several files)")
+            }
             (format, Some(path)) => write_whole(path, |out| write_text(format, shape, out)),
-            (format, None) => write_text(format, shape, &mut BufWriter::with_capacity(1 << 16, stdout().lock())),
+            (format, None) => write_text(
+                format,
+                shape,
+                &mut BufWriter::with_capacity(1 << 16, stdout().lock()),
+            ),
         }
     }
 
     fn write_stream(self) -> Result<()> {
-        let StreamArgs { flows, sizes, load, bandwidth } = self.stream;
+        let StreamArgs {
+            flows,
+            sizes,
+            load,
+            bandwidth,
+        } = self.stream;
         if self.ranks < 2 {
-            bail!("--ranks: found {}, expected at least 2 nodes for a stream", self.ranks);
+            bail!(
+                "--ranks: found {}, expected at least 2 nodes for a stream",
+                self.ranks
+            );
         }
         if !(load > 0.0 && load <= 100.0) {
             bail!("--load: found {load}, expected a number above 0, such as 0.5");
@@ -139,10 +184,21 @@ impl Generate {
         if bandwidth.as_bytes_per_second() <= 0.0 {
             bail!("--bandwidth: found {bandwidth}, expected a rate above 0");
         }
-        let drawn = Stream { flows, nodes: self.ranks, sizes, load, rate: bandwidth, seed: self.seed }.draw();
+        let drawn = Stream {
+            flows,
+            nodes: self.ranks,
+            sizes,
+            load,
+            rate: bandwidth,
+            seed: self.seed,
+        }
+        .draw();
         match &self.output {
             Some(path) => write_whole(path, |out| Ok(pattern::write(&drawn, out)?)),
-            None => Ok(pattern::write(&drawn, &mut BufWriter::with_capacity(1 << 16, stdout().lock()))?),
+            None => Ok(pattern::write(
+                &drawn,
+                &mut BufWriter::with_capacity(1 << 16, stdout().lock()),
+            )?),
         }
     }
 }

@@ -14,7 +14,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::units::{Node, Rate, Rounded};
 use flowcast_lab::{
-    Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text, self_test,
+    Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text,
+    self_test,
 };
 use serde::Serialize;
 
@@ -101,8 +102,10 @@ pub(crate) struct Exec {
 ///
 /// mpirun of Open MPI and of MPICH find the nodes by their environment. The exit code is that of the command.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
-                        flowcast lab run rails --set nic.bandwidth=100Mbit/s,10Mbit/s -- mpirun ./program")]
+#[command(
+    after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
+                        flowcast lab run rails --set nic.bandwidth=100Mbit/s,10Mbit/s -- mpirun ./program"
+)]
 pub(crate) struct Run {
     /// Name of a lab that is up, built-in profile or lab file (TOML)
     #[arg(value_name = "NAME|PROFILE|FILE")]
@@ -132,7 +135,9 @@ pub(crate) struct List {
 
 /// List the built-in labs, or print the file of one
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast lab profiles\n  flowcast lab profiles bus > mine.toml")]
+#[command(
+    after_help = "Examples:\n  flowcast lab profiles\n  flowcast lab profiles bus > mine.toml"
+)]
 pub(crate) struct Profiles {
     /// A profile, or a lab file to check and print in full
     name: Option<String>,
@@ -192,7 +197,15 @@ impl Down {
 impl List {
     fn run(self) -> Result<()> {
         let labs = Lab::list().map_err(explained)?;
-        show(&Labs { labs: labs.into_iter().map(|(name, spec)| Named { name, spec }).collect() }, self.format)
+        show(
+            &Labs {
+                labs: labs
+                    .into_iter()
+                    .map(|(name, spec)| Named { name, spec })
+                    .collect(),
+            },
+            self.format,
+        )
     }
 }
 
@@ -232,7 +245,9 @@ impl Shown for BuiltIn {
 
 impl Profiles {
     fn run(self) -> Result<()> {
-        let Some(name) = &self.name else { return self.list() };
+        let Some(name) = &self.name else {
+            return self.list();
+        };
         if self.format.json {
             println_out!("{}", serde_json::to_string(&load(name, &self.overrides)?)?);
         } else if self.overrides.is_empty() && !Path::new(name).is_file() {
@@ -244,16 +259,28 @@ impl Profiles {
     }
 
     fn list(&self) -> Result<()> {
-        let profiles = PROFILES.iter().map(|(name, _)| profile(name, &[])).collect::<Result<_, _>>()?;
+        let profiles = PROFILES
+            .iter()
+            .map(|(name, _)| profile(name, &[]))
+            .collect::<Result<_, _>>()?;
         show(&BuiltIn { profiles }, self.format)
     }
 }
 
 fn print_specs<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) {
-    let mut table = table(&["name", ">nodes", ">ranks a node", ">racks", ">bandwidth", "what"]);
+    let mut table = table(&[
+        "name",
+        ">nodes",
+        ">ranks a node",
+        ">racks",
+        ">bandwidth",
+        "what",
+    ]);
     for (name, spec) in specs {
         let rails = 0..spec.nic.bandwidth.0.len();
-        let rates: Vec<String> = rails.map(|rail| whole_megabits(spec.wire_rate(rail))).collect();
+        let rates: Vec<String> = rails
+            .map(|rail| whole_megabits(spec.wire_rate(rail)))
+            .collect();
         let rates = format!("{} Mbit/s", rates.join(" + "));
         table.add_row(cells![
             name,
@@ -278,7 +305,9 @@ pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         of_file(&read_text(path)?, &stem, &overrides).with_context(|| name.to_owned())
     } else if name.contains(['/', '.']) {
-        fs::metadata(path).map(drop).with_context(|| format!("cannot read the lab file {name}"))?;
+        fs::metadata(path)
+            .map(drop)
+            .with_context(|| format!("cannot read the lab file {name}"))?;
         anyhow::bail!("{name}: expected a lab file")
     } else {
         Ok(profile(name, &overrides)?)
@@ -286,21 +315,39 @@ pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
 }
 
 fn checked(lab: &Lab, how: &How) -> Result<Vec<Check>> {
-    if how.no_self_test { Ok(Vec::new()) } else { self_tested(lab) }
+    if how.no_self_test {
+        Ok(Vec::new())
+    } else {
+        self_tested(lab)
+    }
 }
 
 /// Runs the self-test and says what it saw.
 pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
-    for Check { what, found, expected, lateness } in &checks {
-        let late = lateness.map_or(String::new(), |late| format!(", {} late", Rounded(late.median)));
-        say!("flowcast: self-test: {what}: {} of {}{late}", megabits(*found), megabits(*expected));
+    for Check {
+        what,
+        found,
+        expected,
+        lateness,
+    } in &checks
+    {
+        let late = lateness.map_or(String::new(), |late| {
+            format!(", {} late", Rounded(late.median))
+        });
+        say!(
+            "flowcast: self-test: {what}: {} of {}{late}",
+            megabits(*found),
+            megabits(*expected)
+        );
     }
     Ok(checks)
 }
 
 fn command_in(lab: &Lab, node: Node, words: &[String]) -> Result<Command> {
-    let (program, arguments) = words.split_first().expect("the command line asks for a command");
+    let (program, arguments) = words
+        .split_first()
+        .expect("the command line asks for a command");
     let mut command = lab.command_in(node, program).map_err(explained)?;
     command.args(arguments).envs(lab.launcher_environment());
     Ok(command)
@@ -308,12 +355,18 @@ fn command_in(lab: &Lab, node: Node, words: &[String]) -> Result<Command> {
 
 /// As shells have it: 128 and the signal for a command that was killed.
 fn code_of(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
 /// With the exit code of its kind.
 pub(crate) fn explained(error: LabError) -> anyhow::Error {
-    if error.is_environment() { EnvironmentLacks(error.to_string()).into() } else { error.into() }
+    if error.is_environment() {
+        EnvironmentLacks(error.to_string()).into()
+    } else {
+        error.into()
+    }
 }
 
 /// A testbed that is up.
@@ -353,7 +406,9 @@ impl Built {
                 node: node.0,
                 host: flowcast_lab::host(node),
                 rack: lab.spec().rack_of(node),
-                addresses: (0..rails).map(|rail| lab.address(node, rail)).collect::<Result<_, _>>()?,
+                addresses: (0..rails)
+                    .map(|rail| lab.address(node, rail))
+                    .collect::<Result<_, _>>()?,
                 control_address: lab.control_address(node)?,
             })
         };
@@ -378,14 +433,37 @@ impl Shown for Built {
 
     fn print(&self) {
         let rails = self.spec.nic.bandwidth.0.len();
-        let mut columns = vec![">node".to_owned(), "host".into(), ">rack".into(), "control".into()];
+        let mut columns = vec![
+            ">node".to_owned(),
+            "host".into(),
+            ">rack".into(),
+            "control".into(),
+        ];
         columns.extend((0..rails).map(flowcast_lab::interface));
         let mut table = table(&columns);
-        for BuiltNode { node, host, rack, addresses, control_address } in &self.nodes {
-            let row = [node.to_string(), host.clone(), rack.to_string(), control_address.to_string()];
-            table.add_row(row.into_iter().chain(addresses.iter().map(ToString::to_string)));
+        for BuiltNode {
+            node,
+            host,
+            rack,
+            addresses,
+            control_address,
+        } in &self.nodes
+        {
+            let row = [
+                node.to_string(),
+                host.clone(),
+                rack.to_string(),
+                control_address.to_string(),
+            ];
+            table.add_row(
+                row.into_iter()
+                    .chain(addresses.iter().map(ToString::to_string)),
+            );
         }
         println_out!("{table}");
-        println_out!("The lab `{0}` is up; `flowcast lab down {0}` ends it.", self.name);
+        println_out!(
+            "The lab `{0}` is up; `flowcast lab down {0}` ends it.",
+            self.name
+        );
     }
 }

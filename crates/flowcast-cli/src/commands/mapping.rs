@@ -75,24 +75,45 @@ impl From<FileFormat> for MappingFormat {
 impl Mapping {
     /// Reads and writes.
     pub(crate) fn run(self) -> Result<()> {
-        let inputs = std::iter::once(self.map.as_str()).chain(self.hosts.as_deref()).map(Path::new);
+        let inputs = std::iter::once(self.map.as_str())
+            .chain(self.hosts.as_deref())
+            .map(Path::new);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(inputs, outputs)?;
-        let given = self.hosts.as_deref().map(host_names).transpose()?.unwrap_or_default();
+        let given = self
+            .hosts
+            .as_deref()
+            .map(host_names)
+            .transpose()?
+            .unwrap_or_default();
         let file = match mapping_file::rule(&self.map) {
-            Some(mapping) => mapping_file::MappingFile { mapping, hosts: given },
+            Some(mapping) => mapping_file::MappingFile {
+                mapping,
+                hosts: given,
+            },
             None => mapping_file::read(&self.map, &read_text(Path::new(&self.map))?, &given)?,
         };
         let nodes = self.nodes_of(&file)?;
         let text = match self.format.json {
             true => String::new(),
-            false => mapping_file::write(self.to.unwrap_or(FileFormat::Nodes).into(), &nodes, &file.hosts)?,
+            false => mapping_file::write(
+                self.to.unwrap_or(FileFormat::Nodes).into(),
+                &nodes,
+                &file.hosts,
+            )?,
         };
         match &self.output {
             Some(path) => write_text(path, &text),
             None => {
                 let nodes = nodes.iter().map(|node| node.0).collect();
-                show(&Mapped { text, nodes, hosts: file.hosts }, self.format)
+                show(
+                    &Mapped {
+                        text,
+                        nodes,
+                        hosts: file.hosts,
+                    },
+                    self.format,
+                )
             }
         }
     }
@@ -101,22 +122,47 @@ impl Mapping {
     fn nodes_of(&self, file: &mapping_file::MappingFile) -> Result<Vec<Node>> {
         if let Rule::List(nodes) = &file.mapping {
             if self.ranks.is_some_and(|ranks| ranks != nodes.len()) {
-                bail!("{}: found {} ranks, expected {}", self.map, nodes.len(), self.ranks.unwrap_or_default());
+                bail!(
+                    "{}: found {} ranks, expected {}",
+                    self.map,
+                    nodes.len(),
+                    self.ranks.unwrap_or_default()
+                );
             }
             return Ok(nodes.iter().map(|node| Node(*node)).collect());
         }
-        let ranks = self.ranks.context("found a rule, expected --ranks N with it")?;
-        let hosts = u32::try_from(file.hosts.len()).ok().filter(|hosts| *hosts > 0);
-        let count = self.nodes.or(hosts).context("found a rule, expected --nodes N or --hosts with it")?;
-        on_equal_nodes(&file.mapping, ranks, NodeGroup { count, cpus: self.slots, ..NodeGroup::default() })
+        let ranks = self
+            .ranks
+            .context("found a rule, expected --ranks N with it")?;
+        let hosts = u32::try_from(file.hosts.len())
+            .ok()
+            .filter(|hosts| *hosts > 0);
+        let count = self
+            .nodes
+            .or(hosts)
+            .context("found a rule, expected --nodes N or --hosts with it")?;
+        on_equal_nodes(
+            &file.mapping,
+            ranks,
+            NodeGroup {
+                count,
+                cpus: self.slots,
+                ..NodeGroup::default()
+            },
+        )
     }
 }
 
 /// The node of each rank on the nodes of a group.
 pub(super) fn on_equal_nodes(mapping: &Rule, ranks: usize, group: NodeGroup) -> Result<Vec<Node>> {
-    let machine = Machine { nodes: vec![group], ..Machine::default() };
+    let machine = Machine {
+        nodes: vec![group],
+        ..Machine::default()
+    };
     let placement = Placement::new(&machine, Some(mapping), ranks)?;
-    Ok((0..ranks as u32).map(|rank| placement.node(Rank(rank))).collect())
+    Ok((0..ranks as u32)
+        .map(|rank| placement.node(Rank(rank)))
+        .collect())
 }
 
 /// Where ranks run.
@@ -138,6 +184,15 @@ impl Shown for Mapped {
 
 fn host_names(text: &str) -> Result<Vec<String>> {
     let path = Path::new(text);
-    let names = if path.is_file() { read_text(path)? } else { text.replace(',', "\n") };
-    Ok(names.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    let names = if path.is_file() {
+        read_text(path)?
+    } else {
+        text.replace(',', "\n")
+    };
+    Ok(names
+        .lines()
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect())
 }

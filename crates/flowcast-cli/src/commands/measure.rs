@@ -37,7 +37,9 @@ use check::MeasureCheck;
 use flowcast::report::answer::Grouped;
 use flowcast_terminal::exit::EnvironmentLacks;
 use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, say, show};
+use flowcast_terminal::output::{
+    Format, Micros, Seconds, Shown, print_out, println_out, say, show,
+};
 use flowcast_terminal::progress::Progress;
 use flowcast_terminal::tables::table;
 
@@ -75,7 +77,12 @@ pub(crate) struct P2p {
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"], help_heading = "Where")]
     listen: Option<String>,
     /// Measure against the answering end at this address
-    #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous", help_heading = "Where")]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        conflicts_with = "rendezvous",
+        help_heading = "Where"
+    )]
     connect: Option<String>,
     /// What carries the messages
     #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
@@ -124,7 +131,13 @@ pub(crate) struct P2p {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["max_time", "sizes", "step", "messages", "delay"], help_heading = "Run")]
     budget: Option<Time>,
     /// With --budget: most messages in both directions
-    #[arg(long, value_name = "COUNT", default_value_t = 2000, requires = "budget", help_heading = "Run")]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 2000,
+        requires = "budget",
+        help_heading = "Run"
+    )]
     most_messages: u32,
     /// Poll instead of sleeping while waiting, as MPI libraries do; each end needs a processor of its own. Give it to
     /// both ends
@@ -164,9 +177,17 @@ enum Role {
 
 /// `2%` or `0.02`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let (number, of) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    share.map(|number| number / of).ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))
+    let (number, of) = text
+        .strip_suffix('%')
+        .map_or((text, 1.0), |number| (number, 100.0));
+    let share = number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite());
+    share
+        .map(|number| number / of)
+        .ok_or_else(|| format!("found `{text}`, expected a share such as 2% or 0.02"))
 }
 
 /// Whether strangers can reach the address: neither on loopback nor inside a lab.
@@ -180,7 +201,11 @@ const NOBODYS: Token = Token::new([0; TOKEN]);
 /// What is shown to the answering end at an address.
 pub(crate) fn token_for(address: &str, given: &TokenArgs) -> Result<Token> {
     let token = given.given()?;
-    if token.is_none() && address.to_socket_addrs().is_ok_and(|mut all| all.all(needs_token)) {
+    if token.is_none()
+        && address
+            .to_socket_addrs()
+            .is_ok_and(|mut all| all.all(needs_token))
+    {
         bail!("found no token, expected --token TOKEN, as the listening end prints it");
     }
     Ok(token.unwrap_or(NOBODYS))
@@ -199,13 +224,16 @@ impl P2p {
         match self.role()? {
             Role::Bystander => Ok(()),
             Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
-            Role::Connect(transport, peer) => self.take(Reached::Tcp(transport), format!("tcp to {peer}")),
+            Role::Connect(transport, peer) => {
+                self.take(Reached::Tcp(transport), format!("tcp to {peer}"))
+            }
             Role::Loopback => self.take(Reached::Loopback, "tcp over loopback, two threads".into()),
         }
     }
 
     fn over_shm(self) -> Result<()> {
-        if self.listen.is_some() || self.connect.is_some() || self.rendezvous.is_some() || self.poll {
+        if self.listen.is_some() || self.connect.is_some() || self.rendezvous.is_some() || self.poll
+        {
             bail!(
                 "--over shm: found --listen, --connect, --rendezvous or --poll, expected none: both ends are here and poll"
             );
@@ -240,7 +268,9 @@ impl P2p {
             let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
         }
-        let Some(place) = launcher::place().filter(|place| place.size > 1) else { return Ok(Role::Loopback) };
+        let Some(place) = launcher::place().filter(|place| place.size > 1) else {
+            return Ok(Role::Loopback);
+        };
         let Some(file) = &self.rendezvous else {
             bail!(EnvironmentLacks(format!(
                 "started by an MPI launcher as rank {} of {}, and the ranks cannot find each other: give --rendezvous \
@@ -249,14 +279,19 @@ impl P2p {
             )));
         };
         match place.rank {
-            Rank(0) => Ok(Role::Connect(launcher::meet_at(file, self.waiting())?, "rank 1".into())),
+            Rank(0) => Ok(Role::Connect(
+                launcher::meet_at(file, self.waiting())?,
+                "rank 1".into(),
+            )),
             Rank(1) => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
             _ => Ok(Role::Bystander),
         }
     }
 
     fn take(self, other: Reached, path: String) -> Result<()> {
-        let Some(budget) = self.budget else { return self.measure(other, path) };
+        let Some(budget) = self.budget else {
+            return self.measure(other, path);
+        };
         let plan = BudgetPlan {
             largest: self.max_size,
             messages: self.most_messages,
@@ -266,22 +301,39 @@ impl P2p {
             ..BudgetPlan::default()
         };
         let format = Format { json: self.json };
-        budget::run(other, self.waiting(), &plan, path, (self.output.as_deref(), self.resume), format)
+        budget::run(
+            other,
+            self.waiting(),
+            &plan,
+            path,
+            (self.output.as_deref(), self.resume),
+            format,
+        )
     }
 
     fn measure(self, other: Reached, path: String) -> Result<()> {
         let mut plan = self.plan();
         let mut provenance = provenance_of(&plan, path);
         let polls = self.poll || matches!(other, Reached::Shm(_));
-        provenance.insert("waiting".into(), if polls { "poll" } else { "sleep" }.into());
-        let (mut partial, previous) = PartialSamples::open(self.output.as_deref(), self.resume, &provenance, false)?;
+        provenance.insert(
+            "waiting".into(),
+            if polls { "poll" } else { "sleep" }.into(),
+        );
+        let (mut partial, previous) =
+            PartialSamples::open(self.output.as_deref(), self.resume, &provenance, false)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
         let mut failure = None;
         let mut observe = |round: &Round| {
             advance(&progress, round);
-            let rows = round.samples.iter().map(|(point, time)| (*point, *time, None));
-            match partial.as_mut().map_or(Ok(()), |partial| partial.append(rows)) {
+            let rows = round
+                .samples
+                .iter()
+                .map(|(point, time)| (*point, *time, None));
+            match partial
+                .as_mut()
+                .map_or(Ok(()), |partial| partial.append(rows))
+            {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
                     failure = Some(error);
@@ -291,9 +343,9 @@ impl P2p {
         };
         let measured = match other {
             Reached::Tcp(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
-            Reached::Shm(end) => {
-                end.pinned().and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe))
-            }
+            Reached::Shm(end) => end
+                .pinned()
+                .and_then(|mut transport| measure(&mut transport, &plan, previous, &mut observe)),
             Reached::Loopback => measure_loopback(&plan, self.waiting(), previous, &mut observe),
         };
         drop(progress);
@@ -305,16 +357,25 @@ impl P2p {
     }
 
     fn waiting(&self) -> Waiting {
-        if self.poll { Waiting::Poll } else { Waiting::Sleep }
+        if self.poll {
+            Waiting::Poll
+        } else {
+            Waiting::Sleep
+        }
     }
 
     fn plan(&self) -> PrttPlan {
         PrttPlan {
             messages: self.messages,
-            sizes: self.sizes.clone().unwrap_or_else(|| stepped_sizes(self.max_size, self.step)),
+            sizes: self
+                .sizes
+                .clone()
+                .unwrap_or_else(|| stepped_sizes(self.max_size, self.step)),
             delay: self.delay,
             max_time: self.max_time,
-            relative_half_width: self.precision.unwrap_or(PrttPlan::default().relative_half_width),
+            relative_half_width: self
+                .precision
+                .unwrap_or(PrttPlan::default().relative_half_width),
             seed: self.seed,
             ..PrttPlan::default()
         }
@@ -338,7 +399,9 @@ impl P2p {
             );
         }
         if measured.rounds == 1 {
-            say!("flowcast: note: one round was taken, which gives no intervals; a longer --max-time does");
+            say!(
+                "flowcast: note: one round was taken, which gives no intervals; a longer --max-time does"
+            );
         }
         measured.samples.provenance = provenance;
         let Some(partial) = partial else {
@@ -346,7 +409,10 @@ impl P2p {
             return Ok(());
         };
         partial.finish(&measured.samples)?;
-        show(&Summary::of(measured, self.messages)?, Format { json: self.json })
+        show(
+            &Summary::of(measured, self.messages)?,
+            Format { json: self.json },
+        )
     }
 }
 
@@ -354,7 +420,8 @@ impl P2p {
 fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>> {
     let foreign = |point: &PrttPoint| {
         let messages = point.messages == 1 || point.messages == plan.messages;
-        let delay = point.delay == Time::ZERO || plan.delay.is_none_or(|delay| delay == point.delay);
+        let delay =
+            point.delay == Time::ZERO || plan.delay.is_none_or(|delay| delay == point.delay);
         !(messages && delay && plan.sizes.contains(&point.size))
     };
     if let Some((point, _)) = previous.points().find(|(point, _)| foreign(point)) {
@@ -366,13 +433,21 @@ fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>>
             point.size.0
         );
     }
-    Ok(previous.points().map(|(point, _)| point.delay).find(|delay| *delay > Time::ZERO))
+    Ok(previous
+        .points()
+        .map(|(point, _)| point.delay)
+        .find(|delay| *delay > Time::ZERO))
 }
 
 fn provenance_of(plan: &PrttPlan, path: String) -> BTreeMap<String, String> {
     let mut all = doctor::provenance_of_measurement();
     let (first, last) = (plan.sizes.first(), plan.sizes.last());
-    let sizes = format!("{} sizes from {} to {}", plan.sizes.len(), bytes(first), bytes(last));
+    let sizes = format!(
+        "{} sizes from {} to {}",
+        plan.sizes.len(),
+        bytes(first),
+        bytes(last)
+    );
     all.extend([
         ("path".into(), path),
         ("sizes".into(), sizes),
@@ -389,7 +464,9 @@ fn bytes(size: Option<&Bytes>) -> String {
 fn advance(progress: &Progress, round: &Round) {
     progress.at_seconds(round.elapsed.as_seconds());
     let known = round.widest.filter(|width| width.is_finite());
-    let precision = known.map_or(String::new(), |width| format!(", medians within {:.1} %", width * 100.0));
+    let precision = known.map_or(String::new(), |width| {
+        format!(", medians within {:.1} %", width * 100.0)
+    });
     progress.say(format!(", round {}{precision}", round.number));
 }
 
@@ -439,7 +516,8 @@ impl Point {
             size: point.size.0,
             samples: times.len(),
             median_us: median(&micros)?,
-            median_us_interval: median_interval(&micros, LEVEL)?.map(|interval| [interval.low, interval.high]),
+            median_us_interval: median_interval(&micros, LEVEL)?
+                .map(|interval| [interval.low, interval.high]),
         })
     }
 }
@@ -458,14 +536,22 @@ impl Summary {
             stopped: stop_text(measured.stop),
             relative_half_width: Some(measured.widest).filter(|width| width.is_finite()),
             level: LEVEL,
-            points: measured.samples.points().map(Point::of).collect::<Result<_>>()?,
+            points: measured
+                .samples
+                .points()
+                .map(Point::of)
+                .collect::<Result<_>>()?,
             provenance: measured.samples.provenance,
         })
     }
 
     fn median(&self, n: u32, size: u64) -> Option<Time> {
-        let is_it = |point: &&Point| point.n == n && point.d_us.0 == Time::ZERO && point.size == size;
-        self.points.iter().find(is_it).map(|point| Time::from_micros(point.median_us))
+        let is_it =
+            |point: &&Point| point.n == n && point.d_us.0 == Time::ZERO && point.size == size;
+        self.points
+            .iter()
+            .find(is_it)
+            .map(|point| Time::from_micros(point.median_us))
     }
 }
 
@@ -477,14 +563,21 @@ impl Shown for Summary {
         let mut table = table(&[">size", ">round trip", &many_name, ">time between two"]);
         let round_trips = self.points.iter().filter(|point| point.n == 1);
         for Point { size, .. } in round_trips {
-            let (Some(one), Some(many)) = (self.median(1, *size), self.median(self.messages, *size)) else { continue };
+            let (Some(one), Some(many)) =
+                (self.median(1, *size), self.median(self.messages, *size))
+            else {
+                continue;
+            };
             let spacing = (many - one) * (1.0 / f64::from(self.messages - 1));
             let times = [one, many, spacing].map(|time| Rounded(time).to_string());
             table.add_row([format!("{} B", Grouped(*size))].into_iter().chain(times));
         }
         println_out!("{table}");
         let precision = self.relative_half_width.map_or(String::new(), |width| {
-            format!(" Half the widest 95 % interval of a median is {:.1} % of it.", width * 100.0)
+            format!(
+                " Half the widest 95 % interval of a median is {:.1} % of it.",
+                width * 100.0
+            )
         });
         println_out!(
             "{} samples in {} rounds and {} ({}).{precision}",

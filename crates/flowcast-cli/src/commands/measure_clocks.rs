@@ -22,9 +22,11 @@ use flowcast_terminal::tables::table;
 /// one's directly. In a lab, whose nodes have one clock, each node is given an offset and a drift of up to 100 ppm, and what
 /// was learned is compared with these.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast measure clocks --lab fair --lab-set cluster.nodes=4\n  \
+#[command(
+    after_help = "Examples:\n  flowcast measure clocks --lab fair --lab-set cluster.nodes=4\n  \
                         flowcast measure clocks --launcher 'mpirun -np 8 --hostfile hosts'\n  \
-                        flowcast measure clocks --launcher 'srun -n 32' --hold 60s --json")]
+                        flowcast measure clocks --launcher 'srun -n 32' --hold 60s --json"
+)]
 pub(crate) struct MeasureClocks {
     #[command(flatten)]
     place: WhereArgs,
@@ -50,7 +52,11 @@ pub(crate) struct MeasureClocks {
 impl MeasureClocks {
     /// Synchronises and says how well.
     pub(crate) fn run(self) -> Result<()> {
-        let plan = ClockPlan { bursts: self.bursts, exchanges: self.exchanges, span: self.span };
+        let plan = ClockPlan {
+            bursts: self.bursts,
+            exchanges: self.exchanges,
+            span: self.span,
+        };
         let hold = Duration::from_secs_f64(self.hold.as_seconds());
         let (run, hosts) = match &self.place.launcher {
             Some(words) => {
@@ -61,7 +67,10 @@ impl MeasureClocks {
                 let lab = Lab::up(&self.place.spec()?).map_err(explained)?;
                 let nodes: Vec<String> = lab.spec().nodes().map(flowcast_lab::host).collect();
                 let clocks = set_clocks(nodes.len(), self.seed);
-                (synchronise_clocks(&lab, &clocks, &plan, hold).map_err(explained)?, nodes)
+                (
+                    synchronise_clocks(&lab, &clocks, &plan, hold).map_err(explained)?,
+                    nodes,
+                )
             }
         };
         show(&Clocks::new(run, hosts, &self), self.format)
@@ -94,7 +103,12 @@ struct Clock {
 
 impl Clocks {
     fn new(run: ClockRun, hosts: Vec<String>, options: &MeasureClocks) -> Clocks {
-        let each = run.learned.into_iter().zip(run.deviations).zip(hosts).enumerate();
+        let each = run
+            .learned
+            .into_iter()
+            .zip(run.deviations)
+            .zip(hosts)
+            .enumerate();
         let clocks = each.map(|(node, ((learned, wrong), host))| Clock {
             node,
             host,
@@ -109,7 +123,11 @@ impl Clocks {
         });
         let in_lab = options.place.launcher.is_none();
         Clocks {
-            compared_with: if in_lab { "the truth" } else { "the first node's clock" },
+            compared_with: if in_lab {
+                "the truth"
+            } else {
+                "the first node's clock"
+            },
             span_s: Seconds(options.span),
             hold_s: Seconds(options.hold),
             clocks: clocks.collect(),
@@ -118,7 +136,10 @@ impl Clocks {
     }
 
     fn largest(&self, of: fn(&Clock) -> Seconds) -> Rounded {
-        let sizes = self.clocks.iter().map(|clock| of(clock).0.max(of(clock).0 * -1.0));
+        let sizes = self
+            .clocks
+            .iter()
+            .map(|clock| of(clock).0.max(of(clock).0 * -1.0));
         Rounded(sizes.fold(Time::ZERO, Time::max))
     }
 }
@@ -136,8 +157,16 @@ impl Shown for Clocks {
             Rounded(self.hold_s.0),
             self.largest(|clock| clock.asymmetry_s)
         );
-        let mut rows =
-            table(&[">node", "host", ">offset", ">drift", ">deviation", ">asymmetry", ">error", ">after hold"]);
+        let mut rows = table(&[
+            ">node",
+            "host",
+            ">offset",
+            ">drift",
+            ">deviation",
+            ">asymmetry",
+            ">error",
+            ">after hold",
+        ]);
         for clock in &self.clocks {
             rows.add_row([
                 clock.node.to_string(),

@@ -37,10 +37,12 @@ use flowcast_terminal::tables::table;
 /// directions at once. Times are explained by what sender, receiver and link add to the usual time; what stands out of
 /// its kind is named with its probability in a healthy network, and the exit code is 1.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast measure pairs --lab asymmetric -o pairs.csv --report pairs.html\n  \
+#[command(
+    after_help = "Examples:\n  flowcast measure pairs --lab asymmetric -o pairs.csv --report pairs.html\n  \
                         flowcast measure pairs --launcher 'mpirun -np 32 --hostfile hosts' -o pairs.csv\n  \
                         flowcast measure pairs --over shm -o cores.csv --report cores.html\n  \
-                        flowcast measure pairs --again examples/pairs.csv")]
+                        flowcast measure pairs --again examples/pairs.csv"
+)]
 pub(crate) struct MeasurePairs {
     /// Write the times here
     #[arg(short, long, value_name = "FILE.csv", required_unless_present_any = ["again", "answer_in"], help_heading = "Output")]
@@ -60,7 +62,12 @@ pub(crate) struct MeasurePairs {
     #[arg(long, value_name = "PATH", requires = "cores", hide = true)]
     answer_in: Option<PathBuf>,
     /// Sizes of messages: a small one shows latency, a large one bandwidth
-    #[arg(long, value_delimiter = ',', value_name = "SIZES", default_value = "1B,256KiB")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SIZES",
+        default_value = "1B,256KiB"
+    )]
     sizes: Vec<Bytes>,
     /// Probability of an alarm in a healthy network
     #[arg(long, alias = "level", value_name = "PROBABILITY", default_value_t = PairOptions::default().level)]
@@ -95,7 +102,13 @@ impl MeasurePairs {
         self.check_cores()?;
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let pages = self.report.iter().map(|path| Output::new("--report", path));
-        declare(self.again.iter().map(PathBuf::as_path).chain([Path::new(&self.place.lab)]), outputs.chain(pages))?;
+        declare(
+            self.again
+                .iter()
+                .map(PathBuf::as_path)
+                .chain([Path::new(&self.place.lab)]),
+            outputs.chain(pages),
+        )?;
         if !(self.false_alarms > 0.0 && self.false_alarms < 1.0 && self.least >= 0.0) {
             bail!(
                 "--level and --least: found {} and {}, expected a share between 0 and 1 and one from 0 on",
@@ -104,7 +117,8 @@ impl MeasurePairs {
             );
         }
         let samples = match &self.again {
-            Some(path) => PairSamples::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?,
+            Some(path) => PairSamples::from_csv(&read_text(path)?)
+                .with_context(|| path.display().to_string())?,
             None => {
                 let (samples, file) = self.measure()?;
                 file.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))?;
@@ -131,8 +145,12 @@ impl MeasurePairs {
     fn measure(&self) -> Result<(PairSamples, GrowingFile)> {
         let options = self.repeating.options()?;
         let mut samples = PairSamples::default();
-        samples.provenance.extend(doctor::provenance_of_measurement());
-        samples.provenance.insert("repetitions".into(), self.repeating.describe());
+        samples
+            .provenance
+            .extend(doctor::provenance_of_measurement());
+        samples
+            .provenance
+            .insert("repetitions".into(), self.repeating.describe());
         let file = match &self.place.launcher {
             _ if self.place.over() == Over::Shm => self.between_cores(&mut samples, options)?,
             Some(words) => self.with_launcher(words, &mut samples, &options)?,
@@ -143,13 +161,20 @@ impl MeasurePairs {
 
     fn in_lab(&self, samples: &mut PairSamples, options: &PatternOptions) -> Result<GrowingFile> {
         let spec = self.place.spec()?;
-        samples.provenance.insert("lab".into(), serde_json::to_string(&spec)?);
+        samples
+            .provenance
+            .insert("lab".into(), serde_json::to_string(&spec)?);
         let lab = Lab::up(&spec).map_err(explained)?;
         if !self.no_self_test {
             self_tested(&lab)?;
         }
         let nodes: Vec<Node> = spec.nodes().collect();
-        self.carry(&mut Means::in_lab(&lab, self.place.over())?, &nodes, samples, options)
+        self.carry(
+            &mut Means::in_lab(&lab, self.place.over())?,
+            &nodes,
+            samples,
+            options,
+        )
     }
 
     fn check_cores(&self) -> Result<()> {
@@ -166,30 +191,50 @@ impl MeasurePairs {
     }
 
     /// Pairs go one after the other, as `measure p2p --over shm` measures one: pairs side by side would share the memory.
-    fn between_cores(&self, samples: &mut PairSamples, options: PatternOptions) -> Result<GrowingFile> {
-        let cores = self.cores.clone().map_or_else(CoreList::usable, Ok)?.checked()?;
+    fn between_cores(
+        &self,
+        samples: &mut PairSamples,
+        options: PatternOptions,
+    ) -> Result<GrowingFile> {
+        let cores = self
+            .cores
+            .clone()
+            .map_or_else(CoreList::usable, Ok)?
+            .checked()?;
         samples.provenance.extend(cores.provenance());
         let ranks = cores.ranks();
         // Nothing is on its way between two repetitions.
-        let options = PatternOptions { pause: Duration::ZERO, ..options };
+        let options = PatternOptions {
+            pause: Duration::ZERO,
+            ..options
+        };
         self.carry(&mut Means::Cores(cores), &ranks, samples, &options)
     }
 
     fn rounds(&self, means: &Means<'_>, nodes: &[Node]) -> Vec<NamedRound> {
         let rounds = rounds(nodes);
         if !matches!(means, Means::Cores(_)) {
-            let named = |(at, round): (usize, &Vec<_>)| (format!("round {}", at + 1), steps(round, &self.sizes));
+            let named = |(at, round): (usize, &Vec<_>)| {
+                (format!("round {}", at + 1), steps(round, &self.sizes))
+            };
             return rounds.iter().enumerate().map(named).collect();
         }
         // A core copies in and out by turns: both directions at once are no case of their own.
         let alone = |pair: &(Node, Node)| {
-            let all = steps(&[*pair], &self.sizes).into_iter().filter(|(company, _)| *company == Company::Alone);
+            let all = steps(&[*pair], &self.sizes)
+                .into_iter()
+                .filter(|(company, _)| *company == Company::Alone);
             (format!("ranks {} and {}", pair.0, pair.1), all.collect())
         };
         rounds.iter().flatten().map(alone).collect()
     }
 
-    fn with_launcher(&self, words: &str, samples: &mut PairSamples, options: &PatternOptions) -> Result<GrowingFile> {
+    fn with_launcher(
+        &self,
+        words: &str,
+        samples: &mut PairSamples,
+        options: &PatternOptions,
+    ) -> Result<GrowingFile> {
         let (mut means, hosts) = self.place.between_hosts(words)?;
         samples.provenance.insert("hosts".into(), hosts.join(" "));
         let nodes: Vec<Node> = (0..hosts.len() as u32).map(Node).collect();
@@ -205,19 +250,31 @@ impl MeasurePairs {
     ) -> Result<GrowingFile> {
         let mut file = self.begin(samples)?;
         let is_missing = |(_, steps): &NamedRound| {
-            let mut flows = steps.iter().flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
+            let mut flows = steps
+                .iter()
+                .flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
             flows.any(|(company, flow)| !samples.has((flow.size, company), (flow.src, flow.dst)))
         };
-        let missing: Vec<_> = self.rounds(means, nodes).into_iter().filter(is_missing).collect();
+        let missing: Vec<_> = self
+            .rounds(means, nodes)
+            .into_iter()
+            .filter(is_missing)
+            .collect();
         let mut carrying = Carrying::of(missing.len());
         for (name, steps) in missing {
             let start = Instant::now();
             let all: Vec<Vec<Flow>> = steps.iter().map(|(_, flows)| flows.clone()).collect();
             let run = means.run(&all, options)?;
-            let named = steps.iter().flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
+            let named = steps
+                .iter()
+                .flat_map(|(company, flows)| flows.iter().map(move |flow| (*company, flow)));
             let mut measured = PairSamples::default();
             for (at, (company, flow)) in named.enumerate() {
-                measured.extend((flow.size, company), (flow.src, flow.dst), run.durations_of(at));
+                measured.extend(
+                    (flow.size, company),
+                    (flow.src, flow.dst),
+                    run.durations_of(at),
+                );
             }
             file.append(&measured.rows())?;
             samples.add(&measured);
@@ -229,7 +286,11 @@ impl MeasurePairs {
     /// The file of rounds that are measured; with --resume it may have some.
     fn begin(&self, samples: &mut PairSamples) -> Result<GrowingFile> {
         const CONTENT: &str = "the rounds of an interrupted run";
-        let path = partial(self.output.as_deref().context("found no --output, expected --output FILE.csv")?);
+        let path = partial(
+            self.output
+                .as_deref()
+                .context("found no --output, expected --output FILE.csv")?,
+        );
         if !self.resume {
             return GrowingFile::start(&path, CONTENT, &samples.head());
         }
@@ -237,20 +298,37 @@ impl MeasurePairs {
             PairSamples::from_csv(text).with_context(|| path.display().to_string())
         })?;
         let differs = |key: &&str| known.provenance.get(*key) != samples.provenance.get(*key);
-        if let Some(key) = ["lab", "hosts", "cores"].into_iter().find(|key| !known.sizes().is_empty() && differs(key)) {
-            bail!("--resume: {}: found another {key} than that of this run, expected the same", path.display());
+        if let Some(key) = ["lab", "hosts", "cores"]
+            .into_iter()
+            .find(|key| !known.sizes().is_empty() && differs(key))
+        {
+            bail!(
+                "--resume: {}: found another {key} than that of this run, expected the same",
+                path.display()
+            );
         }
         samples.add(&known);
         Ok(file)
     }
 
     fn report_of(&self, samples: &PairSamples) -> Result<Report> {
-        let options = PairOptions { level: self.false_alarms, least: self.least };
+        let options = PairOptions {
+            level: self.false_alarms,
+            least: self.least,
+        };
         let racks = racks(samples, self.least)?.map(|(_, groups)| groups);
         let notes = notes(&samples.provenance, racks.as_ref());
-        let mut report = Report { sizes: Vec::new(), slow: Vec::new(), racks, notes, maps: Vec::new() };
+        let mut report = Report {
+            sizes: Vec::new(),
+            slow: Vec::new(),
+            racks,
+            notes,
+            maps: Vec::new(),
+        };
         for size in samples.sizes() {
-            let Some(alone) = samples.typical(size, Company::Alone) else { continue };
+            let Some(alone) = samples.typical(size, Company::Alone) else {
+                continue;
+            };
             let both = samples.typical(size, Company::Both);
             let analysis = analyse(&alone, both.as_ref(), options)?;
             report.add(size, &analysis, alone, both);
@@ -261,14 +339,18 @@ impl MeasurePairs {
 
 /// Racks as a topology, in a file whose other values stay as they are.
 fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) -> Result<()> {
-    let racks = racks.context("--topology: found no racks, expected nodes between which messages take longer")?;
+    let racks = racks
+        .context("--topology: found no racks, expected nodes between which messages take longer")?;
     let topology = topology(racks, samples);
-    let topology =
-        topology.context("--topology: found racks that are no blocks of equal size in the order of nodes")?;
+    let topology = topology.context(
+        "--topology: found racks that are no blocks of equal size in the order of nodes",
+    )?;
     let place = || path.display().to_string();
     let mut network = Network::from_toml(&read_own_text(path)?, &[]).with_context(place)?;
     network.topology = Some(topology);
-    network.provenance.insert("racks".into(), "flowcast measure pairs --topology".into());
+    network
+        .provenance
+        .insert("racks".into(), "flowcast measure pairs --topology".into());
     let text = network.to_toml();
     Network::from_toml(&text, &[]).with_context(place)?;
     write_text(path, &text)
@@ -286,7 +368,10 @@ struct Report {
     maps: Vec<PairMap>,
 }
 
-fn as_numbers<S: serde::Serializer>(racks: &Option<Groups>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_numbers<S: serde::Serializer>(
+    racks: &Option<Groups>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let numbers = |group: &Vec<Node>| group.iter().map(|node| node.0).collect::<Vec<u32>>();
     let nodes = racks.iter().flat_map(|groups| &groups.nodes).map(numbers);
     nodes.collect::<Vec<_>>().serialize(serializer)
@@ -313,8 +398,18 @@ struct SlowReport {
 const NONE: &str = "No node and no link is slow.";
 
 impl Report {
-    fn add(&mut self, size: Bytes, analysis: &PairAnalysis, alone: pairs::PairTimes, both: Option<pairs::PairTimes>) {
-        self.sizes.push(SizeReport { size_B: size.0, pairs: alone.len(), usual_s: Seconds(analysis.usual) });
+    fn add(
+        &mut self,
+        size: Bytes,
+        analysis: &PairAnalysis,
+        alone: pairs::PairTimes,
+        both: Option<pairs::PairTimes>,
+    ) {
+        self.sizes.push(SizeReport {
+            size_B: size.0,
+            pairs: alone.len(),
+            usual_s: Seconds(analysis.usual),
+        });
         self.slow.extend(analysis.findings.iter().map(|finding| {
             let (kind, nodes) = match finding.slow {
                 Slow::Sender(node) => ("sender", vec![node.0]),
@@ -322,7 +417,13 @@ impl Report {
                 Slow::HalfDuplex(node) => ("half-duplex port", vec![node.0]),
                 Slow::Link(from, to) => ("link", vec![from.0, to.0]),
             };
-            SlowReport { size_B: size.0, kind, nodes, times: finding.times, p: finding.probability }
+            SlowReport {
+                size_B: size.0,
+                kind,
+                nodes,
+                times: finding.times,
+                p: finding.probability,
+            }
         }));
         let map = |company: &str, times: BTreeMap<(Node, Node), Time>| PairMap {
             size,
@@ -331,27 +432,45 @@ impl Report {
             times,
         };
         self.maps.push(map("alone", alone));
-        self.maps.extend(both.map(|both| map("both directions at once", both)));
+        self.maps
+            .extend(both.map(|both| map("both directions at once", both)));
     }
 
     fn sentences(&self) -> Vec<String> {
         let sentence = |slow: &SlowReport| {
             let (place, times, size) = (slow.place(), slow.times, Bytes(slow.size_B));
-            format!("{} {place}: {times:.2} times as long as usual with {size} (p {})", slow.kind, small(slow.p))
+            format!(
+                "{} {place}: {times:.2} times as long as usual with {size} (p {})",
+                slow.kind,
+                small(slow.p)
+            )
         };
         let none = self.slow.is_empty().then(|| NONE.to_owned());
-        self.slow.iter().map(sentence).chain(none).chain(self.notes.iter().cloned()).collect()
+        self.slow
+            .iter()
+            .map(sentence)
+            .chain(none)
+            .chain(self.notes.iter().cloned())
+            .collect()
     }
 }
 
 impl SlowReport {
     fn place(&self) -> String {
-        self.nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(" > ")
+        self.nodes
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(" > ")
     }
 }
 
 fn small(probability: f64) -> String {
-    if probability < 1e-6 { "< 1e-6".to_owned() } else { format!("{probability:.1e}") }
+    if probability < 1e-6 {
+        "< 1e-6".to_owned()
+    } else {
+        format!("{probability:.1e}")
+    }
 }
 
 impl Shown for Report {
@@ -368,10 +487,23 @@ impl Shown for Report {
         }
         println_out!("{usual}");
         if let Some(Groups { nodes, times }) = &self.racks {
-            let text = |group: &Vec<Node>| group.iter().map(Node::to_string).collect::<Vec<_>>().join(" ");
+            let text = |group: &Vec<Node>| {
+                group
+                    .iter()
+                    .map(Node::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
             let racks: Vec<String> = nodes.iter().map(text).collect();
-            let kind = if self.notes.is_empty() { "Racks" } else { "Groups" };
-            println_out!("{kind}: {}; between them a message takes {times:.2} times as long.", racks.join(" | "));
+            let kind = if self.notes.is_empty() {
+                "Racks"
+            } else {
+                "Groups"
+            };
+            println_out!(
+                "{kind}: {}; between them a message takes {times:.2} times as long.",
+                racks.join(" | ")
+            );
         }
         self.notes.iter().for_each(|note| println_out!("{note}"));
         if self.slow.is_empty() {
@@ -381,7 +513,13 @@ impl Shown for Report {
         let mut slow = table(&["slow", ">node", ">size", ">times as long", ">p"]);
         for one in &self.slow {
             let size = Bytes(one.size_B).to_string();
-            slow.add_row([one.kind.to_owned(), one.place(), size, format!("{:.2}", one.times), small(one.p)]);
+            slow.add_row([
+                one.kind.to_owned(),
+                one.place(),
+                size,
+                format!("{:.2}", one.times),
+                small(one.p),
+            ]);
         }
         println_out!("{slow}");
     }

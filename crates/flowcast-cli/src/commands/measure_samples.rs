@@ -26,13 +26,16 @@ impl PartialSamples {
         timed: bool,
     ) -> Result<(Option<PartialSamples>, PrttSamples)> {
         let header = csv_header(provenance, timed);
-        let Some(path) = target.map(partial) else { return Ok((None, PrttSamples::default())) };
+        let Some(path) = target.map(partial) else {
+            return Ok((None, PrttSamples::default()));
+        };
         if !resume {
             let file = GrowingFile::start(&path, CONTENT, &header)?;
             return Ok((Some(PartialSamples(file)), PrttSamples::default()));
         }
         let (file, samples) = GrowingFile::resume(&path, CONTENT, &header, |text| {
-            let samples = PrttSamples::from_csv(text).with_context(|| path.display().to_string())?;
+            let samples =
+                PrttSamples::from_csv(text).with_context(|| path.display().to_string())?;
             refuse_others(&samples, provenance, timed)?;
             Ok(samples)
         })?;
@@ -40,30 +43,53 @@ impl PartialSamples {
     }
 
     /// Appends samples, with how long the sender was busy where the rows are timed.
-    pub(super) fn append(&mut self, samples: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>) -> Result<()> {
+    pub(super) fn append(
+        &mut self,
+        samples: impl IntoIterator<Item = (PrttPoint, Time, Option<Time>)>,
+    ) -> Result<()> {
         let mut text = String::new();
-        samples.into_iter().for_each(|(point, time, busy)| push_row(&mut text, point, time, busy));
+        samples
+            .into_iter()
+            .for_each(|(point, time, busy)| push_row(&mut text, point, time, busy));
         self.0.append(&text)
     }
 
     /// Writes the whole file and removes the partial one.
     pub(super) fn finish(self, samples: &PrttSamples) -> Result<()> {
-        self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
+        self.0
+            .finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 }
 
 /// Samples of another network, or of another kind of run, would spoil the result.
-fn refuse_others(samples: &PrttSamples, provenance: &BTreeMap<String, String>, timed: bool) -> Result<()> {
+fn refuse_others(
+    samples: &PrttSamples,
+    provenance: &BTreeMap<String, String>,
+    timed: bool,
+) -> Result<()> {
     if samples.are_timed() != timed {
-        let (found, expected) = if timed { ("without", "with") } else { ("with", "without") };
-        bail!("--resume: found samples of a run {found} --budget, expected those of one {expected} it");
+        let (found, expected) = if timed {
+            ("without", "with")
+        } else {
+            ("with", "without")
+        };
+        bail!(
+            "--resume: found samples of a run {found} --budget, expected those of one {expected} it"
+        );
     }
     // Another port may lead to the same host.
     let path = |all: &BTreeMap<String, String>| {
-        all.get("path").map(|path| path.rsplit_once(':').map_or(path.as_str(), |(host, _)| host).to_owned())
+        all.get("path").map(|path| {
+            path.rsplit_once(':')
+                .map_or(path.as_str(), |(host, _)| host)
+                .to_owned()
+        })
     };
     if let (Some(found), Some(expected)) = (path(&samples.provenance), path(provenance)) {
-        ensure!(found == expected, "--resume: found samples of {found}, expected those of {expected}");
+        ensure!(
+            found == expected,
+            "--resume: found samples of {found}, expected those of {expected}"
+        );
     }
     Ok(())
 }
@@ -77,10 +103,23 @@ mod tests {
     use flowcast_terminal::growing;
 
     fn rows(count: u64) -> Vec<(PrttPoint, Time, Option<Time>)> {
-        (1..=count).map(|size| (PrttPoint::round_trip(Bytes(size)), Time::from_micros(9.0), None)).collect()
+        (1..=count)
+            .map(|size| {
+                (
+                    PrttPoint::round_trip(Bytes(size)),
+                    Time::from_micros(9.0),
+                    None,
+                )
+            })
+            .collect()
     }
 
-    fn open(target: &Path, resume: bool, path: &str, timed: bool) -> Result<(PartialSamples, PrttSamples)> {
+    fn open(
+        target: &Path,
+        resume: bool,
+        path: &str,
+        timed: bool,
+    ) -> Result<(PartialSamples, PrttSamples)> {
         let provenance = BTreeMap::from([("path".to_owned(), path.to_owned())]);
         let (partial, samples) = PartialSamples::open(Some(target), resume, &provenance, timed)?;
         Ok((partial.unwrap(), samples))
@@ -94,9 +133,13 @@ mod tests {
         first.append(rows(3)).unwrap();
         drop(first);
         assert!(!target.exists());
-        let refused = |resume, path, timed| open(&target, resume, path, timed).unwrap_err().to_string();
+        let refused =
+            |resume, path, timed| open(&target, resume, path, timed).unwrap_err().to_string();
         assert!(refused(false, "tcp to a:1", false).contains("--resume"));
-        assert!(refused(true, "tcp to b:1", false).contains("found samples of tcp to a, expected those of tcp to b"));
+        assert!(
+            refused(true, "tcp to b:1", false)
+                .contains("found samples of tcp to a, expected those of tcp to b")
+        );
         assert!(refused(true, "tcp to a:1", true).contains("a run without --budget"));
 
         let (mut second, samples) = open(&target, true, "tcp to a:2", false).unwrap();
@@ -105,7 +148,10 @@ mod tests {
         let all = PrttSamples::from_csv(&growing::read(second.0.path()).unwrap()).unwrap();
         assert_eq!(all.len(), 5);
         second.finish(&all).unwrap();
-        assert_eq!(PrttSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(), all);
+        assert_eq!(
+            PrttSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(),
+            all
+        );
         assert!(!partial(&target).exists());
     }
 
@@ -113,7 +159,12 @@ mod tests {
     fn nothing_to_resume_is_a_fresh_start() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("samples.csv");
-        assert!(open(&target, true, "tcp to a:1", true).unwrap().1.is_empty());
+        assert!(
+            open(&target, true, "tcp to a:1", true)
+                .unwrap()
+                .1
+                .is_empty()
+        );
         assert!(!partial(&target).exists());
     }
 }

@@ -11,13 +11,20 @@ use flowcast_terminal::provenance;
 
 /// Carry patterns by MPI (started by `measure conflicts` and `validate pattern` under a launcher)
 #[derive(Debug, Args)]
-#[command(hide = true, after_help = "Example:\n  echo carry 0 1 4000000 0 | mpirun -np 2 flowcast mpi-rank")]
+#[command(
+    hide = true,
+    after_help = "Example:\n  echo carry 0 1 4000000 0 | mpirun -np 2 flowcast mpi-rank"
+)]
 pub(crate) struct MpiRank;
 
 impl MpiRank {
     /// Follows orders until they end.
     pub(crate) fn run(self) -> Result<()> {
-        let served = serve(&provenance::host(), &mut io::stdin().lock(), &mut io::stdout().lock());
+        let served = serve(
+            &provenance::host(),
+            &mut io::stdin().lock(),
+            &mut io::stdout().lock(),
+        );
         served.map_err(|error| match error {
             MpiError::Order(_) | MpiError::TooLong(_) => error.into(),
             _ => EnvironmentLacks(error.to_string()).into(),

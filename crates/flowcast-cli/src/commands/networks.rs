@@ -21,9 +21,11 @@ use flowcast_terminal::tables::table;
 
 /// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \
+#[command(
+    after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \
                         flowcast networks save mine.toml --name cluster\n  flowcast predict cg.rec --network cluster\n  \
-                        flowcast networks upgrade mine.toml")]
+                        flowcast networks upgrade mine.toml"
+)]
 pub(crate) struct Networks {
     /// Machine-readable output
     #[arg(long, global = true)]
@@ -79,12 +81,20 @@ impl Networks {
             }
             Some(Action::Save { file, name }) => save(&file, name)?,
             Some(Action::Remove { name }) => store()?.remove(&name)?,
-            Some(Action::Upgrade { file, output }) => upgrade(&file, output.as_deref().unwrap_or(&file))?,
+            Some(Action::Upgrade { file, output }) => {
+                upgrade(&file, output.as_deref().unwrap_or(&file))?
+            }
             None => {
-                let networks: Vec<Network> =
-                    builtin::NETWORKS.iter().map(|(name, _)| builtin::network(name)).collect::<Result<_, _>>()?;
+                let networks: Vec<Network> = builtin::NETWORKS
+                    .iter()
+                    .map(|(name, _)| builtin::network(name))
+                    .collect::<Result<_, _>>()?;
                 let kept = Store::usual().map_or(Ok(Vec::new()), |store| store.list())?;
-                if self.json { print_json(&networks, &kept)? } else { print_tables(&networks, &kept) }
+                if self.json {
+                    print_json(&networks, &kept)?
+                } else {
+                    print_tables(&networks, &kept)
+                }
             }
         }
         Ok(())
@@ -103,7 +113,11 @@ fn save(file: &Path, name: Option<String>) -> Result<()> {
         bail!("--name: found `{name}`, which is a built-in network, expected another name");
     }
     let (place, replaces) = store()?.save(&name, &text)?;
-    say!("flowcast: note: {} {}", if replaces { "replaced" } else { "wrote" }, place.display());
+    say!(
+        "flowcast: note: {} {}",
+        if replaces { "replaced" } else { "wrote" },
+        place.display()
+    );
     Ok(())
 }
 
@@ -123,7 +137,14 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
 fn print_json(networks: &[Network], kept: &[Kept]) -> Result<()> {
     let networks = networks.iter().map(Listed::new).collect::<Result<_>>()?;
     let kept = kept.iter().map(KeptNetwork::from).collect();
-    println_out!("{}", serde_json::to_string(&List { schema: "flowcast/networks/2", networks, kept })?);
+    println_out!(
+        "{}",
+        serde_json::to_string(&List {
+            schema: "flowcast/networks/2",
+            networks,
+            kept
+        })?
+    );
     Ok(())
 }
 
@@ -151,7 +172,9 @@ impl<'a> From<&'a Kept> for KeptNetwork<'a> {
         KeptNetwork {
             name: &kept.name,
             date: said("date"),
-            hosts: said("hosts").or_else(|| said("path")).or_else(|| said("host")),
+            hosts: said("hosts")
+                .or_else(|| said("path"))
+                .or_else(|| said("host")),
             source: network.ok().map(|network| network.source.as_str()),
             error: network.err().map(String::as_str),
         }
@@ -175,7 +198,11 @@ impl Listed<'_> {
             file: serde_json::to_value(network.to_table())?,
             year: evidence.and_then(|evidence| evidence.year),
             sureness: evidence.map(|evidence| evidence.kind.name()),
-            sources: network.origins.values().map(|origin| origin.text.as_str()).collect(),
+            sources: network
+                .origins
+                .values()
+                .map(|origin| origin.text.as_str())
+                .collect(),
         })
     }
 }
@@ -188,19 +215,35 @@ fn print_tables(networks: &[Network], kept: &[Kept]) {
     let mut table = table(&["kept", "date", "hosts", "source"]);
     for kept in kept.iter().map(KeptNetwork::from) {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        table.add_row([kept.name.to_owned(), text(kept.date), text(kept.hosts), text(kept.error.or(kept.source))]);
+        table.add_row([
+            kept.name.to_owned(),
+            text(kept.date),
+            text(kept.hosts),
+            text(kept.error.or(kept.source)),
+        ]);
     }
     println_out!("{table}");
 }
 
 fn print_built_in(networks: &[Network]) {
-    let mut table = table(&["name", "year", "figures", ">latency", ">bandwidth", "source"]);
+    let mut table = table(&[
+        "name",
+        "year",
+        "figures",
+        ">latency",
+        ">bandwidth",
+        "source",
+    ]);
     for network in networks {
         let evidence = network.evidence();
         table.add_row([
             network.name.clone(),
-            evidence.and_then(|evidence| evidence.year).map_or(String::new(), |year| year.to_string()),
-            evidence.map_or("", |evidence| evidence.kind.name()).to_owned(),
+            evidence
+                .and_then(|evidence| evidence.year)
+                .map_or(String::new(), |year| year.to_string()),
+            evidence
+                .map_or("", |evidence| evidence.kind.name())
+                .to_owned(),
             Rounded(network.nic.latency).to_string(),
             bandwidth(network.nic.rate()),
             evidence.map_or("", |evidence| evidence.source).to_owned(),
@@ -228,8 +271,12 @@ fn with_sources(network: &Network) -> String {
         } else if line.starts_with('[') {
             section = line.trim_matches(['[', ']']).to_owned();
         }
-        let origin = line.split_once(" = ").and_then(|(field, _)| network.origins.get(&format!("{section}.{field}")));
-        out += &origin.map_or(line.to_owned(), |origin| format!("{line:<WIDTH$} # {}", remark(origin)));
+        let origin = line
+            .split_once(" = ")
+            .and_then(|(field, _)| network.origins.get(&format!("{section}.{field}")));
+        out += &origin.map_or(line.to_owned(), |origin| {
+            format!("{line:<WIDTH$} # {}", remark(origin))
+        });
         out.push('\n');
     }
     out + evidence
@@ -248,7 +295,9 @@ mod tests {
     use super::*;
 
     fn built_in() -> impl Iterator<Item = Network> {
-        builtin::NETWORKS.iter().map(|(name, _)| builtin::network(name).unwrap())
+        builtin::NETWORKS
+            .iter()
+            .map(|(name, _)| builtin::network(name).unwrap())
     }
 
     #[test]
@@ -256,7 +305,11 @@ mod tests {
         for network in built_in() {
             let shown = with_sources(&network);
             assert_eq!(Network::from_toml(&shown, &[]).unwrap(), network, "{shown}");
-            assert_eq!(shown.lines().filter(|line| line.contains(" # ")).count(), network.origins.len(), "{shown}");
+            assert_eq!(
+                shown.lines().filter(|line| line.contains(" # ")).count(),
+                network.origins.len(),
+                "{shown}"
+            );
         }
     }
 
@@ -265,9 +318,18 @@ mod tests {
         for network in built_in() {
             let listed = serde_json::to_value(Listed::new(&network).unwrap()).unwrap();
             assert_eq!(listed["name"], network.name.as_str());
-            assert!(listed["sureness"].is_string() && !listed["sources"].as_array().unwrap().is_empty(), "{listed}");
+            assert!(
+                listed["sureness"].is_string() && !listed["sources"].as_array().unwrap().is_empty(),
+                "{listed}"
+            );
         }
-        let listed = serde_json::to_value(Listed::new(&builtin::network("infiniband-edr").unwrap()).unwrap()).unwrap();
-        assert_eq!((&listed["year"], &listed["sureness"]), (&2020.into(), &"measured".into()));
+        let listed = serde_json::to_value(
+            Listed::new(&builtin::network("infiniband-edr").unwrap()).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(
+            (&listed["year"], &listed["sureness"]),
+            (&2020.into(), &"measured".into())
+        );
     }
 }

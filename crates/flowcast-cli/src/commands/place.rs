@@ -82,12 +82,29 @@ impl Place {
             );
         }
         let model = self.model.as_deref().map(Model::named).transpose()?;
-        let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(network);
+        let method = PatternOptions {
+            model,
+            is_strict: self.strict,
+            seeds: None,
+        }
+        .method(network);
         let inside = match self.inside {
-            Some(latency) => InsideNode { latency, rate: Rate::default() },
+            Some(latency) => InsideNode {
+                latency,
+                rate: Rate::default(),
+            },
             None => InsideNode::of(network),
         };
-        self.search(&StepCost { steps: &steps, network, method, inside }, &network.name, method.model.name())
+        self.search(
+            &StepCost {
+                steps: &steps,
+                network,
+                method,
+                inside,
+            },
+            &network.name,
+            method.model.name(),
+        )
     }
 
     fn place_trace(&self, network: &Network) -> Result<()> {
@@ -96,20 +113,45 @@ impl Place {
                 "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
             );
         }
-        let contention = self.model.as_deref().map_or(Ok(Contention::Automatic), Contention::named)?;
-        let options = Options { contention, ..Options::default() };
+        let contention = self
+            .model
+            .as_deref()
+            .map_or(Ok(Contention::Automatic), Contention::named)?;
+        let options = Options {
+            contention,
+            ..Options::default()
+        };
         let trace = open_trace(&self.input)?;
         refuse_cut(&trace)?;
         print_notes(&trace.ignored());
-        let model = Prepared::new(&trace, Some(network), &options)?.model().name();
-        self.search(&TraceCost { trace: &trace, network, options: &options }, &network.name, model)
+        let model = Prepared::new(&trace, Some(network), &options)?
+            .model()
+            .name();
+        self.search(
+            &TraceCost {
+                trace: &trace,
+                network,
+                options: &options,
+            },
+            &network.name,
+            model,
+        )
     }
 
     fn search(&self, cost: &dyn MappingCost, network: &str, model: &'static str) -> Result<()> {
         let mut progress = None;
-        let ranking = search(cost, Slots { nodes: self.nodes, per_node: self.slots }, &mut |_, all| {
-            progress.get_or_insert_with(|| Progress::of("trying", "mappings", all)).add(1);
-        })?;
+        let ranking = search(
+            cost,
+            Slots {
+                nodes: self.nodes,
+                per_node: self.slots,
+            },
+            &mut |_, all| {
+                progress
+                    .get_or_insert_with(|| Progress::of("trying", "mappings", all))
+                    .add(1);
+            },
+        )?;
         drop(progress);
         let bests = || ranking.best.iter();
         let placed = Placed {
@@ -117,12 +159,17 @@ impl Place {
             model,
             mappings: ranking.mappings,
             best_time_s: Seconds(ranking.histogram[0].0),
-            best: bests().map(|mapping| mapping.0.iter().map(|node| node.0).collect()).collect(),
+            best: bests()
+                .map(|mapping| mapping.0.iter().map(|node| node.0).collect())
+                .collect(),
             groups: ranking.best[0].groups(),
             histogram: ranking
                 .histogram
                 .iter()
-                .map(|(time, count)| Bar { time_s: Seconds(*time), mappings: *count })
+                .map(|(time, count)| Bar {
+                    time_s: Seconds(*time),
+                    mappings: *count,
+                })
                 .collect(),
         };
         show(&placed, self.format)
@@ -156,19 +203,43 @@ impl Shown for Placed<'_> {
         const WIDEST: u64 = 40;
         let mut table = table(&[">time", ">against the best", ">mappings", ""]);
         let best = self.best_time_s.0;
-        let most = self.histogram.iter().map(|bar| bar.mappings).max().unwrap_or(1);
+        let most = self
+            .histogram
+            .iter()
+            .map(|bar| bar.mappings)
+            .max()
+            .unwrap_or(1);
         for Bar { time_s, mappings } in &self.histogram {
-            let slower = if best == Time::ZERO { 1.0 } else { time_s.0.as_nanos() / best.as_nanos() };
+            let slower = if best == Time::ZERO {
+                1.0
+            } else {
+                time_s.0.as_nanos() / best.as_nanos()
+            };
             let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
-            table.add_row([time_s.to_string(), format!("{slower:.2}x"), Grouped(*mappings).to_string(), bar]);
+            table.add_row([
+                time_s.to_string(),
+                format!("{slower:.2}x"),
+                Grouped(*mappings).to_string(),
+                bar,
+            ]);
         }
         println_out!("{table}");
-        let node = |ranks: &Vec<Rank>| ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let node = |ranks: &Vec<Rank>| {
+            ranks
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let groups = self.groups.iter().map(node).collect::<Vec<_>>().join(" | ");
         let also = match self.best.len() {
             1 => "the only best".to_owned(),
             several => format!("one of {} best", Grouped(several as u64)),
         };
-        println_out!("best of {} mappings, {}: ranks {groups} ({also})", Grouped(self.mappings), self.best_time_s);
+        println_out!(
+            "best of {} mappings, {}: ranks {groups} ({also})",
+            Grouped(self.mappings),
+            self.best_time_s
+        );
     }
 }

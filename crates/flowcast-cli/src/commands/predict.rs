@@ -97,7 +97,11 @@ pub(super) struct Asked {
 impl Asked {
     /// How intervals are made.
     pub(super) fn interval(&self) -> IntervalOptions<'_> {
-        IntervalOptions { level: self.level, judged: self.judged.as_deref(), ..IntervalOptions::default() }
+        IntervalOptions {
+            level: self.level,
+            judged: self.judged.as_deref(),
+            ..IntervalOptions::default()
+        }
     }
 
     /// The one model, if one was given.
@@ -108,7 +112,10 @@ impl Asked {
         match self.models[..] {
             [] => Ok(Contention::Automatic),
             [model] => Ok(model),
-            _ => bail!("--model: found {} of them, expected one beside several traces", self.models.len()),
+            _ => bail!(
+                "--model: found {} of them, expected one beside several traces",
+                self.models.len()
+            ),
         }
     }
 }
@@ -118,7 +125,10 @@ impl Predict {
     pub(crate) fn run(self) -> Result<()> {
         self.declare()?;
         let mut overrides = parse_overrides(&self.overrides)?;
-        overrides.extend(self.seed.map(|seed| ("machine.random.seed".to_owned(), seed.to_string())));
+        overrides.extend(
+            self.seed
+                .map(|seed| ("machine.random.seed".to_owned(), seed.to_string())),
+        );
         let asked = Asked {
             models: self.models()?,
             fields: overrides.iter().map(|(key, _)| key.clone()).collect(),
@@ -130,15 +140,23 @@ impl Predict {
             judged: self.judged.clone(),
         };
         if let Some(file) = &self.trace.scenarios {
-            let [input] = &self.inputs[..] else { bail!("--scenarios: found several inputs, expected one trace") };
+            let [input] = &self.inputs[..] else {
+                bail!("--scenarios: found several inputs, expected one trace")
+            };
             return trace::run_scenarios(input, file, &self.network, &asked, &self.trace);
         }
-        let networks: Vec<Network> =
-            load_all(&self.network, &overrides)?.into_iter().map(LoadedNetwork::announced).collect();
+        let networks: Vec<Network> = load_all(&self.network, &overrides)?
+            .into_iter()
+            .map(LoadedNetwork::announced)
+            .collect();
         if let [_, _, ..] = self.inputs[..] {
-            let [network] = &networks[..] else { return Err(one_network(&networks)) };
+            let [network] = &networks[..] else {
+                return Err(one_network(&networks));
+            };
             if self.pattern.is_given() {
-                bail!("found several inputs, expected one pattern for --plot, --strict and --seeds");
+                bail!(
+                    "found several inputs, expected one pattern for --plot, --strict and --seeds"
+                );
             }
             if self.trace.noise.is_some() {
                 bail!("--noise: found several traces, expected one");
@@ -152,7 +170,8 @@ impl Predict {
         if self.pattern.is_given() {
             bail!("found a trace, expected a pattern for --plot, --strict and --seeds");
         }
-        let combinations = networks.len().max(1) * asked.models.len().max(1) * self.trace.mapping.len().max(1);
+        let combinations =
+            networks.len().max(1) * asked.models.len().max(1) * self.trace.mapping.len().max(1);
         if combinations > 1 {
             return comparison::of_trace(input, &networks, &asked, &self.trace);
         }
@@ -161,17 +180,36 @@ impl Predict {
 
     /// Refuses files to write that are among those to read, or cannot be written.
     fn declare(&self) -> Result<()> {
-        let named = self.network.iter().chain(&self.trace.mapping).map(Path::new);
+        let named = self
+            .network
+            .iter()
+            .chain(&self.trace.mapping)
+            .map(Path::new);
         let beside = self.trace.outputs.beside_paraver();
         let mut outputs = self.trace.outputs.declared(&beside);
-        outputs.extend(self.trace.report.as_deref().map(|path| Output::new("--report", path)));
+        outputs.extend(
+            self.trace
+                .report
+                .as_deref()
+                .map(|path| Output::new("--report", path)),
+        );
         let plot = self.pattern.plot.as_deref();
-        outputs.extend(plot.map(|path| Output { option: "--plot", path, endings: &["svg", "html"] }));
-        declare(self.inputs.iter().map(PathBuf::as_path).chain(named), outputs)
+        outputs.extend(plot.map(|path| Output {
+            option: "--plot",
+            path,
+            endings: &["svg", "html"],
+        }));
+        declare(
+            self.inputs.iter().map(PathBuf::as_path).chain(named),
+            outputs,
+        )
     }
 
     fn models(&self) -> Result<Vec<Contention>> {
-        self.model.iter().map(|name| Contention::named(name).with_context(|| format!("--model {name}"))).collect()
+        self.model
+            .iter()
+            .map(|name| Contention::named(name).with_context(|| format!("--model {name}")))
+            .collect()
     }
 
     fn predict_pattern(&self, input: &Path, networks: &[Network], asked: &Asked) -> Result<()> {
@@ -182,8 +220,15 @@ impl Predict {
                 "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
             );
         }
-        let Some(first) = networks.first() else { return Err(flowcast::Error::NoNetwork.into()) };
-        tell_rate_kind(&asked.fields, self.model.first().map_or(Model::of(first).name(), String::as_str));
+        let Some(first) = networks.first() else {
+            return Err(flowcast::Error::NoNetwork.into());
+        };
+        tell_rate_kind(
+            &asked.fields,
+            self.model
+                .first()
+                .map_or(Model::of(first).name(), String::as_str),
+        );
         let mut models = Vec::new();
         for (name, model) in self.model.iter().zip(&asked.models) {
             let Some(model) = model.model() else {
@@ -194,9 +239,15 @@ impl Predict {
         if models.is_empty() {
             models.push(None);
         }
-        let options = |model| PatternOptions { model, is_strict: self.pattern.strict, seeds: self.pattern.seeds };
+        let options = |model| PatternOptions {
+            model,
+            is_strict: self.pattern.strict,
+            seeds: self.pattern.seeds,
+        };
         match (networks, &models[..]) {
-            ([network], [model]) => pattern::run(&steps, network, (&self.pattern, &options(*model)), asked),
+            ([network], [model]) => {
+                pattern::run(&steps, network, (&self.pattern, &options(*model)), asked)
+            }
             _ if self.pattern.plot.is_some() || asked.explain => {
                 bail!("--plot, --explain: found several networks or models, expected one")
             }
@@ -212,9 +263,10 @@ impl Predict {
 pub(crate) fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(level) if level > 0.0 && level < 1.0 => Ok(level),
-        Ok(percent) if (1.0..100.0).contains(&percent) => {
-            Err(format!("expected a probability: {} for {percent} %", percent / 100.0))
-        }
+        Ok(percent) if (1.0..100.0).contains(&percent) => Err(format!(
+            "expected a probability: {} for {percent} %",
+            percent / 100.0
+        )),
         _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
     }
 }
@@ -222,7 +274,9 @@ pub(crate) fn probability(text: &str) -> Result<f64, String> {
 fn one_network(networks: &[Network]) -> anyhow::Error {
     match networks.len() {
         0 => flowcast::Error::NoNetwork.into(),
-        found => anyhow::anyhow!("--network: found {found} of them, expected one beside several traces"),
+        found => {
+            anyhow::anyhow!("--network: found {found} of them, expected one beside several traces")
+        }
     }
 }
 

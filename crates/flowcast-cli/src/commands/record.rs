@@ -34,7 +34,13 @@ use flowcast_terminal::tables::{cells, table};
   flowcast record --show cg.rec --json")]
 pub(crate) struct Record {
     /// Folder to write, new or empty
-    #[arg(short, long, value_name = "TRACE", required_unless_present = "show", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        value_name = "TRACE",
+        required_unless_present = "show",
+        help_heading = "Output"
+    )]
     output: Option<PathBuf>,
     /// Sum up a recording that there is, and run nothing
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"], help_heading = "Output")]
@@ -72,9 +78,14 @@ impl Record {
         if let Some(folder) = &self.show {
             return self.print(folder, &open_recording(folder)?).map(drop);
         }
-        let folder = self.output.as_deref().context("found no --output, expected --output TRACE")?;
+        let folder = self
+            .output
+            .as_deref()
+            .context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
-        let disturbed = doctor::tell_other_programs("times of computation may be too long; the recording is marked");
+        let disturbed = doctor::tell_other_programs(
+            "times of computation may be too long; the recording is marked",
+        );
         let folder = &prepare(folder, disturbed)?;
         let loading = Loading {
             recorder: &recorder.path,
@@ -92,10 +103,14 @@ impl Record {
         }
         if !status.success() {
             let path = folder.join(format::RECORDING);
-            write_text(&path, &format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED))?;
+            write_text(
+                &path,
+                &format!("{}{}{status}\n", fs::read_to_string(&path)?, format::FAILED),
+            )?;
         }
         // A folder that was empty holds what the system let the ranks write.
-        let files = open_recording(folder).map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
+        let files =
+            open_recording(folder).map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
         let cut = self.print(folder, &files)?;
         if status.success() && cut == 0 {
             return Ok(());
@@ -107,22 +122,39 @@ impl Record {
             );
             return Err(Finding(said).into());
         }
-        let said = format!("the program ended with {status}; what it did until then is in {}", folder.display());
+        let said = format!(
+            "the program ended with {status}; what it did until then is in {}",
+            folder.display()
+        );
         Err(Finding(said).into())
     }
 
     /// Gives how many ranks were cut off.
     fn print(&self, folder: &Path, files: &[RankFile]) -> Result<usize> {
         if let Some(rank) = self.rank.filter(|rank| *rank as usize >= files.len()) {
-            bail!("--rank: found {rank}, expected a rank below {}", files.len());
+            bail!(
+                "--rank: found {rank}, expected a rank below {}",
+                files.len()
+            );
         }
         let mut sum = Summary::default();
-        let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
+        let chosen = files
+            .iter()
+            .filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
         let axis = TimeAxis::of(files);
-        let begins: Vec<RankBegin> = chosen.clone().map(|file| RankBegin::new(file, &axis)).collect();
-        show(&Recorded::new(folder, begins, &sum, axis.clocks, measured(files).total), self.format)?;
-        Ok(files.iter().filter(|file| !file.ended && !file.stopped).count())
+        let begins: Vec<RankBegin> = chosen
+            .clone()
+            .map(|file| RankBegin::new(file, &axis))
+            .collect();
+        show(
+            &Recorded::new(folder, begins, &sum, axis.clocks, measured(files).total),
+            self.format,
+        )?;
+        Ok(files
+            .iter()
+            .filter(|file| !file.ended && !file.stopped)
+            .count())
     }
 }
 
@@ -134,7 +166,10 @@ pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBu
     let cannot = || format!("cannot write {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
     if fs::read_dir(folder).with_context(cannot)?.next().is_some() {
-        bail!("--output: found files in {}, expected a new or empty folder", folder.display());
+        bail!(
+            "--output: found files in {}, expected a new or empty folder",
+            folder.display()
+        );
     }
     let folder = fs::canonicalize(folder).with_context(cannot)?;
     let mut provenance = provenance::of_this_run();
@@ -178,7 +213,9 @@ impl From<Clocks> for Known {
         match clocks {
             Clocks::Unknown => Known::Unknown,
             Clocks::Shared => Known::Shared,
-            Clocks::Synchronised(known_to) => Known::Synchronised { known_to_s: Seconds(known_to) },
+            Clocks::Synchronised(known_to) => Known::Synchronised {
+                known_to_s: Seconds(known_to),
+            },
             Clocks::Apart(ranks) => Known::Apart { ranks },
         }
     }
@@ -195,7 +232,11 @@ struct RankBegin {
 impl RankBegin {
     fn new(file: &RankFile, axis: &TimeAxis) -> RankBegin {
         let host = file.header.fields.get("host").cloned().unwrap_or_default();
-        RankBegin { rank: file.header.rank.0, host, begin_s: axis.at(file.header.rank, Time::ZERO).map(Seconds) }
+        RankBegin {
+            rank: file.header.rank.0,
+            host,
+            begin_s: axis.at(file.header.rank, Time::ZERO).map(Seconds),
+        }
     }
 }
 
@@ -212,7 +253,13 @@ struct Function {
 }
 
 impl Recorded {
-    fn new(folder: &Path, begins: Vec<RankBegin>, sum: &Summary, clocks: Clocks, run: Time) -> Recorded {
+    fn new(
+        folder: &Path,
+        begins: Vec<RankBegin>,
+        sum: &Summary,
+        clocks: Clocks,
+        run: Time,
+    ) -> Recorded {
         let function = |(name, calls): (&String, &Calls)| Function {
             name: name.clone(),
             calls: calls.calls,
@@ -229,7 +276,12 @@ impl Recorded {
             ended: sum.ended,
             stopped: sum.stopped,
             calls: sum.calls(),
-            not_modelled: sum.functions.values().filter(|calls| calls.left_out).map(|calls| calls.calls).sum(),
+            not_modelled: sum
+                .functions
+                .values()
+                .filter(|calls| calls.left_out)
+                .map(|calls| calls.calls)
+                .sum(),
             run_s: Seconds(run),
             compute_s: nanos(sum.burst),
             thread_cpu_s: nanos(sum.cpu),
@@ -241,8 +293,14 @@ impl Recorded {
 
 /// How often a function was called, and the bytes where any are known.
 fn in_words(function: &Function) -> String {
-    let Function { name, calls, bytes, .. } = function;
-    let bytes = if *bytes > 0 { format!(" ({} bytes)", Grouped(*bytes)) } else { String::new() };
+    let Function {
+        name, calls, bytes, ..
+    } = function;
+    let bytes = if *bytes > 0 {
+        format!(" ({} bytes)", Grouped(*bytes))
+    } else {
+        String::new()
+    };
     format!("{} {name}{bytes}", Grouped(*calls))
 }
 
@@ -255,11 +313,31 @@ impl Shown for Recorded {
 
     fn print(&self) {
         let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
-        for Function { name, calls, unsuccessful, bytes, seconds, .. } in &self.functions {
-            rows.add_row(cells![name, Grouped(*calls), Grouped(*unsuccessful), Grouped(*bytes), seconds]);
+        for Function {
+            name,
+            calls,
+            unsuccessful,
+            bytes,
+            seconds,
+            ..
+        } in &self.functions
+        {
+            rows.add_row(cells![
+                name,
+                Grouped(*calls),
+                Grouped(*unsuccessful),
+                Grouped(*bytes),
+                seconds
+            ]);
         }
         println_out!("{rows}");
-        let Recorded { trace, ranks, calls, file_bytes, .. } = self;
+        let Recorded {
+            trace,
+            ranks,
+            calls,
+            file_bytes,
+            ..
+        } = self;
         let each = *file_bytes as f64 / (*calls).max(1) as f64;
         println_out!(
             "{trace}: {ranks} ranks, a run of {} from MPI_Init to MPI_Finalize, {} calls, {} bytes ({each:.1} a call); computation of all ranks {} \
@@ -272,15 +350,26 @@ impl Shown for Recorded {
         );
         match &self.clocks {
             Known::Unknown | Known::Shared => {}
-            Known::Synchronised { known_to_s } => println_out!("clocks of the hosts are known to {known_to_s}"),
+            Known::Synchronised { known_to_s } => {
+                println_out!("clocks of the hosts are known to {known_to_s}")
+            }
             Known::Apart { ranks } => println_out!(
                 "{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"
             ),
         }
-        if self.functions.iter().any(|function| function.name.starts_with("MPI_Comm_spawn")) {
+        if self
+            .functions
+            .iter()
+            .any(|function| function.name.starts_with("MPI_Comm_spawn"))
+        {
             println_out!("processes that MPI_Comm_spawn started are not recorded");
         }
-        let left_out: Vec<String> = self.functions.iter().filter(|function| function.left_out).map(in_words).collect();
+        let left_out: Vec<String> = self
+            .functions
+            .iter()
+            .filter(|function| function.left_out)
+            .map(in_words)
+            .collect();
         if !left_out.is_empty() {
             println_out!("no model, left out of a replay: {}", left_out.join(", "));
         }

@@ -56,7 +56,11 @@ impl Sensitivity {
     /// Predicts over the range and prints.
     pub(crate) fn run(self) -> Result<()> {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
-        let pages = self.output.iter().map(|path| Output { option: "-o", path, endings: &["html"] });
+        let pages = self.output.iter().map(|path| Output {
+            option: "-o",
+            path,
+            endings: &["html"],
+        });
         declare(inputs, pages)?;
         let network = self.network.load()?;
         let parameter = Parameter::parse(&self.parameter, &self.range)?;

@@ -13,7 +13,10 @@ use flowcast_terminal::provenance;
 
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]
-#[command(hide = true, after_help = "Example:\n  mpirun -np 2 flowcast tcp-rank node0:40123")]
+#[command(
+    hide = true,
+    after_help = "Example:\n  mpirun -np 2 flowcast tcp-rank node0:40123"
+)]
 pub(crate) struct TcpRank {
     /// Host and port of the process that measures
     driver: String,
@@ -28,14 +31,24 @@ impl TcpRank {
     /// Follows orders until they end.
     pub(crate) fn run(self) -> Result<()> {
         let Some(Place { rank, size }) = place_of_rank() else {
-            return Err(EnvironmentLacks("found no launcher, expected mpirun or srun to start this".into()).into());
+            return Err(EnvironmentLacks(
+                "found no launcher, expected mpirun or srun to start this".into(),
+            )
+            .into());
         };
         let expected = "found no token, expected FLOWCAST_TOKEN or --token FILE from the process that measures";
         let token = *self.token.given()?.context(expected)?.bytes();
         let host = provenance::host();
         let control = self.reach(&host)?;
-        let own = Introduction { rank, size, host, via: self.via, token };
-        serve_host(&control, &own).map_err(|error| EnvironmentLacks(format!("rank {rank}: {error}")).into())
+        let own = Introduction {
+            rank,
+            size,
+            host,
+            via: self.via,
+            token,
+        };
+        serve_host(&control, &own)
+            .map_err(|error| EnvironmentLacks(format!("rank {rank}: {error}")).into())
     }
 
     fn reach(&self, host: &str) -> Result<TcpStream> {

@@ -20,5 +20,7 @@ pub(crate) fn json(output: &Output) -> Value {
 
 /// Whether namespaces are allowed here; if not, says so with the name of the test that asks.
 pub(crate) fn labs_can_be_had(test: &str) -> bool {
-    check_machine().map_err(|reason| eprintln!("skipped: {test}: {reason}")).is_ok()
+    check_machine()
+        .map_err(|reason| eprintln!("skipped: {test}: {reason}"))
+        .is_ok()
 }

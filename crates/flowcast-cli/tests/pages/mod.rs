@@ -5,16 +5,29 @@ use std::path::{Path, PathBuf};
 
 /// Files that the command reads or writes.
 const ENDINGS: &[&str] = &[
-    "cfg", "csv", "dim", "dim.gz", "et", "fct", "goal", "list", "map", "otf2", "pattern", "prv", "prv.gz", "rec",
-    "steps", "toml",
+    "cfg", "csv", "dim", "dim.gz", "et", "fct", "goal", "list", "map", "otf2", "pattern", "prv",
+    "prv.gz", "rec", "steps", "toml",
 ];
 
 /// Options whose value is written, not read.
-const WRITTEN: &[&str] =
-    &["-o", "--output", "--report", "--paraver", "--perfetto", "--messages", "--ranks", "--pairs", "--plot", "--csv"];
+const WRITTEN: &[&str] = &[
+    "-o",
+    "--output",
+    "--report",
+    "--paraver",
+    "--perfetto",
+    "--messages",
+    "--ranks",
+    "--pairs",
+    "--plot",
+    "--csv",
+];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository is there")
 }
 
 /// README.md and everything under docs, in the order of their names.
@@ -37,11 +50,17 @@ pub(crate) fn all() -> Vec<PathBuf> {
 
 /// An empty folder for the commands of a page; `examples` in it is that of the repository.
 pub(crate) fn new_folder(page: &Path) -> PathBuf {
-    let place = page.strip_prefix(root()).expect("a page of the repository").with_extension("");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages").join(place.to_string_lossy().replace('/', "-"));
+    let place = page
+        .strip_prefix(root())
+        .expect("a page of the repository")
+        .with_extension("");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("pages")
+        .join(place.to_string_lossy().replace('/', "-"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("the build folder can be written");
-    std::os::unix::fs::symlink(root().join("examples"), folder.join("examples")).expect("a new folder");
+    std::os::unix::fs::symlink(root().join("examples"), folder.join("examples"))
+        .expect("a new folder");
     folder
 }
 
@@ -75,7 +94,9 @@ fn commands(text: &str) -> Vec<(usize, String)> {
             Some(_) => line.strip_prefix("$ ").or(goes_on.then_some(line)),
             None => None,
         };
-        let Some(typed) = typed.map(|typed| typed.split(" #").next().unwrap_or("").trim()) else { continue };
+        let Some(typed) = typed.map(|typed| typed.split(" #").next().unwrap_or("").trim()) else {
+            continue;
+        };
         let part = typed.strip_suffix('\\').unwrap_or(typed);
         match commands.last_mut() {
             Some((_, command)) if goes_on => command.push_str(part),
@@ -85,7 +106,11 @@ fn commands(text: &str) -> Vec<(usize, String)> {
     }
     commands
         .iter()
-        .flat_map(|(line, command)| command.split(['&', '|', ';']).map(|one| (*line, one.to_owned())))
+        .flat_map(|(line, command)| {
+            command
+                .split(['&', '|', ';'])
+                .map(|one| (*line, one.to_owned()))
+        })
         .collect()
 }
 
@@ -100,8 +125,13 @@ fn files(command: &str) -> (Vec<String>, Vec<String>) {
             "flowcast" => is_flowcast = true,
             _ => {}
         }
-        let into = before == ">" || WRITTEN.contains(&before) && !(before == "--messages" && messages_are_read);
-        for name in word.split(['=', ',']).map(|name| name.trim_matches(['\'', '"'])).filter(|name| is_file(name)) {
+        let into = before == ">"
+            || WRITTEN.contains(&before) && !(before == "--messages" && messages_are_read);
+        for name in word
+            .split(['=', ','])
+            .map(|name| name.trim_matches(['\'', '"']))
+            .filter(|name| is_file(name))
+        {
             if into {
                 writes.push(name.to_owned());
             } else if is_flowcast {
@@ -114,7 +144,10 @@ fn files(command: &str) -> (Vec<String>, Vec<String>) {
 }
 
 fn is_file(name: &str) -> bool {
-    ENDINGS.iter().any(|ending| name.strip_suffix(ending).is_some_and(|stem| stem.ends_with('.') && stem.len() > 1))
+    ENDINGS.iter().any(|ending| {
+        name.strip_suffix(ending)
+            .is_some_and(|stem| stem.ends_with('.') && stem.len() > 1)
+    })
 }
 
 /// Names are the same, or one is a pattern (`lu.?.csv`, `lu.{}.csv`) and the other begins as it does.

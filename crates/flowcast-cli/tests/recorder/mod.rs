@@ -20,9 +20,20 @@ pub(crate) struct Mpi {
 
 pub(crate) const OPEN_MPI: Mpi = Mpi {
     ending: "openmpi",
-    options: &["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader"],
+    options: &[
+        "--oversubscribe",
+        "--mca",
+        "mpi_yield_when_idle",
+        "1",
+        "--mca",
+        "btl",
+        "self,vader",
+    ],
 };
-pub(crate) const MPICH: Mpi = Mpi { ending: "mpich", options: &[] };
+pub(crate) const MPICH: Mpi = Mpi {
+    ending: "mpich",
+    options: &[],
+};
 
 /// A folder in which programs are compiled and recorded.
 pub(crate) struct Bench {
@@ -32,7 +43,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(mpi: Mpi) -> Bench {
-        Bench { mpi, folder: tempfile::tempdir().unwrap() }
+        Bench {
+            mpi,
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -40,8 +54,14 @@ impl Bench {
     }
 
     pub(crate) fn compile(&self, source: &str) -> String {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-        let compiler = if source.ends_with(".c") { "mpicc" } else { "mpif90" };
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/programs")
+            .join(source);
+        let compiler = if source.ends_with(".c") {
+            "mpicc"
+        } else {
+            "mpif90"
+        };
         let program = self.path(source.split('.').next().unwrap());
         let mut command = Command::new(format!("{compiler}.{}", self.mpi.ending));
         command
@@ -53,14 +73,24 @@ impl Bench {
             .arg("-lpthread")
             .current_dir(self.folder.path());
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         program.display().to_string()
     }
 
     pub(crate) fn flowcast(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("timeout");
-        command.arg("100").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments).current_dir(self.folder.path());
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command
+            .arg("100")
+            .arg(env!("CARGO_BIN_EXE_flowcast"))
+            .args(arguments)
+            .current_dir(self.folder.path());
+        command
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.output().unwrap()
     }
 
@@ -78,7 +108,11 @@ impl Bench {
 
     pub(crate) fn recorded(&self, trace: &str, program: &[&str]) -> Value {
         let output = self.record(trace, &[], program);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         summary(&output)
     }
 
@@ -89,7 +123,15 @@ impl Bench {
 
     pub(crate) fn predict_with(&self, trace: &str, options: &[&str]) -> (Value, String) {
         // Messages are counted without those of collectives.
-        let predict = ["predict", trace, "--network", "gige-tcp", "--collectives", "formula", "--json"];
+        let predict = [
+            "predict",
+            trace,
+            "--network",
+            "gige-tcp",
+            "--collectives",
+            "formula",
+            "--json",
+        ];
         let output = self.flowcast(&[&predict[..], options].concat());
         let notes = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{notes}");
@@ -99,7 +141,11 @@ impl Bench {
 
 pub(crate) fn summary(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap();
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with('{'))
+        .unwrap();
     serde_json::from_str(line).unwrap()
 }
 

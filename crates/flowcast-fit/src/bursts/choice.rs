@@ -47,25 +47,35 @@ impl Room {
     pub fn bursts(&self, size: Bytes) -> impl Iterator<Item = u32> {
         let most = u64::from(self.most_messages).min(self.in_flight.0 / size.0.max(1));
         let (first, times) = if most >= 32 { (8, 4) } else { (2, 2) };
-        iter::successors(Some(first), move |n| Some(n * times)).take_while(move |n| u64::from(*n) <= most)
+        iter::successors(Some(first), move |n| Some(n * times))
+            .take_while(move |n| u64::from(*n) <= most)
     }
 }
 
 /// The most useful round trips, `count` of them, each to be taken twice: one alone says nothing of its spread.
-pub fn next_points(fit: &BurstFit, samples: &PrttSamples, room: &Room, count: usize) -> Vec<PrttPoint> {
+pub fn next_points(
+    fit: &BurstFit,
+    samples: &PrttSamples,
+    room: &Room,
+    count: usize,
+) -> Vec<PrttPoint> {
     let candidates = candidates(fit, room);
     let sizes: Vec<Bytes> = room.sizes.clone();
     let mut known = information(fit, samples, &sizes);
     let mut chosen = Vec::new();
     for _ in 0..count {
-        let Some(before) = known.spread(fit, room) else { break };
+        let Some(before) = known.spread(fit, room) else {
+            break;
+        };
         let worth = |candidate: &Candidate| {
             let mut more = known.clone();
             more.add(fit, candidate.point, &sizes, 2.0 * candidate.clean);
             let after = more.spread(fit, room).unwrap_or(before);
             (before - after) / candidate.cost
         };
-        let best = candidates.iter().max_by(|one, other| worth(one).total_cmp(&worth(other)));
+        let best = candidates
+            .iter()
+            .max_by(|one, other| worth(one).total_cmp(&worth(other)));
         let Some(best) = best else { break };
         known.add(fit, best.point, &sizes, 2.0 * best.clean);
         chosen.push(best.point);
@@ -85,9 +95,13 @@ fn candidates(fit: &BurstFit, room: &Room) -> Vec<Candidate> {
     // A little more than was seen: none so far does not mean none at all.
     let loss = (fit.outliers as f64 + 0.1) / (fit.packets + 1.0);
     let lengths = |size: Bytes| iter::once(1).chain(room.bursts(size));
-    let points = room.sizes.iter().flat_map(|size| lengths(*size).map(|n| PrttPoint::new(n, Time::ZERO, *size)));
+    let points = room
+        .sizes
+        .iter()
+        .flat_map(|size| lengths(*size).map(|n| PrttPoint::new(n, Time::ZERO, *size)));
     let allowed = points.filter(|point| {
-        let visible = fit.parameters.spacing(point.size) > fit.parameters.overhead * (VISIBLE * CLEARLY);
+        let visible =
+            fit.parameters.spacing(point.size) > fit.parameters.overhead * (VISIBLE * CLEARLY);
         (point.messages == 1 || visible)
             && (loss * clean::packets(*point) <= MOST_LOSSES || point.size == room.sizes[0])
     });
@@ -112,7 +126,10 @@ fn information(fit: &BurstFit, samples: &PrttSamples, sizes: &[Bytes]) -> Inform
     let mut matrix = vec![vec![0.0; count]; count];
     let prior = 1.0 / (PRIOR.powi(2) * fit.variances[1].max(1.0));
     (3..count).for_each(|at| matrix[at][at] = prior);
-    let mut known = Information { matrix, of_overhead: 0.0 };
+    let mut known = Information {
+        matrix,
+        of_overhead: 0.0,
+    };
     for (point, times) in samples.points() {
         let shows = point.messages == 1 || fit.sizes.contains(&point.size);
         if shows && sizes.contains(&point.size) {
@@ -125,7 +142,11 @@ fn information(fit: &BurstFit, samples: &PrttSamples, sizes: &[Bytes]) -> Inform
 impl Information {
     fn add(&mut self, fit: &BurstFit, point: PrttPoint, sizes: &[Bytes], times: f64) {
         let variance = fit.variances[usize::from(point.messages > 1)].max(1.0);
-        add_outer(&mut self.matrix, &columns(point.messages, point.size, sizes), times / variance);
+        add_outer(
+            &mut self.matrix,
+            &columns(point.messages, point.size, sizes),
+            times / variance,
+        );
         if point.messages == 1 && point.size == sizes[0] {
             self.of_overhead += times / fit.variances[2].max(1.0);
         }
@@ -135,10 +156,16 @@ impl Information {
     fn spread(&self, fit: &BurstFit, room: &Room) -> Option<f64> {
         let inverse = inverse_of_symmetric(&self.matrix)?;
         let of_overhead = 1.0 / self.of_overhead;
-        let variances = [inverse[0][0] + 4.0 * of_overhead, of_overhead, inverse[2][2], inverse[1][1]];
+        let variances = [
+            inverse[0][0] + 4.0 * of_overhead,
+            of_overhead,
+            inverse[2][2],
+            inverse[1][1],
+        ];
         // Half an interval is about two standard errors.
         let enough = (room.precision / 2.0).powi(2);
-        let relative = |(variance, value): (f64, f64)| (variance / value.max(1e-3).powi(2) + enough).ln();
+        let relative =
+            |(variance, value): (f64, f64)| (variance / value.max(1e-3).powi(2) + enough).ln();
         Some(variances.into_iter().zip(fit.values()).map(relative).sum())
     }
 }

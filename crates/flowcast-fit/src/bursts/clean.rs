@@ -31,8 +31,17 @@ pub(super) fn packets(point: PrttPoint) -> f64 {
 
 /// The samples without delays, by point; none where there are none.
 pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
-    let points = || samples.points().filter(|(point, _)| point.messages == 1 || is_burst(*point));
-    let nanos = |times: &[Time]| times.iter().map(|time| time.as_nanos()).collect::<Vec<f64>>();
+    let points = || {
+        samples
+            .points()
+            .filter(|(point, _)| point.messages == 1 || is_burst(*point))
+    };
+    let nanos = |times: &[Time]| {
+        times
+            .iter()
+            .map(|time| time.as_nanos())
+            .collect::<Vec<f64>>()
+    };
     let alone = points().filter(|(point, _)| point.messages == 1);
     let of_busy = robust_deviation(alone.map(|(point, _)| nanos(samples.busy(point))))?;
     let spread = robust_deviation(points().map(|(_, times)| nanos(times)))?;
@@ -52,23 +61,38 @@ pub(super) fn clean(samples: &PrttSamples) -> Option<Cleaned> {
         });
         let bound = bound.min(fastest + FAR * spread).min(plain.bound(point));
         let busy = nanos(samples.busy(point));
-        let own = busy.iter().copied().fold(f64::INFINITY, f64::min) + FAR * of_busy * f64::from(point.messages).sqrt();
-        let undisturbed = |at: &usize| times[*at] <= bound && busy.get(*at).is_none_or(|busy| *busy <= own);
+        let own = busy.iter().copied().fold(f64::INFINITY, f64::min)
+            + FAR * of_busy * f64::from(point.messages).sqrt();
+        let undisturbed =
+            |at: &usize| times[*at] <= bound && busy.get(*at).is_none_or(|busy| *busy <= own);
         let kept: Vec<usize> = (0..times.len()).filter(undisturbed).collect();
         all += packets(point) * times.len() as f64;
         outliers += times.len() - kept.len();
         let times: Vec<f64> = kept.iter().map(|at| times[*at]).collect();
         // Nothing tells whether a single long burst was disturbed.
-        let Some(mean) = mean_of(&times).filter(|_| point.messages <= SHORT || times.len() > 1) else { continue };
+        let Some(mean) = mean_of(&times).filter(|_| point.messages <= SHORT || times.len() > 1)
+        else {
+            continue;
+        };
         if point.messages == 1 {
             plain.remember(point, mean);
         }
         if point.messages <= SHORT {
             remember(&mut slowest, point, mean);
         }
-        groups.push(Group { n: point.messages, size: point.size, kept, times, mean });
+        groups.push(Group {
+            n: point.messages,
+            size: point.size,
+            kept,
+            times,
+            mean,
+        });
     }
-    Some(Cleaned { groups, outliers, packets: all })
+    Some(Cleaned {
+        groups,
+        outliers,
+        packets: all,
+    })
 }
 
 /// The smallest and the second smallest plain round trip, in bytes and nanoseconds.
@@ -85,7 +109,9 @@ impl Plain {
     /// Of a larger size half as long again as expected, of a short burst the ways of its messages one after the other, and most
     /// of a retransmission.
     fn bound(&self, point: PrttPoint) -> f64 {
-        let [(small, first), (large, second)] = self.0[..] else { return f64::INFINITY };
+        let [(small, first), (large, second)] = self.0[..] else {
+            return f64::INFINITY;
+        };
         if point.messages > SHORT {
             return f64::INFINITY;
         }
@@ -108,14 +134,22 @@ fn remember(known: &mut BTreeMap<Bytes, (f64, f64, u32)>, point: PrttPoint, mean
 /// The sender's times of kept round trips.
 pub(super) fn busy_times(samples: &PrttSamples, group: &Group) -> Vec<f64> {
     let busy = samples.busy(group.point());
-    group.kept.iter().filter_map(|at| Some(busy.get(*at)?.as_nanos())).collect()
+    group
+        .kept
+        .iter()
+        .filter_map(|at| Some(busy.get(*at)?.as_nanos()))
+        .collect()
 }
 
 /// The robust standard deviation that all points have in common, at least that of a clock.
 fn robust_deviation(points: impl Iterator<Item = Vec<f64>>) -> Option<f64> {
     let mut deviations = Vec::new();
     for mut times in points {
-        let middle = if times.is_empty() { continue } else { median_in_place(&mut times) };
+        let middle = if times.is_empty() {
+            continue;
+        } else {
+            median_in_place(&mut times)
+        };
         // The middle one is its own median and says nothing.
         if times.len() > 2 {
             deviations.extend(times.iter().map(|time| (time - middle).abs()));

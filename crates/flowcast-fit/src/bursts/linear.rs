@@ -19,17 +19,36 @@ pub(super) struct Solved {
 impl Solved {
     /// How many standard errors a row lies above what the others say; 0 where they leave it open.
     pub(super) fn score_without(&self, rows: &[Row], at: usize) -> f64 {
-        let Row { columns, value, variance, .. } = &rows[at];
-        let expected: f64 = columns.iter().zip(&self.values).map(|(column, value)| column * value).sum();
-        let own: f64 = columns.iter().zip(&self.weights).map(|(column, weights)| column * weights[at]).sum();
+        let Row {
+            columns,
+            value,
+            variance,
+            ..
+        } = &rows[at];
+        let expected: f64 = columns
+            .iter()
+            .zip(&self.values)
+            .map(|(column, value)| column * value)
+            .sum();
+        let own: f64 = columns
+            .iter()
+            .zip(&self.weights)
+            .map(|(column, weights)| column * weights[at])
+            .sum();
         let rest = 1.0 - own;
-        if rest > 1e-6 { (value - expected) / (rest * variance).sqrt() } else { 0.0 }
+        if rest > 1e-6 {
+            (value - expected) / (rest * variance).sqrt()
+        } else {
+            0.0
+        }
     }
 
     /// The part of the covariance of two parameters that comes from bursts, or from single messages.
     pub(super) fn variance(&self, one: usize, other: usize, rows: &[Row], burst: bool) -> f64 {
         let both = self.weights[one].iter().zip(&self.weights[other]).zip(rows);
-        both.filter(|(_, row)| row.burst == burst).map(|((one, other), row)| one * other * row.variance).sum()
+        both.filter(|(_, row)| row.burst == burst)
+            .map(|((one, other), row)| one * other * row.variance)
+            .sum()
     }
 }
 
@@ -42,16 +61,33 @@ pub(super) fn weighted_least_squares(rows: &[Row]) -> Option<Solved> {
     }
     let inverse = inverse_of_symmetric(&products)?;
     let weight = |of: &Vec<f64>, row: &Row| {
-        of.iter().zip(&row.columns).map(|(own, column)| own * column).sum::<f64>() / row.variance
+        of.iter()
+            .zip(&row.columns)
+            .map(|(own, column)| own * column)
+            .sum::<f64>()
+            / row.variance
     };
-    let weights: Vec<Vec<f64>> = inverse.iter().map(|of| rows.iter().map(|row| weight(of, row)).collect()).collect();
-    let value = |of: &Vec<f64>| of.iter().zip(rows).map(|(weight, row)| weight * row.value).sum();
-    Some(Solved { values: weights.iter().map(value).collect(), weights })
+    let weights: Vec<Vec<f64>> = inverse
+        .iter()
+        .map(|of| rows.iter().map(|row| weight(of, row)).collect())
+        .collect();
+    let value = |of: &Vec<f64>| {
+        of.iter()
+            .zip(rows)
+            .map(|(weight, row)| weight * row.value)
+            .sum()
+    };
+    Some(Solved {
+        values: weights.iter().map(value).collect(),
+        weights,
+    })
 }
 
 /// `matrix += times · column · columnᵀ`.
 pub(super) fn add_outer(matrix: &mut [Vec<f64>], column: &[f64], times: f64) {
     for (own, one) in matrix.iter_mut().zip(column) {
-        own.iter_mut().zip(column).for_each(|(sum, other)| *sum += one * other * times);
+        own.iter_mut()
+            .zip(column)
+            .for_each(|(sum, other)| *sum += one * other * times);
     }
 }

@@ -64,25 +64,50 @@ impl BurstFit {
 
     /// L, o, g in nanoseconds, G in nanoseconds per byte.
     pub fn values(&self) -> [f64; 4] {
-        let LogGp { latency, overhead, gap, gap_per_byte } = self.parameters;
-        [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()]
+        let LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        } = self.parameters;
+        [
+            latency.as_nanos(),
+            overhead.as_nanos(),
+            gap.as_nanos(),
+            gap_per_byte.as_nanos(),
+        ]
     }
 }
 
 /// Whether samples hold what [`fit_bursts`] needs: the sender's time, and at some size bursts of two lengths.
 pub fn has_bursts(samples: &PrttSamples) -> bool {
-    let timed = samples.points().any(|(point, _)| point.messages == 1 && !samples.busy(point).is_empty());
-    let bursts: Vec<Bytes> =
-        samples.points().filter(|(point, _)| is_burst(*point)).map(|(point, _)| point.size).collect();
-    timed && bursts.iter().any(|size| bursts.iter().filter(|other| *other == size).count() > 1)
+    let timed = samples
+        .points()
+        .any(|(point, _)| point.messages == 1 && !samples.busy(point).is_empty());
+    let bursts: Vec<Bytes> = samples
+        .points()
+        .filter(|(point, _)| is_burst(*point))
+        .map(|(point, _)| point.size)
+        .collect();
+    timed
+        && bursts
+            .iter()
+            .any(|size| bursts.iter().filter(|other| *other == size).count() > 1)
 }
 
 /// Fits; none where no size shows the gap, or round trips of two sizes are missing.
 pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
-    let Cleaned { groups, outliers, packets } = clean::clean(samples)?;
+    let Cleaned {
+        groups,
+        outliers,
+        packets,
+    } = clean::clean(samples)?;
     let (overhead, of_busy, busy_count) = busy_of_smallest(samples, &groups)?;
     let visible = visible_sizes(&groups, overhead);
-    let used: Vec<&Group> = groups.iter().filter(|group| group.n == 1 || visible.contains(&group.size)).collect();
+    let used: Vec<&Group> = groups
+        .iter()
+        .filter(|group| group.n == 1 || visible.contains(&group.size))
+        .collect();
     let (used, pools, rows, solved) = solve(used, &visible)?;
     let [way, per_byte, gap] = [0, 1, 2].map(|at| solved.values[at]);
     let of_overhead = of_busy.variance / busy_count;
@@ -92,20 +117,33 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
     let [of_way, of_per_byte, of_gap] = [0, 1, 2].map(variance);
     let freedoms = pools.map(|pool| pool.freedom);
     let half = |parts: [f64; 2], own: f64, both: f64| {
-        let all = [(parts[0], freedoms[0]), (parts[1], freedoms[1]), (own, of_busy.freedom)];
-        (parts[0] + parts[1] + own + both).max(0.0).sqrt() * student_score(level, satterthwaite(&all))
+        let all = [
+            (parts[0], freedoms[0]),
+            (parts[1], freedoms[1]),
+            (own, of_busy.freedom),
+        ];
+        (parts[0] + parts[1] + own + both).max(0.0).sqrt()
+            * student_score(level, satterthwaite(&all))
     };
     let latency = way - 2.0 * overhead;
     let of_latency = of_way[0] + of_way[1] + 4.0 * of_overhead - 4.0 * together;
-    let gaps: f64 = [false, true].map(|burst| solved.variance(1, 2, &rows, burst)).iter().sum();
+    let gaps: f64 = [false, true]
+        .map(|burst| solved.variance(1, 2, &rows, burst))
+        .iter()
+        .sum();
     let parameters = LogGp {
         latency: Time::from_nanos(latency.max(0.0)),
         overhead: Time::from_nanos(overhead),
         gap: Time::from_nanos(gap.max(0.0)),
         gap_per_byte: TimePerByte::from_nanos(per_byte.max(0.0)),
     };
-    let correlation =
-        |both: f64, one: f64, other: f64| if one * other > 0.0 { both / (one * other).sqrt() } else { 0.0 };
+    let correlation = |both: f64, one: f64, other: f64| {
+        if one * other > 0.0 {
+            both / (one * other).sqrt()
+        } else {
+            0.0
+        }
+    };
     Some(BurstFit {
         parameters,
         half_widths: [
@@ -132,11 +170,15 @@ type Solution<'a> = (Vec<&'a Group>, [Pool; 2], Vec<Row>, Solved);
 fn solve<'a>(mut used: Vec<&'a Group>, visible: &[Bytes]) -> Option<Solution<'a>> {
     loop {
         let pools = [pool(&used, false)?, pool(&used, true)?];
-        let rows: Vec<Row> = used.iter().map(|group| row(group, visible, &pools)).collect();
+        let rows: Vec<Row> = used
+            .iter()
+            .map(|group| row(group, visible, &pools))
+            .collect();
         let solved = weighted_least_squares(&rows)?;
         let score = |at: &usize| solved.score_without(&rows, *at);
-        let slow =
-            (0..rows.len()).filter(|at| rows[*at].burst).max_by(|one, other| score(one).total_cmp(&score(other)));
+        let slow = (0..rows.len())
+            .filter(|at| rows[*at].burst)
+            .max_by(|one, other| score(one).total_cmp(&score(other)));
         match slow.filter(|at| score(at) > CONTRADICTED) {
             Some(at) => drop(used.remove(at)),
             None => return Some((used, pools, rows, solved)),
@@ -160,7 +202,10 @@ impl Group {
     }
 
     fn squares(&self) -> f64 {
-        self.times.iter().map(|time| (time - self.mean).powi(2)).sum()
+        self.times
+            .iter()
+            .map(|time| (time - self.mean).powi(2))
+            .sum()
     }
 }
 
@@ -186,16 +231,31 @@ fn pool(groups: &[&Group], bursts: bool) -> Option<Pool> {
     let of_kind = || groups.iter().filter(|group| (group.n > 1) == bursts);
     let freedom: f64 = of_kind().map(|group| group.times.len() as f64 - 1.0).sum();
     let squares: f64 = of_kind().map(|group| group.squares()).sum();
-    (freedom > 0.0).then(|| Pool { variance: squares / freedom, freedom })
+    (freedom > 0.0).then(|| Pool {
+        variance: squares / freedom,
+        freedom,
+    })
 }
 
 /// The mean of the sender's times of single messages of the smallest size, their variance and number.
 fn busy_of_smallest(samples: &PrttSamples, groups: &[Group]) -> Option<(f64, Pool, f64)> {
-    let smallest = groups.iter().filter(|group| group.n == 1).min_by_key(|group| group.size)?;
+    let smallest = groups
+        .iter()
+        .filter(|group| group.n == 1)
+        .min_by_key(|group| group.size)?;
     let times = clean::busy_times(samples, smallest);
     let (count, mean) = (times.len() as f64, mean_of(&times)?);
     let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
-    (count > 1.0).then(|| (mean, Pool { variance: squares / (count - 1.0), freedom: count - 1.0 }, count))
+    (count > 1.0).then(|| {
+        (
+            mean,
+            Pool {
+                variance: squares / (count - 1.0),
+                freedom: count - 1.0,
+            },
+            count,
+        )
+    })
 }
 
 fn mean_of(values: &[f64]) -> Option<f64> {
@@ -204,16 +264,27 @@ fn mean_of(values: &[f64]) -> Option<f64> {
 
 /// Sizes with two lengths of bursts whose messages follow each other later than the overhead makes them.
 fn visible_sizes(groups: &[Group], overhead: f64) -> Vec<Bytes> {
-    let mut sizes: Vec<Bytes> = groups.iter().filter(|group| group.n > 1).map(|group| group.size).collect();
+    let mut sizes: Vec<Bytes> = groups
+        .iter()
+        .filter(|group| group.n > 1)
+        .map(|group| group.size)
+        .collect();
     sizes.sort_unstable();
     sizes.dedup();
     sizes.retain(|size| {
-        let bursts = || groups.iter().filter(|group| group.n > 1 && group.size == *size);
-        let (Some(short), Some(long)) = (bursts().min_by_key(|group| group.n), bursts().max_by_key(|group| group.n))
-        else {
+        let bursts = || {
+            groups
+                .iter()
+                .filter(|group| group.n > 1 && group.size == *size)
+        };
+        let (Some(short), Some(long)) = (
+            bursts().min_by_key(|group| group.n),
+            bursts().max_by_key(|group| group.n),
+        ) else {
             return false;
         };
-        long.n > short.n && (long.mean - short.mean) / f64::from(long.n - short.n) > VISIBLE * overhead
+        long.n > short.n
+            && (long.mean - short.mean) / f64::from(long.n - short.n) > VISIBLE * overhead
     });
     sizes
 }
@@ -235,7 +306,11 @@ fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
     let (beyond, more) = (size.0.saturating_sub(1) as f64, f64::from(n) - 1.0);
     let mut columns = vec![0.0; 3 + visible.len()];
     columns[..3].copy_from_slice(&[2.0, (2.0 + more) * beyond, more]);
-    if let Some(at) = visible.iter().position(|own| *own == size).filter(|_| n > 1) {
+    if let Some(at) = visible
+        .iter()
+        .position(|own| *own == size)
+        .filter(|_| n > 1)
+    {
         columns[3 + at] = 1.0;
     }
     columns
@@ -243,8 +318,11 @@ fn columns(n: u32, size: Bytes, visible: &[Bytes]) -> Vec<f64> {
 
 /// What the way of a byte and the sender's times share, for one sample of each.
 fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &Solved) -> f64 {
-    let Some((at, group)) =
-        used.iter().enumerate().filter(|(_, group)| group.n == 1).min_by_key(|(_, group)| group.size)
+    let Some((at, group)) = used
+        .iter()
+        .enumerate()
+        .filter(|(_, group)| group.n == 1)
+        .min_by_key(|(_, group)| group.size)
     else {
         return 0.0;
     };
@@ -255,8 +333,13 @@ fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &Solved)
         .zip(&group.times)
         .filter_map(|(kept, time)| Some((*time, busy.get(*kept)?.as_nanos())))
         .collect();
-    let Some(mean) = mean_of(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>()) else { return 0.0 };
-    let products: f64 = pairs.iter().map(|(time, busy)| (time - group.mean) * (busy - mean)).sum();
+    let Some(mean) = mean_of(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>()) else {
+        return 0.0;
+    };
+    let products: f64 = pairs
+        .iter()
+        .map(|(time, busy)| (time - group.mean) * (busy - mean))
+        .sum();
     solved.weights[0][at] * products / (pairs.len() as f64 - 1.0).max(1.0)
 }
 
@@ -264,8 +347,15 @@ fn covariance_with_busy(samples: &PrttSamples, used: &[&Group], solved: &Solved)
 /// components", 1946).
 fn satterthwaite(parts: &[(f64, f64)]) -> f64 {
     let sum: f64 = parts.iter().map(|part| part.0).sum();
-    let squares: f64 = parts.iter().map(|(variance, freedom)| variance.powi(2) / freedom).sum();
-    if squares > 0.0 { (sum.powi(2) / squares).max(1.0) } else { 1.0 }
+    let squares: f64 = parts
+        .iter()
+        .map(|(variance, freedom)| variance.powi(2) / freedom)
+        .sum();
+    if squares > 0.0 {
+        (sum.powi(2) / squares).max(1.0)
+    } else {
+        1.0
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::conformal::margin;
-use flowcast_model::stats::piecewise::{PiecewiseFit, PiecewiseLine, fit_piecewise, residuals_left_out};
+use flowcast_model::stats::piecewise::{
+    PiecewiseFit, PiecewiseLine, fit_piecewise, residuals_left_out,
+};
 use flowcast_model::stats::relative_line::relative_line_at_least_zero;
 use flowcast_model::stats::sample::median;
 use flowcast_units::{Bytes, Time};
@@ -63,10 +65,15 @@ pub struct CallTime {
 ///
 /// # Errors
 /// No piece; a call with one size alone.
-pub fn fit_calls(times: &CallTimes, pieces: usize) -> Result<BTreeMap<CallName, CallFit>, CallError> {
+pub fn fit_calls(
+    times: &CallTimes,
+    pieces: usize,
+) -> Result<BTreeMap<CallName, CallFit>, CallError> {
     let fit = |(name, times): (&CallName, &BTreeMap<Bytes, Time>)| {
-        let fit =
-            CallFit::new(times, pieces).map_err(|source| CallError::Fit { name: Box::new(name.clone()), source })?;
+        let fit = CallFit::new(times, pieces).map_err(|source| CallError::Fit {
+            name: Box::new(name.clone()),
+            source,
+        })?;
         Ok((name.clone(), fit))
     };
     times.calls.iter().map(fit).collect()
@@ -93,7 +100,10 @@ pub enum CallError {
 
 impl CallFit {
     fn new(times: &BTreeMap<Bytes, Time>, pieces: usize) -> Result<CallFit, StatsError> {
-        let (x, y): (Vec<f64>, Vec<f64>) = times.iter().map(|(size, time)| (size.0 as f64, time.as_nanos())).unzip();
+        let (x, y): (Vec<f64>, Vec<f64>) = times
+            .iter()
+            .map(|(size, time)| (size.0 as f64, time.as_nanos()))
+            .unzip();
         let between = residuals_left_out(&x, &y, interpolation)?;
         let one_line = residuals_left_out(&x, &y, |x, y| {
             let line = relative_line_at_least_zero(x, y).expect("the points were checked");
@@ -125,17 +135,31 @@ impl CallFit {
         let ratio = |other: Bytes| ((other.0 as f64 + 1.0) / (size.0 as f64 + 1.0)).ln().abs();
         let mut nearest = self.residuals.clone();
         nearest.sort_by(|one, other| ratio(one.0).total_cmp(&ratio(other.0)));
-        let errors: Vec<f64> = nearest.iter().take(NEIGHBOURS).map(|(_, error)| *error).collect();
+        let errors: Vec<f64> = nearest
+            .iter()
+            .take(NEIGHBOURS)
+            .map(|(_, error)| *error)
+            .collect();
         let margin = margin(&errors, &[], level)?;
         let predicted = self.at(size);
         let [low, high] = [margin.low, margin.high].map(|end| predicted * end.exp());
-        Ok(CallTime { predicted, low, high, level: margin.level })
+        Ok(CallTime {
+            predicted,
+            low,
+            high,
+            level: margin.level,
+        })
     }
 }
 
 fn median_error(residuals: &[f64]) -> Result<f64, StatsError> {
     // predicted / measured - 1, of ln(measured / predicted).
-    median(&residuals.iter().map(|error| (-error).exp_m1().abs()).collect::<Vec<f64>>())
+    median(
+        &residuals
+            .iter()
+            .map(|error| (-error).exp_m1().abs())
+            .collect::<Vec<f64>>(),
+    )
 }
 
 /// Straight lines from point to point, level beyond them.

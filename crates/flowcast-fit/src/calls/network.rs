@@ -33,7 +33,10 @@ pub fn to_network(
     let rendezvous_from = rendezvous_from(&calls.send.curve);
     let overheads = calls.overheads(rendezvous_from);
     let (latency, per_byte) = calls.beneath(&overheads)?;
-    let nic = Nic { overhead: calls.smallest_overhead(), ..Nic::new(latency, LoneFlow::GapPerByte(per_byte)) };
+    let nic = Nic {
+        overhead: calls.smallest_overhead(),
+        ..Nic::new(latency, LoneFlow::GapPerByte(per_byte))
+    };
     let mut network = Network {
         title: format!("{}: overheads by size", calls.cluster),
         source: format!("flowcast fit --calls, {} sizes", calls.send.times.len()),
@@ -74,7 +77,9 @@ impl Calls<'_> {
         let mut clusters = clusters.into_iter();
         let (Some(cluster), None) = (clusters.next(), clusters.next()) else {
             let all: BTreeSet<&str> = fits.keys().map(|name| name.cluster.as_str()).collect();
-            return Err(CallError::Clusters(all.into_iter().collect::<Vec<_>>().join(", ")));
+            return Err(CallError::Clusters(
+                all.into_iter().collect::<Vec<_>>().join(", "),
+            ));
         };
         let call = |experiment, call| {
             let name = CallName::new(cluster, experiment, call);
@@ -93,30 +98,56 @@ impl Calls<'_> {
         if let Some(switch) = rendezvous_from {
             receive.retain(|piece| piece.from < switch);
         }
-        Overheads { send: pieces(&self.send.curve), receive }
+        Overheads {
+            send: pieces(&self.send.curve),
+            receive,
+        }
     }
 
     /// Latency `L` and time per byte `G` that remain of half round trips without the overheads.
     fn beneath(&self, overheads: &Overheads) -> Result<(Time, TimePerByte), CallError> {
         let [send, receive] = self.round_trip;
-        let both = send.times.iter().filter_map(|(size, time)| Some((*size, *time + *receive.times.get(size)?)));
+        let both = send
+            .times
+            .iter()
+            .filter_map(|(size, time)| Some((*size, *time + *receive.times.get(size)?)));
         let points = both.map(|(size, round_trip)| {
             let half = round_trip.as_nanos() / 2.0;
-            let [sender, receiver] =
-                [&overheads.send, &overheads.receive].map(|side| Overheads::at(side, size).unwrap_or_default());
-            (size.0 as f64, (half - sender.as_nanos() - receiver.as_nanos(), 1.0 / half))
+            let [sender, receiver] = [&overheads.send, &overheads.receive]
+                .map(|side| Overheads::at(side, size).unwrap_or_default());
+            (
+                size.0 as f64,
+                (half - sender.as_nanos() - receiver.as_nanos(), 1.0 / half),
+            )
         });
         let (x, rest): (Vec<f64>, Vec<(f64, f64)>) = points.unzip();
         let (y, weights): (Vec<f64>, Vec<f64>) = rest.into_iter().unzip();
-        let name = || Box::new(CallName::new(self.cluster, "PingPong", "MPI_Send and MPI_Recv"));
+        let name = || {
+            Box::new(CallName::new(
+                self.cluster,
+                "PingPong",
+                "MPI_Send and MPI_Recv",
+            ))
+        };
         let line =
-            weighted_line_at_least_zero(&x, &y, &weights).map_err(|source| CallError::Fit { name: name(), source })?;
-        Ok((tidy_time(Time::from_nanos(line.intercept)), tidy_per_byte(TimePerByte::from_nanos(line.slope))))
+            weighted_line_at_least_zero(&x, &y, &weights).map_err(|source| CallError::Fit {
+                name: name(),
+                source,
+            })?;
+        Ok((
+            tidy_time(Time::from_nanos(line.intercept)),
+            tidy_per_byte(TimePerByte::from_nanos(line.slope)),
+        ))
     }
 
     /// For what knows one overhead alone, the mean of both sides at the smallest size.
     fn smallest_overhead(&self) -> Time {
-        let smallest = |fit: &CallFit| fit.times.keys().next().map_or(Time::ZERO, |size| fit.at(*size));
+        let smallest = |fit: &CallFit| {
+            fit.times
+                .keys()
+                .next()
+                .map_or(Time::ZERO, |size| fit.at(*size))
+        };
         tidy_time((smallest(self.send) + smallest(self.receive)) * 0.5)
     }
 }

@@ -29,7 +29,11 @@ pub struct CallName {
 impl CallName {
     /// From the fields of a row.
     pub fn new(cluster: &str, experiment: &str, call: &str) -> CallName {
-        CallName { cluster: cluster.to_owned(), experiment: experiment.to_owned(), call: call.to_owned() }
+        CallName {
+            cluster: cluster.to_owned(),
+            experiment: experiment.to_owned(),
+            call: call.to_owned(),
+        }
     }
 }
 
@@ -57,15 +61,23 @@ impl CallTimes {
         let mut all: BTreeMap<CallName, BTreeMap<Bytes, Vec<f64>>> = BTreeMap::new();
         for (line, [cluster, experiment, call, bytes, median]) in table.fields(columns)? {
             let size = whole_from_zero(line, "bytes", bytes)?;
-            let sizes = all.entry(CallName::new(cluster, experiment, call)).or_default();
+            let sizes = all
+                .entry(CallName::new(cluster, experiment, call))
+                .or_default();
             sizes.entry(size).or_default().push(nanos(line, median)?);
         }
         if all.is_empty() {
             return Err(CsvError::no_row(&columns));
         }
-        let middle = |(size, mut times): (Bytes, Vec<f64>)| (size, Time::from_nanos(median_in_place(&mut times)));
-        let calls = all.into_iter().map(|(name, sizes)| (name, sizes.into_iter().map(middle).collect()));
-        Ok(CallTimes { calls: calls.collect() })
+        let middle = |(size, mut times): (Bytes, Vec<f64>)| {
+            (size, Time::from_nanos(median_in_place(&mut times)))
+        };
+        let calls = all
+            .into_iter()
+            .map(|(name, sizes)| (name, sizes.into_iter().map(middle).collect()));
+        Ok(CallTimes {
+            calls: calls.collect(),
+        })
     }
 
     /// Of one cluster alone; empty if there is none of that name.
@@ -78,8 +90,17 @@ impl CallTimes {
 
 fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
     // Beyond these, quotients and sums are no numbers any more.
-    let number = field.parse().ok().filter(|number: &f64| (1e-9..=1e24).contains(number));
-    number.ok_or_else(|| CsvError::at(line, format!("median_ns = `{field}`"), "nanoseconds from 1e-9 to 1e24"))
+    let number = field
+        .parse()
+        .ok()
+        .filter(|number: &f64| (1e-9..=1e24).contains(number));
+    number.ok_or_else(|| {
+        CsvError::at(
+            line,
+            format!("median_ns = `{field}`"),
+            "nanoseconds from 1e-9 to 1e24",
+        )
+    })
 }
 
 /// A table whose rows are to be predicted: columns as those of measured calls, of which times are not read.
@@ -98,9 +119,16 @@ impl CallCases {
     pub fn from_csv(text: &str) -> Result<CallCases, CsvError> {
         let table = Table::parse(text)?;
         let case = |(line, [cluster, experiment, call, bytes]): (usize, [&str; 4])| {
-            Ok((line, CallName::new(cluster, experiment, call), whole_from_zero(line, "bytes", bytes)?))
+            Ok((
+                line,
+                CallName::new(cluster, experiment, call),
+                whole_from_zero(line, "bytes", bytes)?,
+            ))
         };
-        let rows = table.fields(["cluster", "experiment", "call", "bytes"])?.map(case).collect::<Result<_, _>>()?;
+        let rows = table
+            .fields(["cluster", "experiment", "call", "bytes"])?
+            .map(case)
+            .collect::<Result<_, _>>()?;
         Ok(CallCases { rows, table })
     }
 
@@ -112,7 +140,8 @@ impl CallCases {
             None => Default::default(),
         };
         let values: Vec<[String; 3]> = predicted.iter().map(fields).collect();
-        self.table.with_columns(["predicted_ns", "low_ns", "high_ns"], &values)
+        self.table
+            .with_columns(["predicted_ns", "low_ns", "high_ns"], &values)
     }
 }
 
@@ -124,8 +153,14 @@ mod tests {
     fn rows_of_the_same_size_have_their_median() {
         let text = "bytes,call,experiment,cluster,median_ns\n8,c,e,k,3\n8,c,e,k,5\n0,c,e,k,2.5\n";
         let times = CallTimes::from_csv(text).unwrap();
-        let sizes = BTreeMap::from([(Bytes(0), Time::from_nanos(2.5)), (Bytes(8), Time::from_nanos(4.0))]);
-        assert_eq!(times.calls, BTreeMap::from([(CallName::new("k", "e", "c"), sizes)]));
+        let sizes = BTreeMap::from([
+            (Bytes(0), Time::from_nanos(2.5)),
+            (Bytes(8), Time::from_nanos(4.0)),
+        ]);
+        assert_eq!(
+            times.calls,
+            BTreeMap::from([(CallName::new("k", "e", "c"), sizes)])
+        );
         assert!(times.of_cluster("other").calls.is_empty());
     }
 
@@ -133,14 +168,22 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         let header = "cluster,experiment,call,bytes,median_ns\n";
         for (row, told) in [
-            ("a,b,c,1,0", "line 2: found median_ns = `0`, expected nanoseconds from 1e-9 to 1e24"),
+            (
+                "a,b,c,1,0",
+                "line 2: found median_ns = `0`, expected nanoseconds from 1e-9 to 1e24",
+            ),
             ("a,b,c,1,1e-320", "line 2: found median_ns = `1e-320`"),
             ("a,b,c,1,1e300", "line 2: found median_ns = `1e300`"),
             ("a,b,c,1,inf", "line 2: found median_ns = `inf`"),
-            ("a,b,c,-1,4", "line 2: found bytes = `-1`, expected a whole number"),
+            (
+                "a,b,c,-1,4",
+                "line 2: found bytes = `-1`, expected a whole number",
+            ),
             ("", "found no row"),
         ] {
-            let message = CallTimes::from_csv(&format!("{header}{row}\n")).unwrap_err().to_string();
+            let message = CallTimes::from_csv(&format!("{header}{row}\n"))
+                .unwrap_err()
+                .to_string();
             assert!(message.starts_with(told), "{message}");
         }
     }

@@ -19,11 +19,18 @@ use super::{Imported, lines, positive, size};
 
 const CALL: &str = "Send_Recv";
 /// Columns with the time, the best first.
-const TIMES: [&str; 5] = ["runtime_sec", "median_sec", "mean_sec", "min_sec", "max_sec"];
+const TIMES: [&str; 5] = [
+    "runtime_sec",
+    "median_sec",
+    "mean_sec",
+    "min_sec",
+    "max_sec",
+];
 
 /// Whether it is ReproMPI's.
 pub(super) fn is_one(text: &str) -> bool {
-    text.contains("#@reproMPIcommitSHA1=") || text.lines().any(|line| Columns::of(&words(line)).is_some())
+    text.contains("#@reproMPIcommitSHA1=")
+        || text.lines().any(|line| Columns::of(&words(line)).is_some())
 }
 
 /// Reads all round trips.
@@ -31,16 +38,25 @@ pub(super) fn is_one(text: &str) -> bool {
 /// # Errors
 /// A row that lacks a column, or a number that is none, with its line.
 pub(super) fn read(text: &str) -> Result<Imported, CsvError> {
-    let (mut imported, mut columns, mut element, mut first_rank) = (Imported::default(), None, 1, "0");
+    let (mut imported, mut columns, mut element, mut first_rank) =
+        (Imported::default(), None, 1, "0");
     for (line, words) in lines(text) {
-        if let Some(found) = words.first().and_then(|word| word.strip_prefix("#@datatype_size_bytes=")) {
+        if let Some(found) = words
+            .first()
+            .and_then(|word| word.strip_prefix("#@datatype_size_bytes="))
+        {
             element = size(line, found)?.0.max(1);
-        } else if let Some(ranks) = words.first().and_then(|word| word.strip_prefix("#@pingpong_ranks=")) {
+        } else if let Some(ranks) = words
+            .first()
+            .and_then(|word| word.strip_prefix("#@pingpong_ranks="))
+        {
             first_rank = ranks.split(',').next().unwrap_or(ranks);
         } else if let Some(found) = Columns::of(&words) {
             columns = Some(found);
         } else if let Some(columns) = &columns {
-            imported.one_way.extend(columns.row(line, &words, (element, first_rank))?);
+            imported
+                .one_way
+                .extend(columns.row(line, &words, (element, first_rank))?);
         }
     }
     Ok(imported)
@@ -73,7 +89,12 @@ impl Columns {
         let place = |name: &str| words.iter().position(|word| *word == name);
         let test = place("test")?;
         let taken = TIMES.iter().find_map(|name| place(name)).map(Timing::Taken);
-        let time = taken.or_else(|| Some(Timing::Ends(place("loc_tstart_sec")?, place("loc_tend_sec")?)))?;
+        let time = taken.or_else(|| {
+            Some(Timing::Ends(
+                place("loc_tstart_sec")?,
+                place("loc_tend_sec")?,
+            ))
+        })?;
         let bytes = place("msize_bytes");
         Some(Columns {
             names: words.len(),
@@ -87,24 +108,51 @@ impl Columns {
     }
 
     /// Half of a round trip; none of a row of another call, of another process, or that is void.
-    fn row(&self, line: usize, words: &[&str], of: (u64, &str)) -> Result<Option<(Bytes, Time)>, CsvError> {
+    fn row(
+        &self,
+        line: usize,
+        words: &[&str],
+        of: (u64, &str),
+    ) -> Result<Option<(Bytes, Time)>, CsvError> {
         let (element, first_rank) = of;
-        let is = |place: Option<usize>, wanted: &str| place.is_none_or(|at| words.get(at) == Some(&wanted));
-        if words.get(self.test) != Some(&CALL) || !is(self.process, first_rank) || !is(self.error, "0") {
+        let is = |place: Option<usize>, wanted: &str| {
+            place.is_none_or(|at| words.get(at) == Some(&wanted))
+        };
+        if words.get(self.test) != Some(&CALL)
+            || !is(self.process, first_rank)
+            || !is(self.error, "0")
+        {
             return Ok(None);
         }
         if words.len() != self.names {
-            return Err(CsvError::at(line, format!("{} columns", words.len()), format!("{}", self.names)));
+            return Err(CsvError::at(
+                line,
+                format!("{} columns", words.len()),
+                format!("{}", self.names),
+            ));
         }
         let count = size(line, words[self.size])?;
         let bytes = count.0.checked_mul(if self.is_count { element } else { 1 });
-        let bytes = bytes.ok_or_else(|| CsvError::at(line, format!("count `{}`", count.0), "fewer bytes than 2^64"))?;
+        let bytes = bytes.ok_or_else(|| {
+            CsvError::at(
+                line,
+                format!("count `{}`", count.0),
+                "fewer bytes than 2^64",
+            )
+        })?;
         let seconds = match self.time {
             Timing::Taken(at) => positive(line, words.get(at), "time")?,
             Timing::Ends(start, end) => {
-                let [start, end] = [positive(line, words.get(start), "start")?, positive(line, words.get(end), "end")?];
+                let [start, end] = [
+                    positive(line, words.get(start), "start")?,
+                    positive(line, words.get(end), "end")?,
+                ];
                 if end <= start {
-                    return Err(CsvError::at(line, format!("end {end}"), format!("a time after the start {start}")));
+                    return Err(CsvError::at(
+                        line,
+                        format!("end {end}"),
+                        format!("a time after the start {start}"),
+                    ));
                 }
                 end - start
             }
@@ -119,7 +167,12 @@ mod tests {
 
     fn of(text: &str) -> Vec<(u64, f64)> {
         let round = |time: Time| (time.as_micros() * 2e3).round() / 1e3;
-        read(text).unwrap().one_way.into_iter().map(|(size, time)| (size.0, round(time))).collect()
+        read(text)
+            .unwrap()
+            .one_way
+            .into_iter()
+            .map(|(size, time)| (size.0, round(time)))
+            .collect()
     }
 
     fn refused(text: &str) -> String {
@@ -152,13 +205,27 @@ mod tests {
     fn bad_rows_are_named_with_their_line() {
         let row = |row: &str| refused(&format!("test nrep count runtime_sec\n{row}\n"));
         assert_eq!(row("Send_Recv 0 8"), "line 2: found 3 columns, expected 4");
-        assert_eq!(row("Send_Recv 0 x 1.0"), "line 2: found size `x`, expected a whole number of bytes");
-        assert_eq!(row("Send_Recv 0 8 -1"), "line 2: found time `-1`, expected a number above 0");
-        let ends = refused("process test nrep count loc_tstart_sec loc_tend_sec\n0 Send_Recv 0 8 2.0 1.0\n");
-        assert_eq!(ends, "line 2: found end 1, expected a time after the start 2");
+        assert_eq!(
+            row("Send_Recv 0 x 1.0"),
+            "line 2: found size `x`, expected a whole number of bytes"
+        );
+        assert_eq!(
+            row("Send_Recv 0 8 -1"),
+            "line 2: found time `-1`, expected a number above 0"
+        );
+        let ends = refused(
+            "process test nrep count loc_tstart_sec loc_tend_sec\n0 Send_Recv 0 8 2.0 1.0\n",
+        );
+        assert_eq!(
+            ends,
+            "line 2: found end 1, expected a time after the start 2"
+        );
         assert!(
-            refused(&format!("#@datatype_size_bytes=4\ntest nrep count runtime_sec\nSend_Recv 0 {} 1.0\n", u64::MAX))
-                .contains("fewer bytes")
+            refused(&format!(
+                "#@datatype_size_bytes=4\ntest nrep count runtime_sec\nSend_Recv 0 {} 1.0\n",
+                u64::MAX
+            ))
+            .contains("fewer bytes")
         );
     }
 }

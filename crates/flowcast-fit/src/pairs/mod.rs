@@ -49,7 +49,10 @@ pub struct PairOptions {
 
 impl Default for PairOptions {
     fn default() -> PairOptions {
-        PairOptions { level: 0.01, least: 0.1 }
+        PairOptions {
+            level: 0.01,
+            least: 0.1,
+        }
     }
 }
 
@@ -91,13 +94,23 @@ pub struct PairAnalysis {
 ///
 /// # Errors
 /// Fewer than four nodes: with three, who is slow cannot be told.
-pub fn analyse(alone: &PairTimes, both: Option<&PairTimes>, options: PairOptions) -> Result<PairAnalysis, StatsError> {
-    let logarithms: BTreeMap<(Node, Node), f64> =
-        alone.iter().map(|(pair, time)| (*pair, time.as_nanos().ln())).collect();
+pub fn analyse(
+    alone: &PairTimes,
+    both: Option<&PairTimes>,
+    options: PairOptions,
+) -> Result<PairAnalysis, StatsError> {
+    let logarithms: BTreeMap<(Node, Node), f64> = alone
+        .iter()
+        .map(|(pair, time)| (*pair, time.as_nanos().ln()))
+        .collect();
     let polished = Polished::new(&logarithms)?;
     let mut findings = polished.senders.outliers(options, Slow::Sender);
     findings.extend(polished.receivers.outliers(options, Slow::Receiver));
-    findings.extend(polished.links.outliers(options, |(from, to)| Slow::Link(from, to)));
+    findings.extend(
+        polished
+            .links
+            .outliers(options, |(from, to)| Slow::Link(from, to)),
+    );
     if let Some(both) = both {
         let slowdowns = both.iter().filter_map(|(pair, time)| {
             let alone = alone.get(pair)?;
@@ -105,18 +118,34 @@ pub fn analyse(alone: &PairTimes, both: Option<&PairTimes>, options: PairOptions
         });
         // A half-duplex port slows what it sends as much as what it receives.
         let symmetric = symmetric(&slowdowns.collect());
-        findings.extend(Polished::new(&symmetric)?.senders.outliers(options, Slow::HalfDuplex));
+        findings.extend(
+            Polished::new(&symmetric)?
+                .senders
+                .outliers(options, Slow::HalfDuplex),
+        );
     }
-    findings.sort_by(|one, other| one.probability.total_cmp(&other.probability).then(one.slow.cmp(&other.slow)));
-    Ok(PairAnalysis { usual: Time::from_nanos(polished.usual.exp()), findings })
+    findings.sort_by(|one, other| {
+        one.probability
+            .total_cmp(&other.probability)
+            .then(one.slow.cmp(&other.slow))
+    });
+    Ok(PairAnalysis {
+        usual: Time::from_nanos(polished.usual.exp()),
+        findings,
+    })
 }
 
 /// The mean of both directions in the place of each.
 fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64> {
     let mean = |(from, to): (Node, Node), value: f64| {
-        values.get(&(to, from)).map_or(value, |back| f64::midpoint(value, *back))
+        values
+            .get(&(to, from))
+            .map_or(value, |back| f64::midpoint(value, *back))
     };
-    values.iter().map(|(pair, value)| (*pair, mean(*pair, *value))).collect()
+    values
+        .iter()
+        .map(|(pair, value)| (*pair, mean(*pair, *value)))
+        .collect()
 }
 
 /// Parts of one kind that would be alike in a healthy network.
@@ -133,16 +162,21 @@ struct Parts<K> {
 impl<K: Copy + Ord> Parts<K> {
     fn outliers(&self, options: PairOptions, name: impl Fn(K) -> Slow) -> Vec<Finding> {
         let middle = median(self.values.values().copied());
-        let spread = TO_DEVIATION * median(self.values.values().map(|value| (value - middle).abs()));
+        let spread =
+            TO_DEVIATION * median(self.values.values().map(|value| (value - middle).abs()));
         let spread = spread.max(self.least_spread).max(LEAST_SPREAD);
         let freedom = (EFFICIENCY * self.freedom).max(1.0);
         let finding = |(key, value): (&K, &f64)| Finding {
             slow: name(*key),
             times: (value - middle).exp(),
-            probability: (student_tail((value - middle) / spread, freedom) * self.tests as f64).min(1.0),
+            probability: (student_tail((value - middle) / spread, freedom) * self.tests as f64)
+                .min(1.0),
         };
         let all = self.values.iter().map(finding);
-        all.filter(|finding| finding.probability <= options.level && finding.times >= 1.0 + options.least).collect()
+        all.filter(|finding| {
+            finding.probability <= options.level && finding.times >= 1.0 + options.least
+        })
+        .collect()
     }
 }
 
@@ -158,7 +192,11 @@ impl Polished {
         let nodes: BTreeMap<Node, f64> = values.keys().map(|(from, _)| (*from, 0.0)).collect();
         let count = nodes.len();
         if count < 4 {
-            return Err(StatsError::TooFew { statistic: "slow nodes and links", found: count, expected: 4 });
+            return Err(StatsError::TooFew {
+                statistic: "slow nodes and links",
+                found: count,
+                expected: 4,
+            });
         }
         let (mut senders, mut receivers) = (nodes.clone(), nodes);
         let mut links = values.clone();
@@ -182,15 +220,26 @@ impl Polished {
             usual,
             senders: of_nodes(senders),
             receivers: of_nodes(receivers),
-            links: Parts { values: links, least_spread: spread * lost, freedom, tests },
+            links: Parts {
+                values: links,
+                least_spread: spread * lost,
+                freedom,
+                tests,
+            },
         })
     }
 }
 
 /// Moves the median of the links of each node to the node.
-fn sweep(links: &mut BTreeMap<(Node, Node), f64>, nodes: &mut BTreeMap<Node, f64>, of: impl Fn((Node, Node)) -> Node) {
+fn sweep(
+    links: &mut BTreeMap<(Node, Node), f64>,
+    nodes: &mut BTreeMap<Node, f64>,
+    of: impl Fn((Node, Node)) -> Node,
+) {
     let mut of_nodes: BTreeMap<Node, Vec<&mut f64>> = BTreeMap::new();
-    links.iter_mut().for_each(|(pair, rest)| of_nodes.entry(of(*pair)).or_default().push(rest));
+    links
+        .iter_mut()
+        .for_each(|(pair, rest)| of_nodes.entry(of(*pair)).or_default().push(rest));
     for (node, rests) in of_nodes {
         let own = median(rests.iter().map(|rest| **rest));
         nodes.entry(node).and_modify(|value| *value += own);

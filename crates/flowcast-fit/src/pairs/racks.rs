@@ -37,42 +37,70 @@ pub struct Groups {
 /// # Errors
 /// Fewer than four nodes.
 pub fn groups(times: &PairTimes, least: f64) -> Result<Option<Groups>, StatsError> {
-    let logarithms = times.iter().map(|(pair, time)| (*pair, time.as_nanos().ln())).collect();
+    let logarithms = times
+        .iter()
+        .map(|(pair, time)| (*pair, time.as_nanos().ln()))
+        .collect();
     let distances = symmetric(&Polished::new(&logarithms)?.links.values);
-    let mut groups: Vec<Vec<Node>> = distances.keys().map(|(from, _)| *from).fold(Vec::new(), |mut groups, node| {
-        if groups.last() != Some(&vec![node]) {
-            groups.push(vec![node]);
-        }
-        groups
-    });
+    let mut groups: Vec<Vec<Node>> =
+        distances
+            .keys()
+            .map(|(from, _)| *from)
+            .fold(Vec::new(), |mut groups, node| {
+                if groups.last() != Some(&vec![node]) {
+                    groups.push(vec![node]);
+                }
+                groups
+            });
     // What is known of the last state whose groups may be racks: they, and at which distance the last two were joined.
     let (mut best, mut widest, mut before) = (None, 0.0, f64::NEG_INFINITY);
     while groups.len() > 1 {
-        let Some((distance, pair)) = nearest(&groups, &distances) else { break };
+        let Some((distance, pair)) = nearest(&groups, &distances) else {
+            break;
+        };
         let is_wide = before.is_finite() && distance - before > widest;
         if is_wide
             && groups.iter().all(|group| group.len() > 1)
             && let Some(times) = apart(&groups, &distances).filter(|times| *times >= 1.0 + least)
         {
-            (best, widest) = (Some(Groups { nodes: groups.clone(), times }), distance - before);
+            (best, widest) = (
+                Some(Groups {
+                    nodes: groups.clone(),
+                    times,
+                }),
+                distance - before,
+            );
         }
         let joined = groups.remove(pair.0);
         groups[pair.1 - 1].extend(joined);
         before = distance;
     }
     if let Some(best) = &mut best {
-        best.nodes.iter_mut().for_each(|group| group.sort_unstable());
+        best.nodes
+            .iter_mut()
+            .for_each(|group| group.sort_unstable());
         best.nodes.sort();
     }
     Ok(best)
 }
 
 /// The two groups with the least mean distance, the earlier one first.
-fn nearest(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Option<(f64, (usize, usize))> {
+fn nearest(
+    groups: &[Vec<Node>],
+    distances: &BTreeMap<(Node, Node), f64>,
+) -> Option<(f64, (usize, usize))> {
     let mean = |one: &[Node], other: &[Node]| {
-        let pairs = one.iter().flat_map(|from| other.iter().map(move |to| (*from, *to)));
-        let known: Vec<f64> = pairs.filter_map(|pair| distances.get(&pair).copied()).collect();
-        if known.is_empty() { f64::INFINITY } else { known.iter().sum::<f64>() / known.len() as f64 }
+        let pairs = one
+            .iter()
+            .flat_map(|from| other.iter().map(move |to| (*from, *to)));
+        let known: Vec<f64> = pairs
+            .filter_map(|pair| distances.get(&pair).copied())
+            .collect();
+        if known.is_empty() {
+            f64::INFINITY
+        } else {
+            known.iter().sum::<f64>() / known.len() as f64
+        }
     };
     let pairs = (0..groups.len()).flat_map(|other| (0..other).map(move |one| (one, other)));
     pairs
@@ -82,16 +110,24 @@ fn nearest(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Opt
 
 /// How many times longer a message between groups takes than one within; none where too many within take longer.
 fn apart(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Option<f64> {
-    let group_of: BTreeMap<Node, usize> =
-        groups.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |node| (*node, at))).collect();
+    let group_of: BTreeMap<Node, usize> = groups
+        .iter()
+        .enumerate()
+        .flat_map(|(at, group)| group.iter().map(move |node| (*node, at)))
+        .collect();
     let of = |is_within: bool| {
-        let wanted = distances.iter().filter(|((from, to), _)| (group_of[from] == group_of[to]) == is_within);
+        let wanted = distances
+            .iter()
+            .filter(|((from, to), _)| (group_of[from] == group_of[to]) == is_within);
         let mut found: Vec<f64> = wanted.map(|(_, distance)| *distance).collect();
         found.sort_unstable_by(f64::total_cmp);
         found
     };
     let (within, between) = (of(true), of(false));
-    let below: usize = between.iter().map(|one| within.partition_point(|other| other < one)).sum();
+    let below: usize = between
+        .iter()
+        .map(|one| within.partition_point(|other| other < one))
+        .sum();
     let share = below as f64 / (within.len() * between.len()).max(1) as f64;
     (share >= APART).then(|| (median(between.into_iter()) - median(within.into_iter())).exp())
 }
@@ -99,12 +135,20 @@ fn apart(groups: &[Vec<Node>], distances: &BTreeMap<(Node, Node), f64>) -> Optio
 /// Racks as a network file has them; none where they are not blocks of equal size in the order of the nodes.
 pub fn topology(groups: &Groups, samples: &PairSamples) -> Option<Topology> {
     let down = groups.nodes.first()?.len();
-    let in_order = groups.nodes.iter().flatten().copied().eq((0..).map(Node).take(down * groups.nodes.len()));
+    let in_order = groups
+        .nodes
+        .iter()
+        .flatten()
+        .copied()
+        .eq((0..).map(Node).take(down * groups.nodes.len()));
     if !in_order || groups.nodes.iter().any(|group| group.len() != down) {
         return None;
     }
     let rate = upward(groups, samples)?;
-    let level = Level { down: u32::try_from(down).ok()?, up: 1 };
+    let level = Level {
+        down: u32::try_from(down).ok()?,
+        up: 1,
+    };
     let shape = Shape::Levels(vec![(level, LinkRate::given(Some(rate), None))]);
     Some(Topology { shape })
 }
@@ -115,9 +159,14 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
     let times = samples.typical(size, Company::Alone)?;
     let nodes: Vec<Node> = groups.nodes.iter().flatten().copied().collect();
     let rate = |rack: &[Node], pairs: &[(Node, Node)]| {
-        let leaving = pairs.iter().filter(|(from, to)| rack.contains(from) && !rack.contains(to));
-        let taken: Vec<f64> = leaving.filter_map(|pair| Some(times.get(pair)?.as_seconds())).collect();
-        (!taken.is_empty()).then(|| (taken.len() as u64 * size.0) as f64 / median(taken.iter().copied()))
+        let leaving = pairs
+            .iter()
+            .filter(|(from, to)| rack.contains(from) && !rack.contains(to));
+        let taken: Vec<f64> = leaving
+            .filter_map(|pair| Some(times.get(pair)?.as_seconds()))
+            .collect();
+        (!taken.is_empty())
+            .then(|| (taken.len() as u64 * size.0) as f64 / median(taken.iter().copied()))
     };
     let both_ways = rounds(&nodes).into_iter().flat_map(|round| {
         let back = round.iter().map(|(one, other)| (*other, *one)).collect();
@@ -129,7 +178,10 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
     });
     let most = rates.fold(0.0, f64::max);
     // Three digits are more than the measurement has.
-    let rounded = format!("{most:.2e}").parse().ok().filter(|rate: &f64| *rate > 0.0)?;
+    let rounded = format!("{most:.2e}")
+        .parse()
+        .ok()
+        .filter(|rate: &f64| *rate > 0.0)?;
     Some(Rate::from_bytes_per_second(rounded))
 }
 
@@ -140,9 +192,13 @@ fn upward(groups: &Groups, samples: &PairSamples) -> Option<Rate> {
 pub fn racks(samples: &PairSamples, least: f64) -> Result<Option<(Bytes, Groups)>, StatsError> {
     let mut best: Option<(Bytes, Groups)> = None;
     for size in samples.sizes() {
-        let Some(times) = samples.typical(size, Company::Alone) else { continue };
+        let Some(times) = samples.typical(size, Company::Alone) else {
+            continue;
+        };
         if let Some(found) = groups(&times, least)?
-            && best.as_ref().is_none_or(|(_, best)| found.times > best.times)
+            && best
+                .as_ref()
+                .is_none_or(|(_, best)| found.times > best.times)
         {
             best = Some((size, found));
         }

@@ -60,18 +60,27 @@ impl PairSamples {
         pair: (Node, Node),
         times: impl IntoIterator<Item = Time>,
     ) {
-        self.times.entry((size, company)).or_default().entry(pair).or_default().extend(times);
+        self.times
+            .entry((size, company))
+            .or_default()
+            .entry(pair)
+            .or_default()
+            .extend(times);
     }
 
     /// Whether messages from one node to another were measured so.
     pub fn has(&self, kind: (Bytes, Company), pair: (Node, Node)) -> bool {
-        self.times.get(&kind).is_some_and(|pairs| pairs.contains_key(&pair))
+        self.times
+            .get(&kind)
+            .is_some_and(|pairs| pairs.contains_key(&pair))
     }
 
     /// Adds all times of other samples; what stands behind them is left out.
     pub fn add(&mut self, other: &PairSamples) {
         for (kind, pairs) in &other.times {
-            pairs.iter().for_each(|(pair, times)| self.extend(*kind, *pair, times.iter().copied()));
+            pairs
+                .iter()
+                .for_each(|(pair, times)| self.extend(*kind, *pair, times.iter().copied()));
         }
     }
 
@@ -85,7 +94,12 @@ impl PairSamples {
     /// The time that stands for the repetitions of each pair ([`typical`]); none if it was not measured so.
     pub fn typical(&self, size: Bytes, company: Company) -> Option<PairTimes> {
         let pairs = self.times.get(&(size, company))?;
-        Some(pairs.iter().map(|(pair, times)| (*pair, typical(&mut times.clone()))).collect())
+        Some(
+            pairs
+                .iter()
+                .map(|(pair, times)| (*pair, typical(&mut times.clone())))
+                .collect(),
+        )
     }
 
     /// Reads a file.
@@ -93,25 +107,46 @@ impl PairSamples {
     /// # Errors
     /// Another schema, a missing, doubled or unknown column, no row, or a field that is none of its kind, with its line.
     pub fn from_csv(text: &str) -> Result<PairSamples, CsvError> {
-        let mut samples = PairSamples { provenance: provenance(text, SCHEMA)?, ..PairSamples::default() };
+        let mut samples = PairSamples {
+            provenance: provenance(text, SCHEMA)?,
+            ..PairSamples::default()
+        };
         let rows = csv::read(text, COLUMNS, |line, [from, to, size, company, time]| {
             let company = match company {
                 "alone" => Company::Alone,
                 "both" => Company::Both,
-                found => return Err(CsvError::at(line, format!("company = `{found}`"), "alone or both")),
+                found => {
+                    return Err(CsvError::at(
+                        line,
+                        format!("company = `{found}`"),
+                        "alone or both",
+                    ));
+                }
             };
             let pair = (node(line, "from", from)?, node(line, "to", to)?);
             if pair.0 == pair.1 {
-                return Err(CsvError::at(line, format!("from {from} to {to}"), "two different nodes"));
+                return Err(CsvError::at(
+                    line,
+                    format!("from {from} to {to}"),
+                    "two different nodes",
+                ));
             }
             let time = micros(line, "time_us", time)?;
             if time == Time::ZERO {
                 return Err(CsvError::at(line, "time_us = 0", "a time above 0"));
             }
-            samples.extend((whole_from_zero(line, "size_B", size)?, company), pair, [time]);
+            samples.extend(
+                (whole_from_zero(line, "size_B", size)?, company),
+                pair,
+                [time],
+            );
             Ok(())
         })?;
-        if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
+        if rows == 0 {
+            Err(CsvError::no_row(&COLUMNS))
+        } else {
+            Ok(samples)
+        }
     }
 
     /// The samples as the text of a CSV file, in the form that [`PairSamples::from_csv`] reads.
@@ -131,7 +166,15 @@ impl PairSamples {
             for ((from, to), times) in pairs {
                 for time in times {
                     let micros = time.as_micros();
-                    writeln!(text, "{},{},{},{},{micros}", from.0, to.0, size.0, company.name()).expect("text grows");
+                    writeln!(
+                        text,
+                        "{},{},{},{},{micros}",
+                        from.0,
+                        to.0,
+                        size.0,
+                        company.name()
+                    )
+                    .expect("text grows");
                 }
             }
         }
@@ -141,7 +184,13 @@ impl PairSamples {
 
 fn node(line: usize, column: &str, field: &str) -> Result<Node, CsvError> {
     let number = field.parse().map(Node);
-    number.map_err(|_| CsvError::at(line, format!("{column} = `{field}`"), "the number of a node"))
+    number.map_err(|_| {
+        CsvError::at(
+            line,
+            format!("{column} = `{field}`"),
+            "the number of a node",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -157,17 +206,35 @@ mod tests {
         samples.extend((Bytes(8), Company::Both), (Node(1), Node(0)), [times[0]]);
         let read = PairSamples::from_csv(&samples.to_csv()).unwrap();
         assert_eq!(read, samples);
-        assert_eq!(read.typical(Bytes(8), Company::Alone).unwrap()[&(Node(0), Node(1))], times[1]);
-        assert_eq!((read.sizes(), read.typical(Bytes(9), Company::Alone)), (vec![Bytes(8)], None));
+        assert_eq!(
+            read.typical(Bytes(8), Company::Alone).unwrap()[&(Node(0), Node(1))],
+            times[1]
+        );
+        assert_eq!(
+            (read.sizes(), read.typical(Bytes(9), Company::Alone)),
+            (vec![Bytes(8)], None)
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_told_with_its_line() {
         for (row, told) in [
-            ("0,0,1,alone,5", "line 2: found from 0 to 0, expected two different nodes"),
-            ("0,1,1,twice,5", "line 2: found company = `twice`, expected alone or both"),
-            ("0,1,1,alone,0", "line 2: found time_us = 0, expected a time above 0"),
-            ("a,1,1,alone,5", "line 2: found from = `a`, expected the number of a node"),
+            (
+                "0,0,1,alone,5",
+                "line 2: found from 0 to 0, expected two different nodes",
+            ),
+            (
+                "0,1,1,twice,5",
+                "line 2: found company = `twice`, expected alone or both",
+            ),
+            (
+                "0,1,1,alone,0",
+                "line 2: found time_us = 0, expected a time above 0",
+            ),
+            (
+                "a,1,1,alone,5",
+                "line 2: found from = `a`, expected the number of a node",
+            ),
         ] {
             let text = format!("{}\n{row}\n", COLUMNS.join(","));
             assert_eq!(PairSamples::from_csv(&text).unwrap_err().to_string(), told);

@@ -10,19 +10,31 @@ use flowcast_units::{Bytes, Rate};
 
 /// Times between `count` nodes with 3 % noise, `slow` times as long where that says so.
 fn times(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes {
-    let pairs: Vec<(u32, u32)> =
-        (0..count).flat_map(|from| (0..count).map(move |to| (from, to))).filter(|(from, to)| from != to).collect();
+    let pairs: Vec<(u32, u32)> = (0..count)
+        .flat_map(|from| (0..count).map(move |to| (from, to)))
+        .filter(|(from, to)| from != to)
+        .collect();
     let all = pairs.len() as f64;
-    let mut noise: Vec<f64> = (0..pairs.len()).map(|at| 0.03 * normal_score((at as f64 + 0.5) / all)).collect();
+    let mut noise: Vec<f64> = (0..pairs.len())
+        .map(|at| 0.03 * normal_score((at as f64 + 0.5) / all))
+        .collect();
     Resampler::from_seed(seed).shuffle(&mut noise);
     let time = |((from, to), noise): (&(u32, u32), f64)| {
-        ((Node(*from), Node(*to)), Time::from_micros(100.0 * slow(*from, *to) * noise.exp()))
+        (
+            (Node(*from), Node(*to)),
+            Time::from_micros(100.0 * slow(*from, *to) * noise.exp()),
+        )
     };
     pairs.iter().zip(noise).map(time).collect()
 }
 
 fn found(times: &PairTimes) -> Vec<Slow> {
-    analyse(times, None, PairOptions::default()).unwrap().findings.iter().map(|finding| finding.slow).collect()
+    analyse(times, None, PairOptions::default())
+        .unwrap()
+        .findings
+        .iter()
+        .map(|finding| finding.slow)
+        .collect()
 }
 
 #[test]
@@ -36,24 +48,44 @@ fn planted_nodes_and_links_are_found_in_fifty_of_fifty_networks_and_nothing_else
         });
         let mut slow = found(&planted);
         slow.sort_unstable();
-        assert_eq!(slow, [Slow::Sender(Node(7)), Slow::Receiver(Node(12)), Slow::Link(Node(3), Node(20))], "{seed}");
+        assert_eq!(
+            slow,
+            [
+                Slow::Sender(Node(7)),
+                Slow::Receiver(Node(12)),
+                Slow::Link(Node(3), Node(20))
+            ],
+            "{seed}"
+        );
     }
 }
 
 #[test]
 fn healthy_networks_have_no_alarm() {
-    let alarms = (0..50).filter(|seed| !found(&times(32, *seed, |_, _| 1.0)).is_empty()).count();
+    let alarms = (0..50)
+        .filter(|seed| !found(&times(32, *seed, |_, _| 1.0)).is_empty())
+        .count();
     assert_eq!(alarms, 0);
-    let small = (0..50).filter(|seed| !found(&times(4, *seed, |_, _| 1.0)).is_empty()).count();
+    let small = (0..50)
+        .filter(|seed| !found(&times(4, *seed, |_, _| 1.0)).is_empty())
+        .count();
     assert!(small <= 2, "{small}");
 }
 
 #[test]
 fn a_port_that_sends_or_receives_is_told_from_slow_ones() {
     let alone = times(8, 1, |_, _| 1.0);
-    let both = times(8, 2, |from, to| if from == 5 || to == 5 { 2.0 } else { 1.0 });
+    let both = times(
+        8,
+        2,
+        |from, to| if from == 5 || to == 5 { 2.0 } else { 1.0 },
+    );
     let analysis = analyse(&alone, Some(&both), PairOptions::default()).unwrap();
-    let slow: Vec<Slow> = analysis.findings.iter().map(|finding| finding.slow).collect();
+    let slow: Vec<Slow> = analysis
+        .findings
+        .iter()
+        .map(|finding| finding.slow)
+        .collect();
     assert_eq!(slow, [Slow::HalfDuplex(Node(5))]);
     assert!((analysis.findings[0].times - 2.0).abs() < 0.2);
     assert!((analysis.usual.as_micros() - 100.0).abs() < 3.0);
@@ -72,15 +104,38 @@ fn in_turn(from: u32, to: u32) -> f64 {
 #[test]
 fn racks_are_found_beside_a_slow_node_and_a_slow_link_and_healthy_networks_have_none() {
     for seed in 0..20 {
-        let found = groups(&times(16, seed, |from, to| in_turn(from, to) * if from == 5 { 3.0 } else { 1.0 }), 0.1);
+        let found = groups(
+            &times(16, seed, |from, to| {
+                in_turn(from, to) * if from == 5 { 3.0 } else { 1.0 }
+            }),
+            0.1,
+        );
         let found = found.unwrap().unwrap();
-        let numbers: Vec<Vec<u32>> =
-            found.nodes.iter().map(|group| group.iter().map(|node| node.0).collect()).collect();
-        assert_eq!(numbers, [(0..16).step_by(2).collect::<Vec<u32>>(), (1..16).step_by(2).collect()], "{seed}");
+        let numbers: Vec<Vec<u32>> = found
+            .nodes
+            .iter()
+            .map(|group| group.iter().map(|node| node.0).collect())
+            .collect();
+        assert_eq!(
+            numbers,
+            [
+                (0..16).step_by(2).collect::<Vec<u32>>(),
+                (1..16).step_by(2).collect()
+            ],
+            "{seed}"
+        );
         assert!((found.times - 2.0).abs() < 0.1, "{}", found.times);
         let slow_node = |from, to| if from == 3 || to == 3 { 2.0 } else { 1.0 };
-        assert_eq!(groups(&times(16, seed, slow_node), 0.1).unwrap(), None, "{seed}");
-        assert_eq!(groups(&times(16, seed, |_, _| 1.0), 0.1).unwrap(), None, "{seed}");
+        assert_eq!(
+            groups(&times(16, seed, slow_node), 0.1).unwrap(),
+            None,
+            "{seed}"
+        );
+        assert_eq!(
+            groups(&times(16, seed, |_, _| 1.0), 0.1).unwrap(),
+            None,
+            "{seed}"
+        );
     }
 }
 
@@ -96,10 +151,17 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
             let leaves = |from: Node, to: Node| from.0 / 4 != to.0 / 4;
             for (from, to) in &pairs {
                 let of_rack = |end: fn(&(Node, Node)) -> Node, own: Node| {
-                    pairs.iter().filter(|pair| leaves(pair.0, pair.1) && end(pair).0 / 4 == own.0 / 4).count()
+                    pairs
+                        .iter()
+                        .filter(|pair| leaves(pair.0, pair.1) && end(pair).0 / 4 == own.0 / 4)
+                        .count()
                 };
                 let at_once = of_rack(|pair| pair.0, *from).max(of_rack(|pair| pair.1, *to));
-                let share = if leaves(*from, *to) { (at_once as f64 / 2.0).max(1.0) } else { 1.0 };
+                let share = if leaves(*from, *to) {
+                    (at_once as f64 / 2.0).max(1.0)
+                } else {
+                    1.0
+                };
                 let time = Time::from_seconds(0.01 * share);
                 samples.extend((size, Company::Alone), (*from, *to), [time]);
                 // Two switches more on the way.
@@ -110,9 +172,14 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
     }
     let (seen_by, found) = racks(&samples, 0.1).unwrap().unwrap();
     assert_eq!((seen_by, found.nodes.len()), (Bytes(1), 4));
-    let Shape::Levels(levels) = topology(&found, &samples).unwrap().shape else { panic!("{found:?}") };
+    let Shape::Levels(levels) = topology(&found, &samples).unwrap().shape else {
+        panic!("{found:?}")
+    };
     assert_eq!((levels[0].0.down, levels[0].0.up), (4, 1));
-    assert_eq!(levels[0].1.unwrap().goodput(), Rate::from_bytes_per_second(2e8));
+    assert_eq!(
+        levels[0].1.unwrap().goodput(),
+        Rate::from_bytes_per_second(2e8)
+    );
     // Racks whose nodes are not numbered one behind the other have no place in the file.
     let mixed = groups(&times(16, 1, in_turn), 0.1).unwrap().unwrap();
     assert_eq!(topology(&mixed, &samples), None);
@@ -120,12 +187,24 @@ fn four_racks_of_four_become_a_topology_with_the_rate_of_their_cables() {
 
 /// The lower quartile of five repetitions, of which each has 5 % noise and one in twenty is up to three times as long, as on a busy machine.
 fn repeated(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes {
-    let mut scores: Vec<f64> = (0..1000).map(|at| normal_score((f64::from(at) + 0.5) / 1000.0)).collect();
-    let mut late: Vec<f64> = (0..1000).map(|at| if at < 50 { 1.0 + f64::from(at) / 25.0 } else { 1.0 }).collect();
+    let mut scores: Vec<f64> = (0..1000)
+        .map(|at| normal_score((f64::from(at) + 0.5) / 1000.0))
+        .collect();
+    let mut late: Vec<f64> = (0..1000)
+        .map(|at| {
+            if at < 50 {
+                1.0 + f64::from(at) / 25.0
+            } else {
+                1.0
+            }
+        })
+        .collect();
     let mut chance = Resampler::from_seed(seed);
     chance.shuffle(&mut scores);
     chance.shuffle(&mut late);
-    let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    let pairs = (0..count)
+        .flat_map(|from| (0..count).map(move |to| (from, to)))
+        .filter(|(from, to)| from != to);
     let mut drawn: Vec<f64> = Vec::new();
     let time = |(from, to): (u32, u32)| {
         let mut times = [0.0; 5].map(|_| {
@@ -133,7 +212,10 @@ fn repeated(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes 
                 chance.draw_into(&scores, &mut drawn);
                 let mut factors = Vec::new();
                 chance.draw_into(&late, &mut factors);
-                drawn.iter_mut().zip(factors).for_each(|(score, late)| *score = (0.05 * *score).exp() * late);
+                drawn
+                    .iter_mut()
+                    .zip(factors)
+                    .for_each(|(score, late)| *score = (0.05 * *score).exp() * late);
             }
             Time::from_micros(100.0 * slow(from, to) * drawn.pop().expect("there are a thousand"))
         });
@@ -144,7 +226,8 @@ fn repeated(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes 
 
 /// The bench of the page: `cargo test -p flowcast-fit planted -- --nocapture`.
 #[test]
-fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few_alarms_of_healthy_ones() {
+fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few_alarms_of_healthy_ones()
+ {
     let (mut found_all, mut alarms) = (0, 0);
     for seed in 0..50 {
         let planted = |from, to| match (from, to) {
@@ -154,9 +237,16 @@ fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few
             _ => 1.0,
         };
         let shared = |from, to| planted(from, to) * if from == 25 || to == 25 { 1.8 } else { 1.0 };
-        let (alone, both) = (repeated(32, seed, planted), repeated(32, seed + 1000, shared));
+        let (alone, both) = (
+            repeated(32, seed, planted),
+            repeated(32, seed + 1000, shared),
+        );
         let analysis = analyse(&alone, Some(&both), PairOptions::default()).unwrap();
-        let mut slow: Vec<Slow> = analysis.findings.iter().map(|finding| finding.slow).collect();
+        let mut slow: Vec<Slow> = analysis
+            .findings
+            .iter()
+            .map(|finding| finding.slow)
+            .collect();
         slow.sort_unstable();
         let wanted = [
             Slow::Sender(Node(7)),
@@ -165,7 +255,10 @@ fn planted_senders_receivers_links_and_ports_are_found_among_busy_nodes_with_few
             Slow::Link(Node(3), Node(20)),
         ];
         found_all += u32::from(slow == wanted);
-        let healthy = (repeated(32, seed + 2000, |_, _| 1.0), repeated(32, seed + 3000, |_, _| 1.0));
+        let healthy = (
+            repeated(32, seed + 2000, |_, _| 1.0),
+            repeated(32, seed + 3000, |_, _| 1.0),
+        );
         let alarm = analyse(&healthy.0, Some(&healthy.1), PairOptions::default()).unwrap();
         let racks = groups(&healthy.0, 0.1).unwrap();
         alarms += u32::from(!alarm.findings.is_empty() || racks.is_some());
@@ -187,13 +280,28 @@ fn between_cores(from: u32, to: u32) -> f64 {
 
 #[test]
 fn packages_of_cores_are_found_and_caches_where_there_is_one_package() {
-    let blocks =
-        |count: u32, size: u32| (0..count).step_by(size as usize).map(move |at| (at..at + size).map(Node).collect());
+    let blocks = |count: u32, size: u32| {
+        (0..count)
+            .step_by(size as usize)
+            .map(move |at| (at..at + size).map(Node).collect())
+    };
     for seed in 0..20 {
-        let found = groups(&times(16, seed, between_cores), 0.1).unwrap().unwrap();
-        assert_eq!(found.nodes, blocks(16, 8).collect::<Vec<Vec<Node>>>(), "{seed}");
-        let found = groups(&times(8, seed, between_cores), 0.1).unwrap().unwrap();
-        assert_eq!(found.nodes, blocks(8, 4).collect::<Vec<Vec<Node>>>(), "{seed}");
+        let found = groups(&times(16, seed, between_cores), 0.1)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            found.nodes,
+            blocks(16, 8).collect::<Vec<Vec<Node>>>(),
+            "{seed}"
+        );
+        let found = groups(&times(8, seed, between_cores), 0.1)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            found.nodes,
+            blocks(8, 4).collect::<Vec<Vec<Node>>>(),
+            "{seed}"
+        );
         assert!((found.times - 1.3).abs() < 0.06, "{}", found.times);
     }
 }
@@ -203,6 +311,10 @@ fn a_slow_core_is_named_among_packages_that_are_no_fault() {
     for seed in 0..20 {
         assert_eq!(found(&times(16, seed, between_cores)), [], "{seed}");
         let slow = |from, to| between_cores(from, to) * if from == 5 { 2.0 } else { 1.0 };
-        assert_eq!(found(&times(16, seed, slow)), [Slow::Sender(Node(5))], "{seed}");
+        assert_eq!(
+            found(&times(16, seed, slow)),
+            [Slow::Sender(Node(5))],
+            "{seed}"
+        );
     }
 }

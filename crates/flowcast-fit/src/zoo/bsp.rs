@@ -26,6 +26,10 @@ impl MessageCost for Bsp {
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats,
+            longest_of: self.spacing(size, Time::ZERO),
+        })
     }
 }

@@ -28,6 +28,10 @@ impl MessageCost for C3 {
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let each = Form::new([0.0, 0.0, packets(size, self.packet)]);
-        Some(Cost { once: self.one_way(size), repeats: f64::from(senders.saturating_sub(1)), longest_of: vec![each] })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats: f64::from(senders.saturating_sub(1)),
+            longest_of: vec![each],
+        })
     }
 }

@@ -101,7 +101,8 @@ impl Compared {
         if self.negative > 0 {
             return f64::INFINITY;
         }
-        self.patterns_left_out.map_or(self.left_out, |patterns| 0.5 * (self.left_out + patterns))
+        self.patterns_left_out
+            .map_or(self.left_out, |patterns| 0.5 * (self.left_out + patterns))
     }
 }
 
@@ -127,12 +128,21 @@ pub fn compare(
 ) -> Result<Vec<Compared>, ZooError> {
     let design = Design::new(samples);
     let times = design.medians();
-    let of_patterns: Vec<Vec<f64>> =
-        patterns.iter().map(|one| one.times.iter().map(|time| time.as_nanos()).collect()).collect();
-    let pattern_times: Vec<f64> = of_patterns.iter().map(|times| median_in_place(&mut times.clone())).collect();
+    let of_patterns: Vec<Vec<f64>> = patterns
+        .iter()
+        .map(|one| one.times.iter().map(|time| time.as_nanos()).collect())
+        .collect();
+    let pattern_times: Vec<f64> = of_patterns
+        .iter()
+        .map(|times| median_in_place(&mut times.clone()))
+        .collect();
     let patterns: Vec<Pattern> = patterns.iter().map(|one| one.pattern.clone()).collect();
-    let medians =
-        Medians { points: design.points(), times: &times, patterns: &patterns, pattern_times: &pattern_times };
+    let medians = Medians {
+        points: design.points(),
+        times: &times,
+        patterns: &patterns,
+        pattern_times: &pattern_times,
+    };
     let sizes = medians.sizes();
     if sizes.len() < 3 {
         return Err(ZooError::TooFewSizes(sizes.len()));
@@ -146,11 +156,25 @@ pub fn compare(
     let resampled = (0..options.replicates)
         .map(|_| {
             let points = design.resampled_medians(&mut resampler);
-            (points, of_patterns.iter().map(|times| draw(times, &mut resampler)).collect())
+            (
+                points,
+                of_patterns
+                    .iter()
+                    .map(|times| draw(times, &mut resampler))
+                    .collect(),
+            )
         })
         .collect();
-    let comparison = Comparison { medians, sizes, resampled, level: options.level };
-    let mut compared = MODELS.iter().map(|model| comparison.of(model)).collect::<Result<Vec<_>, _>>()?;
+    let comparison = Comparison {
+        medians,
+        sizes,
+        resampled,
+        level: options.level,
+    };
+    let mut compared = MODELS
+        .iter()
+        .map(|model| comparison.of(model))
+        .collect::<Result<Vec<_>, _>>()?;
     compared.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
     Ok(compared)
 }
@@ -174,18 +198,30 @@ impl Comparison<'_> {
         let all: Vec<usize> = (0..self.count()).collect();
         let by_size = self.size_folds();
         let ours = |medians: Medians<'_>| Some(fit_model(model, medians));
-        let left_out = self.left_out(&by_size, ours).expect("every model can be fitted");
+        let left_out = self
+            .left_out(&by_size, ours)
+            .expect("every model can be fitted");
         let by_procedure = model.procedure.and_then(|procedure| {
             self.left_out(&by_size, |medians| {
                 let (instance, parameters) = procedure(medians)?;
-                Some(Fitted { instance, parameters })
+                Some(Fitted {
+                    instance,
+                    parameters,
+                })
             })
         });
         let lengths = self.apart(&self.length_folds(), ours);
         let by_pattern = self.pattern_folds();
         let patterns = self.apart(&by_pattern, ours);
         let own = self.errors(&fitted, &all);
-        let errors = [Some(&own), Some(&left_out), lengths.as_ref(), patterns.as_ref()].into_iter().flatten();
+        let errors = [
+            Some(&own),
+            Some(&left_out),
+            lengths.as_ref(),
+            patterns.as_ref(),
+        ]
+        .into_iter()
+        .flatten();
         let negative = errors.map(|errors| less_than_no_time(errors));
         Ok(Compared {
             negative: negative.max().unwrap_or(0),
@@ -197,8 +233,13 @@ impl Comparison<'_> {
                 .map(|errors| mean_absolute(&errors[..self.medians.points.len()]))
                 .transpose()?,
             lengths_left_out: lengths.map(|errors| mean_absolute(&errors)).transpose()?,
-            patterns_left_out: patterns.as_ref().map(|errors| mean_absolute(errors)).transpose()?,
-            by_pattern: patterns.map_or_else(Vec::new, |errors| self.predicted_patterns(&by_pattern, &errors)),
+            patterns_left_out: patterns
+                .as_ref()
+                .map(|errors| mean_absolute(errors))
+                .transpose()?,
+            by_pattern: patterns.map_or_else(Vec::new, |errors| {
+                self.predicted_patterns(&by_pattern, &errors)
+            }),
             predicted: self.predicted(&left_out),
             by_size: self.by_size(&left_out)?,
             parameters: self.with_intervals(&fitted)?,
@@ -213,7 +254,12 @@ impl Comparison<'_> {
 
     /// The errors of points and patterns, by place in the list of all: `predicted / measured - 1`.
     fn errors(&self, fitted: &Fitted, places: &[usize]) -> Vec<f64> {
-        let Medians { points, times, patterns, pattern_times } = self.medians;
+        let Medians {
+            points,
+            times,
+            patterns,
+            pattern_times,
+        } = self.medians;
         let error = |at: &usize| match points.get(*at) {
             Some(point) => fitted.predict(*point).as_nanos() / times[*at] - 1.0,
             None => {
@@ -225,36 +271,77 @@ impl Comparison<'_> {
     }
 
     /// The errors of all places of the folds, fold after fold, by fits without their fold; none of fewer than two folds.
-    fn apart(&self, folds: &[Vec<usize>], fit: impl Fn(Medians<'_>) -> Option<Fitted>) -> Option<Vec<f64>> {
-        let errors = if folds.len() > 1 { self.left_out(folds, fit)? } else { return None };
+    fn apart(
+        &self,
+        folds: &[Vec<usize>],
+        fit: impl Fn(Medians<'_>) -> Option<Fitted>,
+    ) -> Option<Vec<f64>> {
+        let errors = if folds.len() > 1 {
+            self.left_out(folds, fit)?
+        } else {
+            return None;
+        };
         Some(folds.concat().into_iter().map(|at| errors[at]).collect())
     }
 
     /// Of each place of a fold, the error of a fit without its fold, and 0 of the others; none where a fit could not be made.
-    fn left_out(&self, folds: &[Vec<usize>], fit: impl Fn(Medians<'_>) -> Option<Fitted>) -> Option<Vec<f64>> {
+    fn left_out(
+        &self,
+        folds: &[Vec<usize>],
+        fit: impl Fn(Medians<'_>) -> Option<Fitted>,
+    ) -> Option<Vec<f64>> {
         let mut errors = vec![0.0; self.count()];
         let medians = self.medians;
         for left_out in folds {
-            let kept: Vec<usize> = (0..errors.len()).filter(|at| !left_out.contains(at)).collect();
-            let (of_points, of_patterns) = kept.split_at(kept.partition_point(|at| *at < medians.points.len()));
+            let kept: Vec<usize> = (0..errors.len())
+                .filter(|at| !left_out.contains(at))
+                .collect();
+            let (of_points, of_patterns) =
+                kept.split_at(kept.partition_point(|at| *at < medians.points.len()));
             let points: Vec<PrttPoint> = of_points.iter().map(|at| medians.points[*at]).collect();
             let times: Vec<f64> = of_points.iter().map(|at| medians.times[*at]).collect();
-            let of_patterns: Vec<usize> = of_patterns.iter().map(|at| at - medians.points.len()).collect();
-            let patterns: Vec<Pattern> = of_patterns.iter().map(|at| medians.patterns[*at].clone()).collect();
-            let pattern_times: Vec<f64> = of_patterns.iter().map(|at| medians.pattern_times[*at]).collect();
-            let fitted =
-                fit(Medians { points: &points, times: &times, patterns: &patterns, pattern_times: &pattern_times })?;
-            left_out.iter().zip(self.errors(&fitted, left_out)).for_each(|(at, error)| errors[*at] = error);
+            let of_patterns: Vec<usize> = of_patterns
+                .iter()
+                .map(|at| at - medians.points.len())
+                .collect();
+            let patterns: Vec<Pattern> = of_patterns
+                .iter()
+                .map(|at| medians.patterns[*at].clone())
+                .collect();
+            let pattern_times: Vec<f64> = of_patterns
+                .iter()
+                .map(|at| medians.pattern_times[*at])
+                .collect();
+            let fitted = fit(Medians {
+                points: &points,
+                times: &times,
+                patterns: &patterns,
+                pattern_times: &pattern_times,
+            })?;
+            left_out
+                .iter()
+                .zip(self.errors(&fitted, left_out))
+                .for_each(|(at, error)| errors[*at] = error);
         }
         Some(errors)
     }
 
     /// The places of the points of every fifth size, or of every single one where there are few.
     fn size_folds(&self) -> Vec<Vec<usize>> {
-        let folds = if self.sizes.len() < MANY_SIZES { self.sizes.len() } else { FOLDS };
-        let fold = |point: &PrttPoint| self.sizes.partition_point(|size| *size < point.size) % folds;
+        let folds = if self.sizes.len() < MANY_SIZES {
+            self.sizes.len()
+        } else {
+            FOLDS
+        };
+        let fold =
+            |point: &PrttPoint| self.sizes.partition_point(|size| *size < point.size) % folds;
         let places = |own: usize| {
-            let of_fold = self.medians.points.iter().enumerate().filter(move |(_, point)| fold(point) == own);
+            let of_fold = self
+                .medians
+                .points
+                .iter()
+                .enumerate()
+                .filter(move |(_, point)| fold(point) == own);
             of_fold.map(|(at, _)| at).collect()
         };
         (0..folds).map(places).collect()
@@ -273,7 +360,12 @@ impl Comparison<'_> {
 
     /// The places of the patterns, by name: each name of its own, or every tenth together where there are more.
     fn pattern_folds(&self) -> Vec<Vec<usize>> {
-        let mut names: Vec<&str> = self.medians.patterns.iter().map(|pattern| &*pattern.name).collect();
+        let mut names: Vec<&str> = self
+            .medians
+            .patterns
+            .iter()
+            .map(|pattern| &*pattern.name)
+            .collect();
         names.sort_unstable();
         names.dedup();
         let mut folds = vec![Vec::new(); names.len().min(PATTERN_FOLDS)];
@@ -285,7 +377,10 @@ impl Comparison<'_> {
     }
 
     fn predicted_patterns(&self, folds: &[Vec<usize>], errors: &[f64]) -> Vec<PredictedPattern> {
-        let parts = folds.iter().enumerate().flat_map(|(part, places)| places.iter().map(move |at| (part, *at)));
+        let parts = folds
+            .iter()
+            .enumerate()
+            .flat_map(|(part, places)| places.iter().map(move |at| (part, *at)));
         let of = |((part, at), error): ((usize, usize), &f64)| {
             let at = at - self.medians.points.len();
             let time = self.medians.pattern_times[at];
@@ -305,34 +400,71 @@ impl Comparison<'_> {
             measured: Time::from_nanos(*time),
             predicted: Time::from_nanos(time * (1.0 + error)),
         };
-        self.medians.points.iter().zip(self.medians.times).zip(errors).map(of).collect()
+        self.medians
+            .points
+            .iter()
+            .zip(self.medians.times)
+            .zip(errors)
+            .map(of)
+            .collect()
     }
 
     fn by_size(&self, errors: &[f64]) -> Result<Vec<(Bytes, f64)>, ZooError> {
         let of_size = |size: &Bytes| {
-            let points = self.medians.points.iter().zip(errors).filter(|(point, _)| point.size == *size);
-            Ok((*size, mean(&points.map(|(_, error)| *error).collect::<Vec<f64>>())?))
+            let points = self
+                .medians
+                .points
+                .iter()
+                .zip(errors)
+                .filter(|(point, _)| point.size == *size);
+            Ok((
+                *size,
+                mean(&points.map(|(_, error)| *error).collect::<Vec<f64>>())?,
+            ))
         };
         self.sizes.iter().map(of_size).collect()
     }
 
     fn with_intervals(&self, fitted: &Fitted) -> Result<Vec<FittedParameter>, ZooError> {
         let again = |(times, pattern_times): &(Vec<f64>, Vec<f64>)| {
-            parameters_of(&fitted.instance, Medians { times, pattern_times, ..self.medians })
+            parameters_of(
+                &fitted.instance,
+                Medians {
+                    times,
+                    pattern_times,
+                    ..self.medians
+                },
+            )
         };
         let again: Vec<Vec<f64>> = self.resampled.iter().map(again).collect();
         let with_interval = |(at, parameter): (usize, &Parameter)| {
             let value = fitted.parameters[at];
             let drawn: Vec<f64> = again.iter().map(|parameters| parameters[at]).collect();
-            let (low, high) = if drawn.is_empty() { (value, value) } else { percentile_interval(&drawn, self.level)? };
-            Ok(FittedParameter { parameter: parameter.clone(), value, interval: (low.min(value), high.max(value)) })
+            let (low, high) = if drawn.is_empty() {
+                (value, value)
+            } else {
+                percentile_interval(&drawn, self.level)?
+            };
+            Ok(FittedParameter {
+                parameter: parameter.clone(),
+                value,
+                interval: (low.min(value), high.max(value)),
+            })
         };
-        fitted.instance.parameters.iter().enumerate().map(with_interval).collect()
+        fitted
+            .instance
+            .parameters
+            .iter()
+            .enumerate()
+            .map(with_interval)
+            .collect()
     }
 }
 
 fn mean_absolute(errors: &[f64]) -> Result<f64, ZooError> {
-    Ok(mean(&errors.iter().map(|error| error.abs()).collect::<Vec<f64>>())?)
+    Ok(mean(
+        &errors.iter().map(|error| error.abs()).collect::<Vec<f64>>(),
+    )?)
 }
 
 #[cfg(test)]
@@ -344,7 +476,11 @@ mod tests {
     use flowcast_model::stats::resampling::normal_score;
     use flowcast_units::{Node, TimePerByte};
 
-    const OPTIONS: CompareOptions = CompareOptions { replicates: 20, level: 0.9, seed: 1 };
+    const OPTIONS: CompareOptions = CompareOptions {
+        replicates: 20,
+        level: 0.9,
+        seed: 1,
+    };
 
     /// Round trips of LogGP with 1 % noise, seven samples of each.
     fn samples() -> PrttSamples {
@@ -354,12 +490,18 @@ mod tests {
             gap: Time::from_micros(3.4),
             gap_per_byte: TimePerByte::from_micros(0.00409),
         };
-        let mut noise: Vec<f64> = (0..700).map(|at| 0.01 * normal_score((f64::from(at) + 0.5) / 700.0)).collect();
+        let mut noise: Vec<f64> = (0..700)
+            .map(|at| 0.01 * normal_score((f64::from(at) + 0.5) / 700.0))
+            .collect();
         Resampler::from_seed(3).shuffle(&mut noise);
         let mut samples = PrttSamples::default();
         let rows = [(1, 0.0), (16, 0.0), (16, 500.0)];
-        let points = [1, 1025, 2049, 4097, 8193, 16_385, 32_769, 65_537].map(Bytes).into_iter();
-        let points = points.flat_map(|size| rows.map(|(n, delay)| PrttPoint::new(n, Time::from_micros(delay), size)));
+        let points = [1, 1025, 2049, 4097, 8193, 16_385, 32_769, 65_537]
+            .map(Bytes)
+            .into_iter();
+        let points = points.flat_map(|size| {
+            rows.map(|(n, delay)| PrttPoint::new(n, Time::from_micros(delay), size))
+        });
         for (point, noise) in points.flat_map(|point| [point; 7]).zip(noise) {
             samples.push(point, prtt(&network, point) * (1.0 + noise));
         }
@@ -370,8 +512,15 @@ mod tests {
     fn a_model_that_predicts_less_than_no_time_stands_behind_all_others() {
         assert_eq!(less_than_no_time(&[0.5, -0.5, -1.0, -1.2, -9.0]), 2);
         let compared = compare(&samples(), &[], OPTIONS).unwrap();
-        assert!(compared.iter().all(|one| one.negative == 0 && one.rank().is_finite()));
-        let refused = Compared { negative: 1, ..compared[0].clone() };
+        assert!(
+            compared
+                .iter()
+                .all(|one| one.negative == 0 && one.rank().is_finite())
+        );
+        let refused = Compared {
+            negative: 1,
+            ..compared[0].clone()
+        };
         assert!(compared.iter().all(|one| one.rank() < refused.rank()));
     }
 
@@ -381,17 +530,33 @@ mod tests {
         // LogGPS whose threshold is beyond all sizes but the largest may come as near.
         let best = &compared[0];
         assert!(best.left_out < 0.01, "{} {}", best.model, best.left_out);
-        let loggp = compared.iter().find(|compared| compared.model == "loggp").unwrap();
+        let loggp = compared
+            .iter()
+            .find(|compared| compared.model == "loggp")
+            .unwrap();
         let by_procedure = loggp.left_out_by_procedure.unwrap();
-        assert!(loggp.left_out < 0.01 && by_procedure < 0.03, "{} {by_procedure} {}", loggp.left_out, best.left_out);
+        assert!(
+            loggp.left_out < 0.01 && by_procedure < 0.03,
+            "{} {by_procedure} {}",
+            loggp.left_out,
+            best.left_out
+        );
         // Delays of 500 us with 1 % of noise say little about an overhead of 1.9 us.
         for (at, truth, tolerance) in [(0, 24_300.0, 0.1), (3, 4.09, 0.03)] {
             let found = &loggp.parameters[at];
             assert!((found.value / truth - 1.0).abs() < tolerance, "{found:?}");
-            assert!(found.interval.0 <= truth && truth <= found.interval.1, "{found:?}");
+            assert!(
+                found.interval.0 <= truth && truth <= found.interval.1,
+                "{found:?}"
+            );
         }
-        let hockney = compared.iter().find(|compared| compared.model == "hockney").unwrap();
-        assert!(hockney.left_out > 0.1 && hockney.by_size.len() == 8 && hockney.predicted.len() == 24);
+        let hockney = compared
+            .iter()
+            .find(|compared| compared.model == "hockney")
+            .unwrap();
+        assert!(
+            hockney.left_out > 0.1 && hockney.by_size.len() == 8 && hockney.predicted.len() == 24
+        );
         // Bursts of one length.
         assert_eq!(hockney.lengths_left_out, None);
     }
@@ -399,30 +564,72 @@ mod tests {
     #[test]
     fn a_length_of_bursts_that_was_left_out_is_predicted_by_the_model_that_made_them() {
         let mut samples = samples();
-        let points: Vec<(PrttPoint, Time)> = samples.points().map(|(point, times)| (point, times[0])).collect();
-        for (point, time) in points.iter().filter(|(point, _)| point.messages == 16 && point.delay == Time::ZERO) {
-            let (_, once) = points.iter().find(|(own, _)| *own == PrttPoint::round_trip(point.size)).unwrap();
+        let points: Vec<(PrttPoint, Time)> = samples
+            .points()
+            .map(|(point, times)| (point, times[0]))
+            .collect();
+        for (point, time) in points
+            .iter()
+            .filter(|(point, _)| point.messages == 16 && point.delay == Time::ZERO)
+        {
+            let (_, once) = points
+                .iter()
+                .find(|(own, _)| *own == PrttPoint::round_trip(point.size))
+                .unwrap();
             let longer = *once + (*time - *once) * (63.0 / 15.0);
             samples.push(PrttPoint::new(64, Time::ZERO, point.size), longer);
         }
         let compared = compare(&samples, &[], OPTIONS).unwrap();
-        let error = |name: &str| compared.iter().find(|own| own.model == name).unwrap().lengths_left_out.unwrap();
-        assert!(error("loggp") < 0.03 && error("hockney") > 0.1, "{} {}", error("loggp"), error("hockney"));
+        let error = |name: &str| {
+            compared
+                .iter()
+                .find(|own| own.model == name)
+                .unwrap()
+                .lengths_left_out
+                .unwrap()
+        };
+        assert!(
+            error("loggp") < 0.03 && error("hockney") > 0.1,
+            "{} {}",
+            error("loggp"),
+            error("hockney")
+        );
     }
 
     /// Exchanges of several sizes in which LogP with stalling, LoPC and two classes of nodes differ from their likes.
-    fn patterns(model: &super::super::Model, parameters: &[f64], messages: &[&[(u32, u32)]]) -> Vec<PatternSamples> {
+    fn patterns(
+        model: &super::super::Model,
+        parameters: &[f64],
+        messages: &[&[(u32, u32)]],
+    ) -> Vec<PatternSamples> {
         let sizes = [1, 8193, 65_537].map(Bytes);
         let of = |(at, messages): (usize, &&[(u32, u32)])| {
-            let messages: Vec<_> = messages.iter().map(|(from, to)| (Node(*from), Node(*to))).collect();
-            sizes.map(|size| Pattern { name: format!("p{at}"), size, messages: messages.clone() })
+            let messages: Vec<_> = messages
+                .iter()
+                .map(|(from, to)| (Node(*from), Node(*to)))
+                .collect();
+            sizes.map(|size| Pattern {
+                name: format!("p{at}"),
+                size,
+                messages: messages.clone(),
+            })
         };
         let all: Vec<Pattern> = messages.iter().enumerate().flat_map(of).collect();
         let unknown = vec![1.0; all.len()];
-        let medians = Medians { points: &[], times: &[], patterns: &all, pattern_times: &unknown };
+        let medians = Medians {
+            points: &[],
+            times: &[],
+            patterns: &all,
+            pattern_times: &unknown,
+        };
         let instance = (model.instances)(medians).remove(0);
         let time = |pattern: &Pattern| instance.cost.pattern(pattern, parameters).at(parameters);
-        all.iter().map(|one| PatternSamples { pattern: one.clone(), times: vec![time(one)] }).collect()
+        all.iter()
+            .map(|one| PatternSamples {
+                pattern: one.clone(),
+                times: vec![time(one)],
+            })
+            .collect()
     }
 
     const GATHERS: [&[(u32, u32)]; 6] = [
@@ -440,59 +647,102 @@ mod tests {
         let patterns = patterns(&loggp::MODEL, &costs, &GATHERS);
         let compared = compare(&samples(), &patterns, OPTIONS).unwrap();
         let of = |name: &str| compared.iter().find(|own| own.model == name).unwrap();
-        assert!(of("loggp").patterns_left_out.unwrap() < 0.03 && of("hockney").patterns_left_out.unwrap() > 0.2);
+        assert!(
+            of("loggp").patterns_left_out.unwrap() < 0.03
+                && of("hockney").patterns_left_out.unwrap() > 0.2
+        );
         let parts: Vec<usize> = of("loggp").by_pattern.iter().map(|one| one.part).collect();
-        assert_eq!(parts, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]);
+        assert_eq!(
+            parts,
+            [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]
+        );
         // What knows only lone pairs says of gathers what it says of one message.
-        let worst = of("hockney").by_pattern.iter().find(|one| one.pattern.name == "p5" && one.pattern.size.0 > 9000);
+        let worst = of("hockney")
+            .by_pattern
+            .iter()
+            .find(|one| one.pattern.name == "p5" && one.pattern.size.0 > 9000);
         assert!(worst.unwrap().predicted < worst.unwrap().measured * 0.5);
     }
 
     #[test]
     fn a_slow_node_is_explained_by_two_classes_and_by_nothing_else() {
-        let pairs: Vec<[(u32, u32); 1]> =
-            (0..5).flat_map(|from| (0..5).map(move |to| [(from, to)])).filter(|[(from, to)]| from != to).collect();
+        let pairs: Vec<[(u32, u32); 1]> = (0..5)
+            .flat_map(|from| (0..5).map(move |to| [(from, to)]))
+            .filter(|[(from, to)]| from != to)
+            .collect();
         let messages: Vec<&[(u32, u32)]> = pairs.iter().map(|pair| &pair[..]).collect();
         let mut patterns = patterns(&loggp::MODEL, &[24_300.0, 1900.0, 3400.0, 4.09], &messages);
-        for one in patterns.iter_mut().filter(|one| one.pattern.nodes().contains(&Node(3))) {
+        for one in patterns
+            .iter_mut()
+            .filter(|one| one.pattern.nodes().contains(&Node(3)))
+        {
             let slower = Time::from_nanos(9000.0 + 6.0 * (one.pattern.size.0 - 1) as f64);
             one.times.iter_mut().for_each(|time| *time += slower);
         }
         let compared = compare(&samples(), &patterns, OPTIONS).unwrap();
-        assert_eq!((compared[0].model, &*compared[0].choice), ("hloggp", "second class 3"));
+        assert_eq!(
+            (compared[0].model, &*compared[0].choice),
+            ("hloggp", "second class 3")
+        );
         let [own, next] = [0, 1].map(|at: usize| compared[at].patterns_left_out.unwrap());
-        assert!(own < 0.02 && next > 0.1, "{own} {} {next}", compared[1].model);
+        assert!(
+            own < 0.02 && next > 0.1,
+            "{own} {} {next}",
+            compared[1].model
+        );
         let found: Vec<f64> = compared[0].parameters.iter().map(|one| one.value).collect();
-        assert!((found[4] / 10_900.0 - 1.0).abs() < 0.2 && (found[5] / 10.09 - 1.0).abs() < 0.03, "{found:?}");
+        assert!(
+            (found[4] / 10_900.0 - 1.0).abs() < 0.2 && (found[5] / 10.09 - 1.0).abs() < 0.03,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn senders_that_are_told_to_stall_are_explained_by_stalling() {
         // L/g is 7.1: eight packets fit.
         let costs = [24_300.0, 1900.0, 3400.0, 50_000.0];
-        let senders: Vec<Vec<(u32, u32)>> = (1..24).map(|count| (1..=count).map(|from| (from, 0)).collect()).collect();
+        let senders: Vec<Vec<(u32, u32)>> = (1..24)
+            .map(|count| (1..=count).map(|from| (from, 0)).collect())
+            .collect();
         let messages: Vec<&[(u32, u32)]> = senders.iter().map(Vec::as_slice).collect();
         let mut all = patterns(&logp_stalling::MODEL, &costs, &messages);
         all.retain(|one| one.pattern.size == Bytes(1));
-        let one_packet = samples().points().filter(|(point, _)| point.size == Bytes(1)).fold(
-            PrttSamples::default(),
-            |mut kept, (point, times)| {
+        let one_packet = samples()
+            .points()
+            .filter(|(point, _)| point.size == Bytes(1))
+            .fold(PrttSamples::default(), |mut kept, (point, times)| {
                 times.iter().for_each(|time| kept.push(point, *time));
                 [2, 3].iter().for_each(|size| {
-                    times.iter().for_each(|time| kept.push(PrttPoint { size: Bytes(*size), ..point }, *time));
+                    times.iter().for_each(|time| {
+                        kept.push(
+                            PrttPoint {
+                                size: Bytes(*size),
+                                ..point
+                            },
+                            *time,
+                        )
+                    });
                 });
                 kept
-            },
-        );
+            });
         let compared = compare(&one_packet, &all, OPTIONS).unwrap();
         assert_eq!(compared[0].model, "logp-stalling");
-        assert!((compared[0].parameters[3].value / 50_000.0 - 1.0).abs() < 0.05, "{:?}", compared[0].parameters);
+        assert!(
+            (compared[0].parameters[3].value / 50_000.0 - 1.0).abs() < 0.05,
+            "{:?}",
+            compared[0].parameters
+        );
     }
 
     #[test]
     fn two_sizes_are_too_few() {
         let mut samples = PrttSamples::default();
-        [1, 2].into_iter().for_each(|size| samples.push(PrttPoint::round_trip(Bytes(size)), Time::from_micros(9.0)));
-        assert_eq!(compare(&samples, &[], OPTIONS), Err(ZooError::TooFewSizes(2)));
+        [1, 2].into_iter().for_each(|size| {
+            samples.push(PrttPoint::round_trip(Bytes(size)), Time::from_micros(9.0))
+        });
+        assert_eq!(
+            compare(&samples, &[], OPTIONS),
+            Err(ZooError::TooFewSizes(2))
+        );
     }
 }

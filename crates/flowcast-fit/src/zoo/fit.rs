@@ -35,7 +35,10 @@ impl Fitted {
 
     /// What a pattern takes.
     pub fn predict_pattern(&self, pattern: &Pattern) -> Time {
-        self.instance.cost.pattern(pattern, &self.parameters).at(&self.parameters)
+        self.instance
+            .cost
+            .pattern(pattern, &self.parameters)
+            .at(&self.parameters)
     }
 }
 
@@ -45,7 +48,10 @@ pub fn fit_model(model: &Model, medians: Medians<'_>) -> Fitted {
     let fits = instances.map(|instance| (fit_instance(&instance, medians), instance));
     let best = fits.min_by(|one, other| one.0.errors.total_cmp(&other.0.errors));
     let (fit, instance) = best.expect("each model has an instance for any measurements");
-    Fitted { instance, parameters: fit.parameters }
+    Fitted {
+        instance,
+        parameters: fit.parameters,
+    }
 }
 
 /// The best parameters of a choice.
@@ -62,23 +68,57 @@ struct Fit {
 fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
     let model = instance.cost.as_ref();
     let count = instance.parameters.len();
-    let mut costs: Vec<Cost> = medians.points.iter().map(|point| Cost::of_round_trip(model, *point)).collect();
+    let mut costs: Vec<Cost> = medians
+        .points
+        .iter()
+        .map(|point| Cost::of_round_trip(model, *point))
+        .collect();
     let at_rest = vec![0.0; count];
-    costs.extend(medians.patterns.iter().map(|pattern| model.pattern(pattern, &at_rest)));
-    let times: Vec<f64> = medians.times.iter().chain(medians.pattern_times).copied().collect();
+    costs.extend(
+        medians
+            .patterns
+            .iter()
+            .map(|pattern| model.pattern(pattern, &at_rest)),
+    );
+    let times: Vec<f64> = medians
+        .times
+        .iter()
+        .chain(medians.pattern_times)
+        .copied()
+        .collect();
     // Delays are there to show the processor, messages without one the interface.
-    let has_delay = |at: usize| medians.points.get(at).is_some_and(|point| point.delay > Time::ZERO);
-    let first_guess = |(at, cost): (usize, &Cost)| if has_delay(at) { 0 } else { cost.longest_of.len() - 1 };
+    let has_delay = |at: usize| {
+        medians
+            .points
+            .get(at)
+            .is_some_and(|point| point.delay > Time::ZERO)
+    };
+    let first_guess = |(at, cost): (usize, &Cost)| {
+        if has_delay(at) {
+            0
+        } else {
+            cost.longest_of.len() - 1
+        }
+    };
     let mut longest: Vec<usize> = costs.iter().enumerate().map(first_guess).collect();
     let mut before = at_rest;
-    let mut best = Fit { parameters: vec![0.0; count], errors: f64::INFINITY };
+    let mut best = Fit {
+        parameters: vec![0.0; count],
+        errors: f64::INFINITY,
+    };
     for _ in 0..ROUNDS {
         let parameters = least_squares(&costs, &longest, &times, count);
         costs.truncate(medians.points.len());
-        costs.extend(medians.patterns.iter().map(|pattern| model.pattern(pattern, &parameters)));
+        costs.extend(
+            medians
+                .patterns
+                .iter()
+                .map(|pattern| model.pattern(pattern, &parameters)),
+        );
         let errors = squared_errors(&costs, &times, &parameters);
         let next: Vec<usize> = costs.iter().map(|cost| cost.longest(&parameters)).collect();
-        let is_settled = next == longest && (medians.patterns.is_empty() || are_alike(&parameters, &before));
+        let is_settled =
+            next == longest && (medians.patterns.is_empty() || are_alike(&parameters, &before));
         before.clone_from(&parameters);
         if errors < best.errors {
             best = Fit { parameters, errors };
@@ -93,11 +133,17 @@ fn fit_instance(instance: &Instance, medians: Medians<'_>) -> Fit {
 
 /// Queues of parameters so near to each other do not differ.
 fn are_alike(one: &[f64], other: &[f64]) -> bool {
-    one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SETTLED * one.abs())
+    one.iter()
+        .zip(other)
+        .all(|(one, other)| (one - other).abs() <= SETTLED * one.abs())
 }
 
 fn squared_errors(costs: &[Cost], times: &[f64], parameters: &[f64]) -> f64 {
-    costs.iter().zip(times).map(|(cost, time)| (cost.at(parameters).as_nanos() / time - 1.0).powi(2)).sum()
+    costs
+        .iter()
+        .zip(times)
+        .map(|(cost, time)| (cost.at(parameters).as_nanos() / time - 1.0).powi(2))
+        .sum()
 }
 
 /// Normal equations of relative errors, with columns scaled to the length 1.
@@ -106,22 +152,42 @@ fn least_squares(costs: &[Cost], longest: &[usize], times: &[f64], count: usize)
     let mut right = vec![0.0; count];
     for ((cost, longest), time) in costs.iter().zip(longest).zip(times) {
         let form = cost.form(*longest);
-        let row: Vec<f64> = form.coefficients.iter().map(|coefficient| coefficient / time).collect();
+        let row: Vec<f64> = form
+            .coefficients
+            .iter()
+            .map(|coefficient| coefficient / time)
+            .collect();
         let rest = 1.0 - form.constant / time;
         for (one, products) in products.iter_mut().enumerate() {
             right[one] += row[one] * rest;
-            products.iter_mut().zip(&row).for_each(|(sum, other)| *sum += row[one] * other);
+            products
+                .iter_mut()
+                .zip(&row)
+                .for_each(|(sum, other)| *sum += row[one] * other);
         }
     }
     let lengths: Vec<f64> = (0..count).map(|at| products[at][at].sqrt()).collect();
-    let scale = |at: usize| if lengths[at] > 0.0 { 1.0 / lengths[at] } else { 0.0 };
+    let scale = |at: usize| {
+        if lengths[at] > 0.0 {
+            1.0 / lengths[at]
+        } else {
+            0.0
+        }
+    };
     for (one, products) in products.iter_mut().enumerate() {
         right[one] *= scale(one);
-        products.iter_mut().enumerate().for_each(|(other, sum)| *sum *= scale(one) * scale(other));
+        products
+            .iter_mut()
+            .enumerate()
+            .for_each(|(other, sum)| *sum *= scale(one) * scale(other));
         products[one] += RIDGE;
     }
     let scaled = not_negative(&products, &right);
-    scaled.into_iter().enumerate().map(|(at, value)| value * scale(at)).collect()
+    scaled
+        .into_iter()
+        .enumerate()
+        .map(|(at, value)| value * scale(at))
+        .collect()
 }
 
 /// Lawson and Hanson's active sets on normal equations.
@@ -131,15 +197,28 @@ fn not_negative(products: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut free = vec![false; count];
     // Each round frees one; rounding alone could go on for ever.
     for _ in 0..3 * count {
-        let descent = |at: usize| right[at] - (0..count).map(|other| products[at][other] * values[other]).sum::<f64>();
-        let steepest =
-            (0..count).filter(|at| !free[*at]).max_by(|one, other| descent(*one).total_cmp(&descent(*other)));
-        let Some(steepest) = steepest.filter(|at| descent(*at) > 1e-9) else { break };
+        let descent = |at: usize| {
+            right[at]
+                - (0..count)
+                    .map(|other| products[at][other] * values[other])
+                    .sum::<f64>()
+        };
+        let steepest = (0..count)
+            .filter(|at| !free[*at])
+            .max_by(|one, other| descent(*one).total_cmp(&descent(*other)));
+        let Some(steepest) = steepest.filter(|at| descent(*at) > 1e-9) else {
+            break;
+        };
         free[steepest] = true;
         while let Some(wanted) = solve_free(products, right, &free) {
             let blocking = (0..count).filter(|at| free[*at] && wanted[*at] <= 0.0);
-            let step = blocking.map(|at| values[at] / (values[at] - wanted[at])).fold(1.0, f64::min);
-            values.iter_mut().zip(&wanted).for_each(|(value, wanted)| *value += step.max(0.0) * (wanted - *value));
+            let step = blocking
+                .map(|at| values[at] / (values[at] - wanted[at]))
+                .fold(1.0, f64::min);
+            values
+                .iter_mut()
+                .zip(&wanted)
+                .for_each(|(value, wanted)| *value += step.max(0.0) * (wanted - *value));
             if step >= 1.0 {
                 break;
             }
@@ -158,7 +237,13 @@ fn solve_free(products: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec
     let places: Vec<usize> = (0..right.len()).filter(|at| free[*at]).collect();
     let mut rows = Vec::with_capacity(places.len());
     for row in &places {
-        rows.push(places.iter().map(|column| products[*row][*column]).chain([right[*row]]).collect());
+        rows.push(
+            places
+                .iter()
+                .map(|column| products[*row][*column])
+                .chain([right[*row]])
+                .collect(),
+        );
     }
     let mut values = vec![0.0; right.len()];
     for (place, solution) in places.iter().zip(linear_system::solve(rows, 0.0)?) {
@@ -186,12 +271,19 @@ mod tests {
     /// The parameters come back from exact round trips of the model itself.
     fn comes_back(model: &Model, instance: &Instance, parameters: &[f64]) {
         let points = points();
-        let cost = |point: &PrttPoint| Cost::of_round_trip(instance.cost.as_ref(), *point).at(parameters).as_nanos();
+        let cost = |point: &PrttPoint| {
+            Cost::of_round_trip(instance.cost.as_ref(), *point)
+                .at(parameters)
+                .as_nanos()
+        };
         let times: Vec<f64> = points.iter().map(cost).collect();
         let fitted = fit_model(model, Medians::of_round_trips(&points, &times));
         assert_eq!(fitted.instance.choice, instance.choice);
         for (found, parameter) in fitted.parameters.iter().zip(parameters) {
-            assert!((found - parameter).abs() <= 1e-6 * parameter.max(1e-3), "{found} instead of {parameter}");
+            assert!(
+                (found - parameter).abs() <= 1e-6 * parameter.max(1e-3),
+                "{found} instead of {parameter}"
+            );
         }
     }
 
@@ -206,10 +298,26 @@ mod tests {
     #[test]
     fn parameters_come_back_from_exact_round_trips() {
         // Gigabit Ethernet of Lichei's Table 3.5.3.1, whose overhead is above its gap.
-        comes_back(&loggp::MODEL, &instance(&loggp::MODEL, ""), &[65_400.0, 6100.0, 897.0, 8.49]);
-        comes_back(&loggps::MODEL, &instance(&loggps::MODEL, "S 8KiB"), &[65_400.0, 2000.0, 2500.0, 8.49]);
-        comes_back(&lmo::MODEL, &instance(&lmo::MODEL, ""), &[4000.0, 0.3, 50_000.0, 8.0]);
-        comes_back(&logp::MODEL, &instance(&logp::MODEL, "packets of 2KiB"), &[30_000.0, 1000.0, 4000.0]);
+        comes_back(
+            &loggp::MODEL,
+            &instance(&loggp::MODEL, ""),
+            &[65_400.0, 6100.0, 897.0, 8.49],
+        );
+        comes_back(
+            &loggps::MODEL,
+            &instance(&loggps::MODEL, "S 8KiB"),
+            &[65_400.0, 2000.0, 2500.0, 8.49],
+        );
+        comes_back(
+            &lmo::MODEL,
+            &instance(&lmo::MODEL, ""),
+            &[4000.0, 0.3, 50_000.0, 8.0],
+        );
+        comes_back(
+            &logp::MODEL,
+            &instance(&logp::MODEL, "packets of 2KiB"),
+            &[30_000.0, 1000.0, 4000.0],
+        );
     }
 
     #[test]
@@ -222,7 +330,8 @@ mod tests {
         };
         let instance = instance(&loggp::MODEL, "");
         for point in points() {
-            let found = Cost::of_round_trip(instance.cost.as_ref(), point).at(&[65_400.0, 6100.0, 897.0, 8.49]);
+            let found = Cost::of_round_trip(instance.cost.as_ref(), point)
+                .at(&[65_400.0, 6100.0, 897.0, 8.49]);
             assert!((found.as_nanos() / prtt(&network, point).as_nanos() - 1.0).abs() < 1e-12);
         }
     }

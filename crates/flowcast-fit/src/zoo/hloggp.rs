@@ -17,8 +17,12 @@ use super::pattern::{Pattern, speeds};
 use super::{Cost, Form, Instance, Medians, MessageCost, Model, parameters};
 
 /// LogGP's parameters of the first class, then o and G of the second.
-pub const MODEL: Model =
-    Model { name: "hloggp", source: "Bosque and Pastor 2006, two classes", instances, procedure: None };
+pub const MODEL: Model = Model {
+    name: "hloggp",
+    source: "Bosque and Pastor 2006, two classes",
+    instances,
+    procedure: None,
+};
 
 /// Cuts between classes that are tried.
 const CUTS: usize = 3;
@@ -39,21 +43,33 @@ impl MessageCost for TwoClasses {
     }
 
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
-        LogGpCost.spacing(size, delay).into_iter().map(widened).collect()
+        LogGpCost
+            .spacing(size, delay)
+            .into_iter()
+            .map(widened)
+            .collect()
     }
 
     fn pattern(&self, pattern: &Pattern, _near: &[f64]) -> Cost {
         let is_second = |node: &Node| self.second.contains(node);
-        let slow_ends = |(from, to): &(Node, Node)| u8::from(is_second(from)) + u8::from(is_second(to));
+        let slow_ends =
+            |(from, to): &(Node, Node)| u8::from(is_second(from)) + u8::from(is_second(to));
         let slow = f64::from(pattern.messages.iter().map(slow_ends).max().unwrap_or(0));
         let beyond = pattern.size.0.saturating_sub(1) as f64;
         let most = |second: bool| {
-            let nodes = pattern.nodes().into_iter().filter(|node| is_second(node) == second);
-            nodes.map(|node| pattern.sends_of(node).max(pattern.receives_of(node))).max()
+            let nodes = pattern
+                .nodes()
+                .into_iter()
+                .filter(|node| is_second(node) == second);
+            nodes
+                .map(|node| pattern.sends_of(node).max(pattern.receives_of(node)))
+                .max()
         };
         let mut longest_of = Vec::new();
         for (second, overhead, per_byte) in [(false, 1, 3), (true, 4, 5)] {
-            let Some(most) = most(second).map(f64::from) else { continue };
+            let Some(most) = most(second).map(f64::from) else {
+                continue;
+            };
             let (mut processor, mut interface) = (vec![0.0; 6], vec![0.0; 6]);
             processor[overhead] = most - 1.0;
             // The last message's bytes follow.
@@ -62,7 +78,11 @@ impl MessageCost for TwoClasses {
             interface[per_byte] = most * beyond;
             longest_of.extend([Form::new(processor), Form::new(interface)]);
         }
-        Cost { once: Form::new([1.0, 2.0 - slow, 0.0, 0.0, slow, 0.0]), repeats: 1.0, longest_of }
+        Cost {
+            once: Form::new([1.0, 2.0 - slow, 0.0, 0.0, slow, 0.0]),
+            repeats: 1.0,
+            longest_of,
+        }
     }
 }
 
@@ -75,7 +95,9 @@ fn instances(observed: Medians<'_>) -> Vec<Instance> {
     if cuts.is_empty() {
         return vec![instance(BTreeSet::new())];
     }
-    cuts.into_iter().map(|cut| instance(order[cut..].iter().map(|(node, _)| *node).collect())).collect()
+    cuts.into_iter()
+        .map(|cut| instance(order[cut..].iter().map(|(node, _)| *node).collect()))
+        .collect()
 }
 
 fn instance(second: BTreeSet<Node>) -> Instance {
@@ -86,7 +108,11 @@ fn instance(second: BTreeSet<Node>) -> Instance {
         many => format!("second class of {} nodes", many.len()),
     };
     let parameters = parameters(&["L", "o", "g", "G/B", "o'", "G'/B"]);
-    Instance { choice, parameters, cost: Box::new(TwoClasses { second }) }
+    Instance {
+        choice,
+        parameters,
+        cost: Box::new(TwoClasses { second }),
+    }
 }
 
 #[cfg(test)]
@@ -95,13 +121,25 @@ mod tests {
 
     #[test]
     fn the_slower_class_counts_by_hand() {
-        let model = TwoClasses { second: [Node(1), Node(2)].into() };
+        let model = TwoClasses {
+            second: [Node(1), Node(2)].into(),
+        };
         // L 10, o 1, g 2, G 1 of the first class, o' 3, G' 5 of the second; messages of 5 bytes.
         let parameters = [10.0, 1.0, 2.0, 1.0, 3.0, 5.0];
         let of = |messages: &[(u32, u32)]| {
-            let messages = messages.iter().map(|(from, to)| (Node(*from), Node(*to))).collect();
-            let pattern = Pattern { name: String::new(), size: Bytes(5), messages };
-            model.pattern(&pattern, &parameters).at(&parameters).as_nanos()
+            let messages = messages
+                .iter()
+                .map(|(from, to)| (Node(*from), Node(*to)))
+                .collect();
+            let pattern = Pattern {
+                name: String::new(),
+                size: Bytes(5),
+                messages,
+            };
+            model
+                .pattern(&pattern, &parameters)
+                .at(&parameters)
+                .as_nanos()
         };
         assert_eq!(of(&[(0, 3)]), 2.0 + 10.0 + 4.0);
         assert_eq!(of(&[(0, 1)]), 1.0 + 3.0 + 10.0 + 20.0);

@@ -32,8 +32,10 @@ fn instance() -> Instance {
 
 fn procedure(medians: Medians<'_>) -> Option<(Instance, Vec<f64>)> {
     let all = medians.points.iter().zip(medians.times);
-    let (x, y): (Vec<f64>, Vec<f64>) =
-        all.filter(|(point, _)| point.messages == 1).map(|(point, time)| (point.size.0 as f64, time / 2.0)).unzip();
+    let (x, y): (Vec<f64>, Vec<f64>) = all
+        .filter(|(point, _)| point.messages == 1)
+        .map(|(point, time)| (point.size.0 as f64, time / 2.0))
+        .unzip();
     let line = least_squares_at_least_zero(&x, &y).ok()?;
     Some((instance(), vec![line.intercept, line.slope]))
 }

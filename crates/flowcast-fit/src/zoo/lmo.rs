@@ -25,11 +25,18 @@ impl MessageCost for Lmo {
 
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
         let bytes = size.0 as f64;
-        vec![Form::new([1.0, bytes, 0.0, 0.0]).and(delay), Form::new([0.0, 0.0, 0.0, bytes])]
+        vec![
+            Form::new([1.0, bytes, 0.0, 0.0]).and(delay),
+            Form::new([0.0, 0.0, 0.0, bytes]),
+        ]
     }
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let each = Form::new([1.0, size.0 as f64, 0.0, 0.0]);
-        Some(Cost { once: self.one_way(size), repeats: f64::from(senders.saturating_sub(1)), longest_of: vec![each] })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats: f64::from(senders.saturating_sub(1)),
+            longest_of: vec![each],
+        })
     }
 }

@@ -25,12 +25,19 @@ impl MessageCost for LogGpCost {
     }
 
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
-        vec![Form::new([0.0, 1.0, 0.0, 0.0]).and(delay), Form::new([0.0, 0.0, 1.0, beyond_first(size)])]
+        vec![
+            Form::new([0.0, 1.0, 0.0, 0.0]).and(delay),
+            Form::new([0.0, 0.0, 1.0, beyond_first(size)]),
+        ]
     }
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats,
+            longest_of: self.spacing(size, Time::ZERO),
+        })
     }
 }
 
@@ -44,9 +51,24 @@ fn instance() -> Instance {
 
 fn procedure(medians: Medians<'_>) -> Option<(Instance, Vec<f64>)> {
     let mut samples = PrttSamples::default();
-    medians.points.iter().zip(medians.times).for_each(|(point, time)| samples.push(*point, Time::from_nanos(*time)));
-    let options = FitOptions { replicates: 0, ..FitOptions::default() };
-    let LogGp { latency, overhead, gap, gap_per_byte } = fit_loggp(&samples, &options).ok()?.parameters;
+    medians
+        .points
+        .iter()
+        .zip(medians.times)
+        .for_each(|(point, time)| samples.push(*point, Time::from_nanos(*time)));
+    let options = FitOptions {
+        replicates: 0,
+        ..FitOptions::default()
+    };
+    let LogGp {
+        latency,
+        overhead,
+        gap,
+        gap_per_byte,
+    } = fit_loggp(&samples, &options).ok()?.parameters;
     let times = [latency, overhead, gap].map(Time::as_nanos);
-    Some((instance(), times.into_iter().chain([gap_per_byte.as_nanos()]).collect()))
+    Some((
+        instance(),
+        times.into_iter().chain([gap_per_byte.as_nanos()]).collect(),
+    ))
 }

@@ -33,12 +33,19 @@ impl MessageCost for LogGps {
     }
 
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
-        LogGpCost.spacing(size, delay).into_iter().map(|form| self.handshake(form, size)).collect()
+        LogGpCost
+            .spacing(size, delay)
+            .into_iter()
+            .map(|form| self.handshake(form, size))
+            .collect()
     }
 
     /// The handshakes of several senders overlap.
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        Some(Cost { once: self.one_way(size), ..LogGpCost.gather(senders, size)? })
+        Some(Cost {
+            once: self.one_way(size),
+            ..LogGpCost.gather(senders, size)?
+        })
     }
 }
 

@@ -13,7 +13,11 @@ use super::{Cost, Form, MessageCost, Model, of_packets, packets};
 pub const MODEL: Model = Model {
     name: "logp",
     source: "Culler and others 1993; Lichei, section 2.2.5",
-    instances: |observed| of_packets(&["L", "o", "g"], observed, |packet| Box::new(LogP { packet })),
+    instances: |observed| {
+        of_packets(&["L", "o", "g"], observed, |packet| {
+            Box::new(LogP { packet })
+        })
+    },
     procedure: None,
 };
 
@@ -29,12 +33,19 @@ impl MessageCost for LogP {
 
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
         let more = packets(size, self.packet) - 1.0;
-        vec![Form::new([0.0, 1.0, more]).and(delay), Form::new([0.0, 0.0, more + 1.0])]
+        vec![
+            Form::new([0.0, 1.0, more]).and(delay),
+            Form::new([0.0, 0.0, more + 1.0]),
+        ]
     }
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats,
+            longest_of: self.spacing(size, Time::ZERO),
+        })
     }
 }
 
@@ -49,6 +60,9 @@ mod tests {
         let parameters = [5.0, 2.0, 4.0];
         assert_eq!(model.one_way(Bytes(8)).at(&parameters), 9.0);
         assert_eq!(model.one_way(Bytes(17)).at(&parameters), 17.0);
-        assert_eq!(model.gather(4, Bytes(1)).unwrap().at(&parameters), Time::from_nanos(21.0));
+        assert_eq!(
+            model.gather(4, Bytes(1)).unwrap().at(&parameters),
+            Time::from_nanos(21.0)
+        );
     }
 }

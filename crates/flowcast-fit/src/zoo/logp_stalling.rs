@@ -19,7 +19,11 @@ pub const MODEL: Model = Model {
     name: "logp-stalling",
     source: "Bilardi and others 2005, by Lichei, section 2.2.8; pattern derived",
     instances: |observed| {
-        of_packets(&["L", "o", "g", "δ"], observed, |packet| Box::new(Stalling { logp: LogP { packet } }))
+        of_packets(&["L", "o", "g", "δ"], observed, |packet| {
+            Box::new(Stalling {
+                logp: LogP { packet },
+            })
+        })
     },
     procedure: None,
 };
@@ -40,7 +44,11 @@ impl MessageCost for Stalling {
     }
 
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
-        self.logp.spacing(size, delay).into_iter().map(widened).collect()
+        self.logp
+            .spacing(size, delay)
+            .into_iter()
+            .map(widened)
+            .collect()
     }
 
     fn pattern(&self, pattern: &Pattern, near: &[f64]) -> Cost {
@@ -51,13 +59,21 @@ impl MessageCost for Stalling {
         if pattern.most_receives() > 1 {
             once.coefficients[3] = ((arriving / capacity(near[0], near[2])).ceil() - 1.0).max(0.0);
         }
-        Cost { once, repeats: f64::from(busiest - 1), longest_of: self.spacing(pattern.size, Time::ZERO) }
+        Cost {
+            once,
+            repeats: f64::from(busiest - 1),
+            longest_of: self.spacing(pattern.size, Time::ZERO),
+        }
     }
 }
 
 /// Packets in flight to a node, `⌈L/g⌉`, at least 1; without a gap any number.
 pub fn capacity(latency: f64, gap: f64) -> f64 {
-    if gap > 0.0 { (latency / gap).ceil().max(1.0) } else { f64::INFINITY }
+    if gap > 0.0 {
+        (latency / gap).ceil().max(1.0)
+    } else {
+        f64::INFINITY
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +84,9 @@ mod tests {
     /// L 6, g 4: two packets fit. L 6, o 2, g 4 are the values of the LogP paper's broadcast.
     #[test]
     fn stalled_rounds_cost_delta_each_by_hand() {
-        let model = Stalling { logp: LogP { packet: Bytes(8) } };
+        let model = Stalling {
+            logp: LogP { packet: Bytes(8) },
+        };
         let parameters = [6.0, 2.0, 4.0, 10.0];
         assert_eq!(capacity(6.0, 4.0), 2.0);
         let to_one = |senders: u32| Pattern {
@@ -76,16 +94,32 @@ mod tests {
             size: Bytes(8),
             messages: (1..=senders).map(|from| (Node(from), Node(0))).collect(),
         };
-        let times =
-            [1, 2, 3, 4, 5].map(|senders| model.pattern(&to_one(senders), &parameters).at(&parameters).as_nanos());
+        let times = [1, 2, 3, 4, 5].map(|senders| {
+            model
+                .pattern(&to_one(senders), &parameters)
+                .at(&parameters)
+                .as_nanos()
+        });
         assert_eq!(times, [10.0, 14.0, 28.0, 32.0, 46.0]);
     }
 
     #[test]
     fn one_sender_never_stalls() {
-        let model = Stalling { logp: LogP { packet: Bytes(8) } };
-        let alone = Pattern { name: String::new(), size: Bytes(800), messages: vec![(Node(0), Node(1))] };
+        let model = Stalling {
+            logp: LogP { packet: Bytes(8) },
+        };
+        let alone = Pattern {
+            name: String::new(),
+            size: Bytes(800),
+            messages: vec![(Node(0), Node(1))],
+        };
         let parameters = [6.0, 2.0, 4.0, 10.0];
-        assert_eq!(model.pattern(&alone, &parameters).at(&parameters).as_nanos(), 10.0 + 99.0 * 4.0);
+        assert_eq!(
+            model
+                .pattern(&alone, &parameters)
+                .at(&parameters)
+                .as_nanos(),
+            10.0 + 99.0 * 4.0
+        );
     }
 }

@@ -27,7 +27,9 @@ pub const MODEL: Model = Model {
     source: "Moritz and Frank 2001, by Lichei, section 2.2.11; Agarwal 1991",
     instances: |observed| match observed.nodes() {
         0 => vec![instance(0.0, 1)],
-        nodes => [1, 2, 3].map(|dimensions| instance(f64::from(nodes), dimensions)).into(),
+        nodes => [1, 2, 3]
+            .map(|dimensions| instance(f64::from(nodes), dimensions))
+            .into(),
     },
     procedure: None,
 };
@@ -54,14 +56,23 @@ impl Cube {
         }
         let wait = |rate: f64| {
             let used = rate * holds * distance / 2.0;
-            let each = used * holds / (1.0 - used) * (distance - 1.0) / distance.powi(2) * (1.0 + 1.0 / dimensions);
-            if used < 1.0 { dimensions * distance * each } else { f64::INFINITY }
+            let each = used * holds / (1.0 - used) * (distance - 1.0) / distance.powi(2)
+                * (1.0 + 1.0 / dimensions);
+            if used < 1.0 {
+                dimensions * distance * each
+            } else {
+                f64::INFINITY
+            }
         };
         // The longer messages wait, the fewer are sent and the less they wait: one wait fits.
         let (mut low, mut high) = (0.0, alone + 100.0 * dimensions * distance * holds);
         for _ in 0..HALVINGS {
             let middle = 0.5 * (low + high);
-            *if wait(1.0 / (alone + middle)) > middle { &mut low } else { &mut high } = middle;
+            *if wait(1.0 / (alone + middle)) > middle {
+                &mut low
+            } else {
+                &mut high
+            } = middle;
         }
         high
     }
@@ -97,9 +108,16 @@ impl MessageCost for LoGpc {
 }
 
 fn instance(nodes: f64, dimensions: u32) -> Instance {
-    let cube = Cube { radix: nodes.powf(1.0 / f64::from(dimensions)).max(1.0), dimensions };
+    let cube = Cube {
+        radix: nodes.powf(1.0 / f64::from(dimensions)).max(1.0),
+        dimensions,
+    };
     Instance {
-        choice: if nodes > 0.0 { format!("n {dimensions}, k {:.3}", cube.radix) } else { String::new() },
+        choice: if nodes > 0.0 {
+            format!("n {dimensions}, k {:.3}", cube.radix)
+        } else {
+            String::new()
+        },
         parameters: parameters(&["L", "o", "g", "G/B"]),
         cost: Box::new(LoGpc { cube }),
     }
@@ -114,27 +132,59 @@ mod tests {
     fn the_wait_solves_the_equations() {
         // 16 nodes in a ring: k_d 4. 8 ns on the channel of 40 ns in all.
         let (alone, holds) = (40.0, 8.0);
-        let wait = Cube { radix: 16.0, dimensions: 1 }.wait(alone, holds);
+        let wait = Cube {
+            radix: 16.0,
+            dimensions: 1,
+        }
+        .wait(alone, holds);
         let used = holds * 4.0 / 2.0 / (alone + wait);
         let by_hand = 4.0 * (used * holds / (1.0 - used)) * (3.0 / 16.0) * 2.0;
-        assert!((wait - by_hand).abs() < 1e-9 && wait > 4.0, "{wait} {by_hand}");
+        assert!(
+            (wait - by_hand).abs() < 1e-9 && wait > 4.0,
+            "{wait} {by_hand}"
+        );
         // A square of 16 has distances of 1 in each dimension.
-        assert_eq!(Cube { radix: 4.0, dimensions: 2 }.wait(alone, holds), 0.0);
+        assert_eq!(
+            Cube {
+                radix: 4.0,
+                dimensions: 2
+            }
+            .wait(alone, holds),
+            0.0
+        );
         // Eight in each of two dimensions wait less than 64 in a ring.
-        let [ring, square] =
-            [(64.0, 1), (8.0, 2)].map(|(radix, dimensions)| Cube { radix, dimensions }.wait(alone, holds));
+        let [ring, square] = [(64.0, 1), (8.0, 2)]
+            .map(|(radix, dimensions)| Cube { radix, dimensions }.wait(alone, holds));
         assert!(square < ring / 3.0, "{square} {ring}");
     }
 
     #[test]
     fn messages_wait_in_patterns_alone() {
-        let model = LoGpc { cube: Cube { radix: 16.0, dimensions: 1 } };
+        let model = LoGpc {
+            cube: Cube {
+                radix: 16.0,
+                dimensions: 1,
+            },
+        };
         let near = [20.0, 6.0, 1.0, 1.0];
         let of = |messages: Vec<(Node, Node)>| {
-            model.pattern(&Pattern { name: String::new(), size: Bytes(9), messages }, &near).at(&near).as_nanos()
+            model
+                .pattern(
+                    &Pattern {
+                        name: String::new(),
+                        size: Bytes(9),
+                        messages,
+                    },
+                    &near,
+                )
+                .at(&near)
+                .as_nanos()
         };
         assert_eq!(of(vec![(Node(0), Node(1))]), 40.0);
         let shift = of((0..16).map(|at| (Node(at), Node((at + 1) % 16))).collect());
-        assert!((shift - 40.0 - model.cube.wait(40.0, 8.0)).abs() < 1e-9, "{shift}");
+        assert!(
+            (shift - 40.0 - model.cube.wait(40.0, 8.0)).abs() < 1e-9,
+            "{shift}"
+        );
     }
 }

@@ -45,7 +45,11 @@ impl MessageCost for LoPc {
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats,
+            longest_of: self.spacing(size, Time::ZERO),
+        })
     }
 
     /// Where nodes send and receive, a handler waits beside as it does in homogeneous traffic without computing.
@@ -57,7 +61,11 @@ impl MessageCost for LoPc {
             let waiting = homogeneous(0.0, near[0], handler, 1.0).request - handler;
             once.coefficients[1] += waiting / near[1];
         }
-        Cost { once, repeats: f64::from(busiest - 1), longest_of: self.spacing(pattern.size, Time::ZERO) }
+        Cost {
+            once,
+            repeats: f64::from(busiest - 1),
+            longest_of: self.spacing(pattern.size, Time::ZERO),
+        }
     }
 }
 
@@ -86,7 +94,8 @@ pub fn homogeneous(work: f64, latency: f64, handler: f64, variation: f64) -> Cyc
     let (mut low, mut high) = (2.0 * handler, work + 2.0 * latency + 100.0 * handler);
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
-        let longer = explained(middle, work, latency, handler, variation).is_none_or(|cycle| cycle.total > middle);
+        let longer = explained(middle, work, latency, handler, variation)
+            .is_none_or(|cycle| cycle.total > middle);
         *if longer { &mut low } else { &mut high } = middle;
     }
     explained(high, work, latency, handler, variation).expect("the upper end always has a solution")
@@ -97,11 +106,16 @@ fn explained(total: f64, work: f64, latency: f64, handler: f64, variation: f64) 
     let used = handler / total;
     let spread = 0.5 * (variation - 1.0) * used;
     // Q_q = R_q/R and Q_y = R_y/R make two linear equations: R_y = o (1 + s + R_q/R), R_q = o (1 + 2s + R_q/R + R_y/R).
-    let request = handler * (1.0 + 2.0 * spread + used * (1.0 + spread)) / (1.0 - used - used * used);
+    let request =
+        handler * (1.0 + 2.0 * spread + used * (1.0 + spread)) / (1.0 - used - used * used);
     let reply = handler * (1.0 + spread + request / total);
     let computing = (work + handler * request / total) / (1.0 - used);
     let solvable = used < 0.6 && request > 0.0;
-    solvable.then_some(Cycle { total: computing + 2.0 * latency + request + reply, request, reply })
+    solvable.then_some(Cycle {
+        total: computing + 2.0 * latency + request + reply,
+        request,
+        reply,
+    })
 }
 
 #[cfg(test)]
@@ -114,7 +128,10 @@ mod tests {
         let model = LoPc { packet: Bytes(8) };
         assert_eq!(model.one_way(Bytes(8)).at(&[5.0, 2.0]), 9.0);
         assert_eq!(model.one_way(Bytes(17)).at(&[5.0, 2.0]), 13.0);
-        assert_eq!(model.gather(4, Bytes(1)).unwrap().at(&[5.0, 2.0]), Time::from_nanos(15.0));
+        assert_eq!(
+            model.gather(4, Bytes(1)).unwrap().at(&[5.0, 2.0]),
+            Time::from_nanos(15.0)
+        );
     }
 
     /// The equations as they stand, iterated until nothing changes: the reference implementation.
@@ -134,13 +151,25 @@ mod tests {
 
     #[test]
     fn the_cycle_solves_the_equations_and_contention_is_about_a_handler() {
-        for (work, latency, variation) in [(0.0, 0.0, 0.0), (0.0, 10.0, 1.0), (100.0, 5.0, 0.0), (1000.0, 50.0, 1.0)] {
+        for (work, latency, variation) in [
+            (0.0, 0.0, 0.0),
+            (0.0, 10.0, 1.0),
+            (100.0, 5.0, 0.0),
+            (1000.0, 50.0, 1.0),
+        ] {
             let cycle = homogeneous(work, latency, 20.0, variation);
             let truth = iterated(work, latency, 20.0, variation);
-            assert!((cycle.total / truth - 1.0).abs() < 1e-6, "{work} {latency} {variation}: {} {truth}", cycle.total);
+            assert!(
+                (cycle.total / truth - 1.0).abs() < 1e-6,
+                "{work} {latency} {variation}: {} {truth}",
+                cycle.total
+            );
             // The rule of thumb: contention costs about one handler more.
             let contention = cycle.contention(work, latency, 20.0) / 20.0;
-            assert!((0.8..1.8).contains(&contention), "{work} {latency} {variation}: {contention} handlers");
+            assert!(
+                (0.8..1.8).contains(&contention),
+                "{work} {latency} {variation}: {contention} handlers"
+            );
         }
     }
 
@@ -149,9 +178,19 @@ mod tests {
         let model = LoPc { packet: Bytes(8) };
         let parameters = [5.0, 2.0];
         let of = |messages: &[(u32, u32)]| {
-            let messages = messages.iter().map(|(from, to)| (Node(*from), Node(*to))).collect();
-            let pattern = Pattern { name: String::new(), size: Bytes(8), messages };
-            model.pattern(&pattern, &parameters).at(&parameters).as_nanos()
+            let messages = messages
+                .iter()
+                .map(|(from, to)| (Node(*from), Node(*to)))
+                .collect();
+            let pattern = Pattern {
+                name: String::new(),
+                size: Bytes(8),
+                messages,
+            };
+            model
+                .pattern(&pattern, &parameters)
+                .at(&parameters)
+                .as_nanos()
         };
         assert_eq!(of(&[(0, 1)]), 9.0);
         let waiting = homogeneous(0.0, 5.0, 2.0, 1.0).request - 2.0;

@@ -79,7 +79,11 @@ pub trait MessageCost {
             repeats: f64::from(sends - 1),
             longest_of: self.spacing(size, Time::ZERO),
         };
-        let gather = if receives > sends { self.gather(receives, size) } else { None };
+        let gather = if receives > sends {
+            self.gather(receives, size)
+        } else {
+            None
+        };
         gather.unwrap_or_else(scatter)
     }
 }
@@ -96,23 +100,38 @@ pub struct Form {
 impl Form {
     /// A form without a constant.
     pub fn new(coefficients: impl Into<Vec<f64>>) -> Form {
-        Form { constant: 0.0, coefficients: coefficients.into() }
+        Form {
+            constant: 0.0,
+            coefficients: coefficients.into(),
+        }
     }
 
     /// The same and a time more.
     #[must_use]
     pub fn and(self, more: Time) -> Form {
-        Form { constant: self.constant + more.as_nanos(), ..self }
+        Form {
+            constant: self.constant + more.as_nanos(),
+            ..self
+        }
     }
 
     /// Nanoseconds with these parameters, as many as there are coefficients.
     pub fn at(&self, parameters: &[f64]) -> f64 {
-        self.constant + self.coefficients.iter().zip(parameters).map(|(times, value)| times * value).sum::<f64>()
+        self.constant
+            + self
+                .coefficients
+                .iter()
+                .zip(parameters)
+                .map(|(times, value)| times * value)
+                .sum::<f64>()
     }
 
     fn add(&mut self, other: &Form, times: f64) {
         self.constant += other.constant * times;
-        self.coefficients.iter_mut().zip(&other.coefficients).for_each(|(own, other)| *own += other * times);
+        self.coefficients
+            .iter_mut()
+            .zip(&other.coefficients)
+            .for_each(|(own, other)| *own += other * times);
     }
 }
 
@@ -134,19 +153,28 @@ impl Cost {
         let mut once = Form::new(vec![0.0; way.coefficients.len()]);
         once.add(&way, 2.0);
         let repeats = f64::from(point.messages.saturating_sub(1));
-        Cost { once, repeats, longest_of: model.spacing(point.size, point.delay) }
+        Cost {
+            once,
+            repeats,
+            longest_of: model.spacing(point.size, point.delay),
+        }
     }
 
     /// What it takes with these parameters.
     pub fn at(&self, parameters: &[f64]) -> Time {
         let longest = self.longest(parameters);
-        Time::from_nanos(self.once.at(parameters) + self.repeats * self.longest_of[longest].at(parameters))
+        Time::from_nanos(
+            self.once.at(parameters) + self.repeats * self.longest_of[longest].at(parameters),
+        )
     }
 
     /// Which of the forms is the longest, the last of equal ones.
     fn longest(&self, parameters: &[f64]) -> usize {
         let times = self.longest_of.iter().map(|form| form.at(parameters));
-        times.enumerate().max_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at)
+        times
+            .enumerate()
+            .max_by(|one, other| one.1.total_cmp(&other.1))
+            .map_or(0, |(at, _)| at)
     }
 
     /// The cost as one form, if the form `longest` is the longest.
@@ -178,8 +206,14 @@ pub enum Unit {
 /// Parameters that are times but for those whose symbols end in `/B`.
 fn parameters(symbols: &[&str]) -> Vec<Parameter> {
     let parameter = |symbol: &&str| match symbol.strip_suffix("/B") {
-        Some(symbol) => Parameter { symbol: symbol.to_owned(), unit: Unit::TimePerByte },
-        None => Parameter { symbol: (*symbol).to_owned(), unit: Unit::Time },
+        Some(symbol) => Parameter {
+            symbol: symbol.to_owned(),
+            unit: Unit::TimePerByte,
+        },
+        None => Parameter {
+            symbol: (*symbol).to_owned(),
+            unit: Unit::Time,
+        },
     };
     symbols.iter().map(parameter).collect()
 }
@@ -210,12 +244,21 @@ pub struct Medians<'a> {
 impl<'a> Medians<'a> {
     /// Of round trips alone.
     pub fn of_round_trips(points: &'a [PrttPoint], times: &'a [f64]) -> Medians<'a> {
-        Medians { points, times, patterns: &[], pattern_times: &[] }
+        Medians {
+            points,
+            times,
+            patterns: &[],
+            pattern_times: &[],
+        }
     }
 
     /// Number of nodes of the patterns.
     fn nodes(self) -> u32 {
-        self.patterns.iter().flat_map(Pattern::nodes).collect::<BTreeSet<_>>().len() as u32
+        self.patterns
+            .iter()
+            .flat_map(Pattern::nodes)
+            .collect::<BTreeSet<_>>()
+            .len() as u32
     }
 
     /// The sizes of its round trips, ascending, each once.
@@ -228,7 +271,10 @@ impl<'a> Medians<'a> {
 
     /// The median of a point, if it was measured.
     fn at(self, point: PrttPoint) -> Option<f64> {
-        self.points.iter().position(|own| *own == point).map(|at| self.times[at])
+        self.points
+            .iter()
+            .position(|own| *own == point)
+            .map(|at| self.times[at])
     }
 }
 
@@ -277,10 +323,19 @@ pub enum ZooError {
 
 /// Sizes of packets that come into question: powers of two, and what Ethernet carries.
 fn packet_sizes(observed: Medians<'_>) -> Vec<Bytes> {
-    let largest = observed.points.iter().map(|point| point.size.0).max().unwrap_or(1);
+    let largest = observed
+        .points
+        .iter()
+        .map(|point| point.size.0)
+        .max()
+        .unwrap_or(1);
     let powers = (6..=20).map(|power| 1u64 << power).chain([1448, 8948]);
     // A packet larger than every message is one that carries any.
-    let mut all: Vec<Bytes> = powers.filter(|size| *size < largest).chain([largest.max(1)]).map(Bytes).collect();
+    let mut all: Vec<Bytes> = powers
+        .filter(|size| *size < largest)
+        .chain([largest.max(1)])
+        .map(Bytes)
+        .collect();
     all.sort_unstable();
     all
 }
@@ -290,7 +345,11 @@ fn packets(size: Bytes, packet: Bytes) -> f64 {
     size.0.div_ceil(packet.0).max(1) as f64
 }
 
-fn of_packets(symbols: &[&str], observed: Medians<'_>, cost: impl Fn(Bytes) -> Box<dyn MessageCost>) -> Vec<Instance> {
+fn of_packets(
+    symbols: &[&str],
+    observed: Medians<'_>,
+    cost: impl Fn(Bytes) -> Box<dyn MessageCost>,
+) -> Vec<Instance> {
     let instance = |packet: Bytes| Instance {
         choice: format!("packets of {packet}"),
         parameters: parameters(symbols),
@@ -300,5 +359,9 @@ fn of_packets(symbols: &[&str], observed: Medians<'_>, cost: impl Fn(Bytes) -> B
 }
 
 fn alone(symbols: &[&str], cost: impl MessageCost + 'static) -> Instance {
-    Instance { choice: String::new(), parameters: parameters(symbols), cost: Box::new(cost) }
+    Instance {
+        choice: String::new(),
+        parameters: parameters(symbols),
+        cost: Box::new(cost),
+    }
 }

@@ -19,7 +19,11 @@ pub const MODEL: Model = Model {
     source: "Kielmann, Bal and Verstoep 2000; Lichei, sections 2.2.6 and 3.1.3",
     instances: |observed| {
         let sizes = observed.sizes();
-        [2, 3, 5, 8].into_iter().filter_map(|count| some_of(&sizes, count)).map(instance).collect()
+        [2, 3, 5, 8]
+            .into_iter()
+            .filter_map(|count| some_of(&sizes, count))
+            .map(instance)
+            .collect()
     },
     procedure: Some(procedure),
 };
@@ -37,12 +41,17 @@ impl PLogP {
         let above = places.partition_point(|place| *place < size);
         let (low, high) = (above.saturating_sub(1), above.min(places.len() - 1));
         let width = places[high].0 - places[low].0;
-        let share = if width == 0 { 0.0 } else { (size.0 - places[low].0) as f64 / width as f64 };
+        let share = if width == 0 {
+            0.0
+        } else {
+            (size.0 - places[low].0) as f64 / width as f64
+        };
         coefficients[before + low] += 1.0 - share;
         coefficients[before + high] += share;
         if above == places.len() && above > 1 {
             // Beyond the table its last slope goes on.
-            let slope = (size.0 - places[high].0) as f64 / (places[high].0 - places[high - 1].0) as f64;
+            let slope =
+                (size.0 - places[high].0) as f64 / (places[high].0 - places[high - 1].0) as f64;
             coefficients[before + high] += slope;
             coefficients[before + high - 1] -= slope;
         }
@@ -71,16 +80,30 @@ impl MessageCost for PLogP {
 
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost { once: self.one_way(size), repeats, longest_of: vec![self.gap(size)] })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats,
+            longest_of: vec![self.gap(size)],
+        })
     }
 }
 
 fn instance(places: Vec<Bytes>) -> Instance {
-    let time = |symbol: String| Parameter { symbol, unit: Unit::Time };
-    let of = |table: &'static str| places.iter().map(move |place| time(format!("{table}({place})")));
+    let time = |symbol: String| Parameter {
+        symbol,
+        unit: Unit::Time,
+    };
+    let of = |table: &'static str| {
+        places
+            .iter()
+            .map(move |place| time(format!("{table}({place})")))
+    };
     Instance {
         choice: format!("{} sizes", places.len()),
-        parameters: iter::once(time("L".to_owned())).chain(of("g")).chain(of("o")).collect(),
+        parameters: iter::once(time("L".to_owned()))
+            .chain(of("g"))
+            .chain(of("o"))
+            .collect(),
         cost: Box::new(PLogP { places }),
     }
 }
@@ -92,25 +115,41 @@ fn some_of(sizes: &[Bytes], count: usize) -> Option<Vec<Bytes>> {
 }
 
 fn procedure(medians: Medians<'_>) -> Option<(Instance, Vec<f64>)> {
-    let sizes: Vec<Bytes> = medians.points.iter().filter(|point| point.messages == 1).map(|point| point.size).collect();
+    let sizes: Vec<Bytes> = medians
+        .points
+        .iter()
+        .filter(|point| point.messages == 1)
+        .map(|point| point.size)
+        .collect();
     let smallest = *sizes.iter().min()?;
     let round_trip = |size: Bytes| medians.at(PrttPoint::round_trip(size));
     let first = round_trip(smallest)?;
-    let rows = || medians.points.iter().zip(medians.times).filter(|(point, _)| point.size == smallest);
+    let rows = || {
+        medians
+            .points
+            .iter()
+            .zip(medians.times)
+            .filter(|(point, _)| point.size == smallest)
+    };
     let in_a_row = rows().filter(|(point, _)| point.messages > 1 && point.delay == Time::ZERO);
     let (point, time) = in_a_row.max_by_key(|(point, _)| point.messages)?;
     let gap = (time / f64::from(point.messages)).min(first / 2.0);
     let overhead = |size: Bytes| {
         let delayed = medians.points.iter().zip(medians.times);
-        let mut delayed = delayed.filter(|(point, _)| point.size == size && point.delay > Time::ZERO);
+        let mut delayed =
+            delayed.filter(|(point, _)| point.size == size && point.delay > Time::ZERO);
         let (point, time) = delayed.next_back()?;
         let spacing = (time - round_trip(size)?) / f64::from(point.messages - 1);
         Some((spacing - point.delay.as_nanos()).max(0.0))
     };
-    let gaps = sizes.iter().map(|size| Some(((round_trip(*size)? - first) / 2.0 + gap).max(0.0)));
+    let gaps = sizes
+        .iter()
+        .map(|size| Some(((round_trip(*size)? - first) / 2.0 + gap).max(0.0)));
     let gaps: Vec<f64> = gaps.collect::<Option<_>>()?;
     let smallest_overhead = overhead(smallest).unwrap_or(0.0);
-    let overheads = sizes.iter().map(|size| overhead(*size).unwrap_or(smallest_overhead));
+    let overheads = sizes
+        .iter()
+        .map(|size| overhead(*size).unwrap_or(smallest_overhead));
     let latency = (first / 2.0 - gap).max(0.0);
     let all = iter::once(latency).chain(gaps).chain(overheads).collect();
     Some((instance(sizes), all))
@@ -123,15 +162,24 @@ mod tests {
     /// Lichei, section 3.1.3: n messages and an answer of no bytes take `2L + (n+1)·g`.
     #[test]
     fn a_flood_takes_as_long_as_the_thesis_says() {
-        let model = PLogP { places: vec![Bytes(1)] };
+        let model = PLogP {
+            places: vec![Bytes(1)],
+        };
         let parameters = [76_500.0, 783.0, 0.0];
         let point = PrttPoint::new(16, Time::ZERO, Bytes(1));
-        assert_eq!(Cost::of_round_trip(&model, point).at(&parameters).as_nanos(), 2.0 * 76_500.0 + 17.0 * 783.0);
+        assert_eq!(
+            Cost::of_round_trip(&model, point)
+                .at(&parameters)
+                .as_nanos(),
+            2.0 * 76_500.0 + 17.0 * 783.0
+        );
     }
 
     #[test]
     fn tables_are_interpolated_and_go_on_beyond_their_ends() {
-        let model = PLogP { places: vec![Bytes(10), Bytes(20), Bytes(40)] };
+        let model = PLogP {
+            places: vec![Bytes(10), Bytes(20), Bytes(40)],
+        };
         let parameters = [0.0, 1.0, 3.0, 4.0, 0.0, 0.0, 0.0];
         let gaps = [5, 10, 15, 20, 30, 40, 80].map(|size| model.gap(Bytes(size)).at(&parameters));
         assert_eq!(gaps, [1.0, 1.0, 2.0, 3.0, 3.5, 4.0, 6.0]);

@@ -9,7 +9,11 @@ use super::{Cost, Form, MessageCost, Model, of_packets, packets};
 pub const MODEL: Model = Model {
     name: "postal",
     source: "Bar-Noy and Kipnis 1992",
-    instances: |observed| of_packets(&["u", "(λ-1)u"], observed, |packet| Box::new(Postal { packet })),
+    instances: |observed| {
+        of_packets(&["u", "(λ-1)u"], observed, |packet| {
+            Box::new(Postal { packet })
+        })
+    },
     procedure: None,
 };
 
@@ -29,6 +33,10 @@ impl MessageCost for Postal {
     /// A node receives one message in a unit.
     fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
         let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+        Some(Cost {
+            once: self.one_way(size),
+            repeats,
+            longest_of: self.spacing(size, Time::ZERO),
+        })
     }
 }

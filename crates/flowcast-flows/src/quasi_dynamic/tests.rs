@@ -14,25 +14,50 @@ const LAG: f64 = 1000.0;
 type Demand = (f64, f64);
 
 fn fabric(pairs: &[(u32, u32)], backbone: Option<f64>) -> Fabric {
-    let flow =
-        |(src, dst): &(u32, u32)| Flow { id: 1, src: Node(*src), dst: Node(*dst), size: Bytes(1), start: Time::ZERO };
+    let flow = |(src, dst): &(u32, u32)| Flow {
+        id: 1,
+        src: Node(*src),
+        dst: Node(*dst),
+        size: Bytes(1),
+        start: Time::ZERO,
+    };
     let mut racks = Racks::default();
     racks.place(Node(0), Node(4), "A").unwrap();
     racks.place(Node(5), Node(9), "B").unwrap();
-    Fabric::new(&pairs.iter().map(flow).collect::<Vec<_>>(), &racks, backbone.map(AllocatedFraction))
+    Fabric::new(
+        &pairs.iter().map(flow).collect::<Vec<_>>(),
+        &racks,
+        backbone.map(AllocatedFraction),
+    )
 }
 
 /// When the flows end.
 fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) -> Vec<f64> {
-    let mut flows_in_flight = QuasiDynamicFlows::new(fabric, feedback, Pace { lag: Time::from_nanos(LAG), fineness });
+    let mut flows_in_flight = QuasiDynamicFlows::new(
+        fabric,
+        feedback,
+        Pace {
+            lag: Time::from_nanos(LAG),
+            fineness,
+        },
+    );
     let mut waiting: Vec<usize> = (0..demands.len()).collect();
     waiting.sort_by(|one, other| demands[*other].0.total_cmp(&demands[*one].0));
     let mut ends = vec![0.0; demands.len()];
     loop {
-        let start = waiting.last().map(|flow| Time::from_nanos(demands[*flow].0));
-        let next = start.into_iter().chain(flows_in_flight.next_end()).chain(flows_in_flight.next_step()).min();
+        let start = waiting
+            .last()
+            .map(|flow| Time::from_nanos(demands[*flow].0));
+        let next = start
+            .into_iter()
+            .chain(flows_in_flight.next_end())
+            .chain(flows_in_flight.next_step())
+            .min();
         let Some(now) = next else { return ends };
-        if flows_in_flight.next_step() == Some(now) && flows_in_flight.next_end() != Some(now) && start != Some(now) {
+        if flows_in_flight.next_step() == Some(now)
+            && flows_in_flight.next_end() != Some(now)
+            && start != Some(now)
+        {
             flows_in_flight.step_on(fabric);
             continue;
         }
@@ -57,7 +82,12 @@ struct Twin<'a> {
 
 impl Twin<'_> {
     fn delay(&self, flow: usize) -> f64 {
-        let sum = |links: &[LinkId]| links.iter().map(|link| self.delays[link.index()]).sum::<f64>();
+        let sum = |links: &[LinkId]| {
+            links
+                .iter()
+                .map(|link| self.delays[link.index()])
+                .sum::<f64>()
+        };
         let path = &self.fabric.paths[flow];
         sum(path.data()) + self.feedback.kappa * sum(path.acknowledgements())
     }
@@ -68,19 +98,31 @@ impl Twin<'_> {
 
     fn members(&self, link: LinkId) -> Vec<usize> {
         let flows = 0..self.left.len();
-        flows.filter(|flow| self.left[*flow].is_some() && self.fabric.paths[*flow].data().contains(&link)).collect()
+        flows
+            .filter(|flow| {
+                self.left[*flow].is_some() && self.fabric.paths[*flow].data().contains(&link)
+            })
+            .collect()
     }
 
     /// What flows over a link feel there.
     fn felt(&self, link: LinkId) -> f64 {
-        self.delays[link.index()] + self.feedback.kappa * self.delays[self.fabric.opposite(link).index()]
+        self.delays[link.index()]
+            + self.feedback.kappa * self.delays[self.fabric.opposite(link).index()]
     }
 
     /// By halving, the felt delay that fills a link.
     fn filling(&self, link: LinkId) -> f64 {
-        let (members, own, capacity) = (self.members(link), self.felt(link), self.fabric.capacity(link).0);
+        let (members, own, capacity) = (
+            self.members(link),
+            self.felt(link),
+            self.fabric.capacity(link).0,
+        );
         let load = |felt: f64| -> f64 {
-            members.iter().map(|flow| self.rate((self.delay(*flow) - own).max(0.0) + felt)).sum()
+            members
+                .iter()
+                .map(|flow| self.rate((self.delay(*flow) - own).max(0.0) + felt))
+                .sum()
         };
         let (mut low, mut high) = (0.0, 1e9);
         if load(low) <= capacity {
@@ -88,7 +130,11 @@ impl Twin<'_> {
         }
         for _ in 0..200 {
             let middle = (low + high) / 2.0;
-            if load(middle) > capacity { low = middle } else { high = middle }
+            if load(middle) > capacity {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         high
     }
@@ -96,7 +142,11 @@ impl Twin<'_> {
     /// One step of Newton's method towards that.
     fn balance(&self, link: LinkId) -> f64 {
         let (alpha, own) = (self.feedback.alpha, self.felt(link));
-        let delays: Vec<f64> = self.members(link).into_iter().map(|flow| self.delay(flow)).collect();
+        let delays: Vec<f64> = self
+            .members(link)
+            .into_iter()
+            .map(|flow| self.delay(flow))
+            .collect();
         if delays.is_empty() {
             return 0.0;
         }
@@ -115,7 +165,10 @@ impl Twin<'_> {
         let (own, other) = match () {
             () if kappa * x >= y => (x, 0.0),
             () if kappa * y >= x => (0.0, y),
-            () => ((x - kappa * y) / (1.0 - kappa * kappa), (y - kappa * x) / (1.0 - kappa * kappa)),
+            () => (
+                (x - kappa * y) / (1.0 - kappa * kappa),
+                (y - kappa * x) / (1.0 - kappa * kappa),
+            ),
         };
         vec![(out.index(), own), (into.index(), other)]
     }
@@ -133,8 +186,11 @@ impl Twin<'_> {
     }
 
     fn approach(&mut self, part: f64) {
-        let pairs = (0..self.delays.len() as u32).step_by(if self.feedback.kappa == 0.0 { 1 } else { 2 });
-        let goals: Vec<_> = pairs.flat_map(|link| self.pair(LinkId(link), |link| self.balance(link))).collect();
+        let pairs =
+            (0..self.delays.len() as u32).step_by(if self.feedback.kappa == 0.0 { 1 } else { 2 });
+        let goals: Vec<_> = pairs
+            .flat_map(|link| self.pair(LinkId(link), |link| self.balance(link)))
+            .collect();
         for (place, goal) in goals {
             self.delays[place] += part * (goal - self.delays[place]);
         }
@@ -142,7 +198,9 @@ impl Twin<'_> {
 
     fn shares(&self) -> Vec<f64> {
         let lone = |flow: usize| self.fabric.uncontended_share(&self.fabric.paths[flow]).0;
-        (0..self.left.len()).map(|flow| self.rate(self.delay(flow)).min(lone(flow))).collect()
+        (0..self.left.len())
+            .map(|flow| self.rate(self.delay(flow)).min(lone(flow)))
+            .collect()
     }
 
     fn ends(&mut self, demands: &[Demand], step: f64) -> Vec<f64> {
@@ -163,8 +221,15 @@ impl Twin<'_> {
             }
             self.fit(&touched);
             let shares = self.shares();
-            let starts = demands.iter().map(|demand| demand.0 - now).filter(|start| *start > 0.0);
-            let rest = self.left.iter().zip(&shares).filter_map(|(left, share)| Some((*left)? / share));
+            let starts = demands
+                .iter()
+                .map(|demand| demand.0 - now)
+                .filter(|start| *start > 0.0);
+            let rest = self
+                .left
+                .iter()
+                .zip(&shares)
+                .filter_map(|(left, share)| Some((*left)? / share));
             let elapsed = starts.chain(rest).fold(step, f64::min);
             for (left, share) in self.left.iter_mut().zip(&shares) {
                 *left = left.map(|left| left - share * elapsed);
@@ -177,7 +242,8 @@ impl Twin<'_> {
 }
 
 fn pairs(most: usize) -> impl Strategy<Value = Vec<(u32, u32)>> {
-    let pair = (0u32..10, 0u32..9).prop_map(|(src, other)| (src, if other >= src { other + 1 } else { other }));
+    let pair = (0u32..10, 0u32..9)
+        .prop_map(|(src, other)| (src, if other >= src { other + 1 } else { other }));
     proptest::collection::vec(pair, 1..most)
 }
 
@@ -234,6 +300,12 @@ proptest! {
 #[test]
 fn a_flow_that_meets_nobody_takes_its_time_alone() {
     let fabric = fabric(&[(0, 1), (2, 3)], None);
-    let feedback = Feedback { alpha: 1.0, kappa: 1.0 };
-    assert_eq!(ends(&fabric, &[(1.25, 7777.7), (3.0, 1e6 / 3.0)], feedback, 1), [1.25 + 7777.7, 3.0 + 1e6 / 3.0]);
+    let feedback = Feedback {
+        alpha: 1.0,
+        kappa: 1.0,
+    };
+    assert_eq!(
+        ends(&fabric, &[(1.25, 7777.7), (3.0, 1e6 / 3.0)], feedback, 1),
+        [1.25 + 7777.7, 3.0 + 1e6 / 3.0]
+    );
 }

@@ -69,9 +69,16 @@ impl<'a> Recorder<'a> {
         let program = replay.program();
         let (slots, streams) = (program.messages() as usize, program.streams());
         let has_queues = program.awaits_sends() && replay.costs().has_busy_interfaces();
-        let waits = if replay.costs().has_rendezvous() { slots } else { 0 };
+        let waits = if replay.costs().has_rendezvous() {
+            slots
+        } else {
+            0
+        };
         let holds = if has_queues { slots } else { waits };
-        let tells = program.events().iter().any(|(kind, _)| *kind == USER_FUNCTION);
+        let tells = program
+            .events()
+            .iter()
+            .any(|(kind, _)| *kind == USER_FUNCTION);
         let (instances, ops) = Instances::of(program);
         Recorder {
             replay,
@@ -105,17 +112,28 @@ impl<'a> Recorder<'a> {
     fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
         let of = |event: u32| self.times[event as usize];
         let sum = |node: &Node| {
-            let second = if node.second == NONE { f64::NEG_INFINITY } else { of(node.second) + node.more };
+            let second = if node.second == NONE {
+                f64::NEG_INFINITY
+            } else {
+                of(node.second) + node.more
+            };
             (of(node.first) + node.cost).max(second)
         };
         let mut time = sum(&node);
-        if let Some(happened) = happened.map(Time::as_nanos).filter(|happened| !is_near(*happened, time)) {
+        if let Some(happened) = happened
+            .map(Time::as_nanos)
+            .filter(|happened| !is_near(*happened, time))
+        {
             self.is_explained = false;
             if happened > time {
                 node.cost = happened - of(node.first);
             } else {
                 node.cost = node.cost.min(happened - of(node.first));
-                node.more = if node.second == NONE { 0.0 } else { node.more.min(happened - of(node.second)) };
+                node.more = if node.second == NONE {
+                    0.0
+                } else {
+                    node.more.min(happened - of(node.second))
+                };
             }
             time = sum(&node);
         }
@@ -135,7 +153,11 @@ impl<'a> Recorder<'a> {
         let passed = time - self.times[end as usize];
         if passed > 0.0 && !is_near(time, self.times[end as usize]) {
             self.is_explained = false;
-            self.go_on(rank, Node::new(Kind::Wait, rank, NONE).after(end, passed), None);
+            self.go_on(
+                rank,
+                Node::new(Kind::Wait, rank, NONE).after(end, passed),
+                None,
+            );
         }
     }
 
@@ -166,24 +188,45 @@ impl<'a> Recorder<'a> {
         }
         self.is_explained = false;
         let rank = Rank(self.sender_of[slot.index()]);
-        self.push(Node::new(Kind::Arrive, rank, slot.0).after(from, arrival.as_nanos() - begun), None)
+        self.push(
+            Node::new(Kind::Arrive, rank, slot.0).after(from, arrival.as_nanos() - begun),
+            None,
+        )
     }
 
     fn release(&mut self, rank: Rank, slot: Slot, happened: Option<Time>) {
-        let Some(moved) = self.moves.get(slot.index()).copied().filter(|moved| *moved != NONE) else { return };
+        let Some(moved) = self
+            .moves
+            .get(slot.index())
+            .copied()
+            .filter(|moved| *moved != NONE)
+        else {
+            return;
+        };
         let class = &self.path(slot).classes[self.class_of[slot.index()] as usize];
-        let held = if class.rendezvous { class.held } else { class.leaves() };
+        let held = if class.rendezvous {
+            class.held
+        } else {
+            class.leaves()
+        };
         let node = Node::new(Kind::Release, rank, slot.0).after(self.ends[rank.index()], 0.0);
         self.go_on(rank, node.and(moved, held.as_nanos()), happened);
     }
 
     /// What a collective takes after all have come.
     fn alone(&self, instance: u32) -> Time {
-        let Some((call, rank)) = self.instances.deciding[instance as usize] else { return Time::ZERO };
+        let Some((call, rank)) = self.instances.deciding[instance as usize] else {
+            return Time::ZERO;
+        };
         let made = &self.program.calls()[call as usize];
         match made.mode {
             CollectiveMode::RootSynchronous => Time::ZERO,
-            _ => self.replay.costs().collective(made.op, made.communicator, rank, (made.send, made.recv)),
+            _ => self.replay.costs().collective(
+                made.op,
+                made.communicator,
+                rank,
+                (made.send, made.recv),
+            ),
         }
     }
 
@@ -198,14 +241,22 @@ impl<'a> Recorder<'a> {
             CollectiveMode::Blocking => {
                 let communicator = self.program.instances()[instance as usize];
                 let members = &self.program.communicators()[communicator as usize].members;
-                entries = members.iter().map(|member| self.ends[member.index()]).collect();
+                entries = members
+                    .iter()
+                    .map(|member| self.ends[member.index()])
+                    .collect();
             }
             CollectiveMode::RootSynchronous => entries.push(self.ends[rank.index()]),
             CollectiveMode::NonBlocking => {}
         }
         let mut met = entries.first().copied().unwrap_or(0);
         for entry in entries.into_iter().skip(1).filter(|entry| *entry != 0) {
-            met = self.push(Node::new(Kind::Meet, rank, instance).after(met, 0.0).and(entry, 0.0), None);
+            met = self.push(
+                Node::new(Kind::Meet, rank, instance)
+                    .after(met, 0.0)
+                    .and(entry, 0.0),
+                None,
+            );
         }
         let takes = if gathered.end > gathered.came {
             gathered.end.as_nanos() - self.times[met as usize]
@@ -213,7 +264,10 @@ impl<'a> Recorder<'a> {
             // It is over for long, so that the rank does not see how long it took.
             self.alone(instance).as_nanos()
         };
-        let done = self.push(Node::new(Kind::Collective, rank, instance).after(met, takes), None);
+        let done = self.push(
+            Node::new(Kind::Collective, rank, instance).after(met, takes),
+            None,
+        );
         self.instances.finished.insert(instance, done);
         done
     }
@@ -229,19 +283,27 @@ impl Instances {
     fn of(program: &Program) -> (Instances, Vec<CollectiveOp>) {
         let count = program.instances().len();
         let modes = vec![CollectiveMode::Blocking; count];
-        let mut instances = Instances { modes, deciding: vec![None; count], ..Instances::default() };
+        let mut instances = Instances {
+            modes,
+            deciding: vec![None; count],
+            ..Instances::default()
+        };
         let mut ops = vec![CollectiveOp::Barrier; count];
         if count == 0 {
             return (instances, ops);
         }
         for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
-                let Op::Collective { call, instance } = op else { continue };
+                let Op::Collective { call, instance } = op else {
+                    continue;
+                };
                 let made = &program.calls()[call as usize];
                 ops[instance as usize] = made.op;
                 instances.modes[instance as usize] = made.mode;
                 let deciding = &mut instances.deciding[instance as usize];
-                if made.is_root || deciding.is_none_or(|(known, _)| !program.calls()[known as usize].is_root) {
+                if made.is_root
+                    || deciding.is_none_or(|(known, _)| !program.calls()[known as usize].is_root)
+                {
                     *deciding = Some((call, rank));
                 }
                 if made.is_root {
@@ -258,7 +320,11 @@ impl Observer for Recorder<'_> {
         self.reach(rank, start);
         if end > start {
             let node = Node::new(Kind::Compute, rank, self.inside[rank.index()]);
-            self.go_on(rank, node.after(self.ends[rank.index()], (end - start).as_nanos()), None);
+            self.go_on(
+                rank,
+                node.after(self.ends[rank.index()], (end - start).as_nanos()),
+                None,
+            );
         }
     }
 
@@ -275,7 +341,8 @@ impl Observer for Recorder<'_> {
         let departs = match self.interface(rank, overhead) {
             Some((last, rest)) if path.classes[sent.class as usize].queues => {
                 self.go_on(rank, node, Some(sent.end));
-                let node = Node::new(Kind::Depart, rank, slot.0).after(self.ends[rank.index()], 0.0);
+                let node =
+                    Node::new(Kind::Depart, rank, slot.0).after(self.ends[rank.index()], 0.0);
                 self.push(node.and(last, rest), Some(sent.departs))
             }
             Some((last, rest)) => {
@@ -291,8 +358,11 @@ impl Observer for Recorder<'_> {
         if self.has_queues && !path.classes[sent.class as usize].rendezvous {
             self.moves[place] = departs;
         }
-        self.messages[place] =
-            if sent.arrival < Time::NEVER { self.arrive(slot, departs, sent.arrival) } else { departs };
+        self.messages[place] = if sent.arrival < Time::NEVER {
+            self.arrive(slot, departs, sent.arrival)
+        } else {
+            departs
+        };
     }
 
     fn moved(&mut self, slot: Slot, start: Time, arrival: Time) {
@@ -322,7 +392,10 @@ impl Observer for Recorder<'_> {
     fn marked(&mut self, rank: Rank, event: u32, _time: Time) {
         let (kind, value) = self.program.events()[event as usize];
         if kind == USER_FUNCTION {
-            let known = self.functions.iter().position(|function| *function == value);
+            let known = self
+                .functions
+                .iter()
+                .position(|function| *function == value);
             let index = known.unwrap_or_else(|| {
                 self.functions.push(value);
                 self.functions.len() - 1
@@ -371,9 +444,16 @@ impl Observer for Recorder<'_> {
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
         self.reach(rank, gathered.call);
-        let Gathered { instance, call, came, end, .. } = gathered;
+        let Gathered {
+            instance,
+            call,
+            came,
+            end,
+            ..
+        } = gathered;
         let own = |recorder: &mut Self, kind: Kind, takes: Time| {
-            let node = Node::new(kind, rank, instance).after(recorder.ends[rank.index()], takes.as_nanos());
+            let node = Node::new(kind, rank, instance)
+                .after(recorder.ends[rank.index()], takes.as_nanos());
             recorder.go_on(rank, node, None);
         };
         if came > call {
@@ -388,7 +468,11 @@ impl Observer for Recorder<'_> {
             if end > came {
                 own(self, Kind::Collective, end - came);
             }
-            self.instances.entries.entry(instance).or_default().push(self.ends[rank.index()]);
+            self.instances
+                .entries
+                .entry(instance)
+                .or_default()
+                .push(self.ends[rank.index()]);
             return;
         }
         let done = self.finished(rank, &gathered);

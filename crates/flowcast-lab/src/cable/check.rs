@@ -112,9 +112,18 @@ impl<'a> CableChecker<'a> {
         let start = SystemTime::now();
         let twin = |(rail, from)| {
             let spec = lab.spec().direction(rail, from)?;
-            Some(Twin { rail, from, spec, queue: VirtualQueue::new(spec), start })
+            Some(Twin {
+                rail,
+                from,
+                spec,
+                queue: VirtualQueue::new(spec),
+                start,
+            })
         };
-        CableChecker { lab, directions: ends.filter_map(twin).collect() }
+        CableChecker {
+            lab,
+            directions: ends.filter_map(twin).collect(),
+        }
     }
 
     /// Sends `singles` frames on their own and then some in a row, through each direction. May be repeated.
@@ -123,19 +132,28 @@ impl<'a> CableChecker<'a> {
     /// The system refuses a socket.
     pub fn check(&mut self, singles: u32) -> Result<Vec<CableCheck>, LabError> {
         let lab = self.lab;
-        self.directions.iter_mut().map(|twin| twin.check(lab, singles)).collect()
+        self.directions
+            .iter_mut()
+            .map(|twin| twin.check(lab, singles))
+            .collect()
     }
 }
 
 impl Twin {
     fn check(&mut self, lab: &Lab, singles: u32) -> Result<CableCheck, LabError> {
-        let failed = |source| LabError::System { what: "making the sockets that check a cable", source };
+        let failed = |source| LabError::System {
+            what: "making the sockets that check a cable",
+            source,
+        };
         let (sender, receiver) = self.sockets(lab).map_err(failed)?;
         let finished = AtomicBool::new(false);
         let (sent, arrivals) = thread::scope(|scope| {
-            let listener = scope.spawn(|| listen(&receiver, lab.spec().nic.mtu.0 as usize, &finished));
+            let listener =
+                scope.spawn(|| listen(&receiver, lab.spec().nic.mtu.0 as usize, &finished));
             let sent = self.send_all(&sender, singles, lab.spec().nic.mtu.0 as usize);
-            thread::sleep(Duration::from_secs_f64(self.still_to_come(&sent).as_seconds()) + PATIENCE);
+            thread::sleep(
+                Duration::from_secs_f64(self.still_to_come(&sent).as_seconds()) + PATIENCE,
+            );
             finished.store(true, Ordering::Relaxed);
             (sent, listener.join().expect("listeners do not panic"))
         });
@@ -171,7 +189,8 @@ impl Twin {
             sent.push(self.send(sender, number, &small));
         }
         let frame = Bytes((mtu + 14) as u64);
-        let count = (TRAIN.as_nanos() / wire_time(&self.spec, frame).as_nanos()).clamp(40.0, 3000.0) as u32;
+        let count =
+            (TRAIN.as_nanos() / wire_time(&self.spec, frame).as_nanos()).clamp(40.0, 3000.0) as u32;
         let room = self.spec.queue.0 as f64 / (2.0 * frame.0 as f64);
         let haste = HASTE.min(room / f64::from(count));
         let together = (room as u32).clamp(1, 8);
@@ -180,7 +199,9 @@ impl Twin {
         for index in 0..count {
             if index % together == 0 {
                 let due = wire_time(&self.spec, frame) * (f64::from(index) / (1.0 + haste));
-                thread::sleep(Duration::from_secs_f64(due.as_seconds()).saturating_sub(began.elapsed()));
+                thread::sleep(
+                    Duration::from_secs_f64(due.as_seconds()).saturating_sub(began.elapsed()),
+                );
             }
             sent.push(self.send(sender, singles + index, &full));
         }
@@ -194,7 +215,10 @@ impl Twin {
         let at = SystemTime::now();
         let _ = sender.send(&payload);
         let size = Bytes((payload.len() + HEADERS) as u64);
-        Sent { size, fate: self.queue.arrive(since(self.start, at), size) }
+        Sent {
+            size,
+            fate: self.queue.arrive(since(self.start, at), size),
+        }
     }
 
     fn still_to_come(&self, sent: &[Sent]) -> Time {
@@ -206,13 +230,19 @@ impl Twin {
     }
 
     fn judge(&self, sent: &[Sent], arrived: &[Option<SystemTime>], singles: usize) -> CableCheck {
-        let late = sent[..singles].iter().zip(arrived).filter_map(|(sent, arrived)| match (sent.fate, arrived) {
-            (Fate::Delivered(due), Some(at)) => Some((since(self.start, *at) - due).as_nanos()),
-            _ => None,
-        });
+        let late = sent[..singles]
+            .iter()
+            .zip(arrived)
+            .filter_map(|(sent, arrived)| match (sent.fate, arrived) {
+                (Fate::Delivered(due), Some(at)) => Some((since(self.start, *at) - due).as_nanos()),
+                _ => None,
+            });
         let late: Vec<f64> = late.collect();
         let count = |which: &dyn Fn(&Sent, bool) -> bool| {
-            sent.iter().zip(arrived).filter(|(sent, arrived)| which(sent, arrived.is_some())).count() as u32
+            sent.iter()
+                .zip(arrived)
+                .filter(|(sent, arrived)| which(sent, arrived.is_some()))
+                .count() as u32
         };
         let due = |sent: &Sent| matches!(sent.fate, Fate::Delivered(_));
         CableCheck {
@@ -231,16 +261,28 @@ impl Twin {
 }
 
 /// Numbers and times of what arrives until it is `finished`.
-fn listen(receiver: &StampedSocket, largest: usize, finished: &AtomicBool) -> Vec<(u32, SystemTime)> {
+fn listen(
+    receiver: &StampedSocket,
+    largest: usize,
+    finished: &AtomicBool,
+) -> Vec<(u32, SystemTime)> {
     let mut batch = Batch::new(largest);
     let mut all = Vec::new();
-    let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    let wait = Timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
     while !finished.load(Ordering::Relaxed) {
         // What goes wrong here shows as frames that did not arrive.
         let _ = poll(&mut [PollFd::new(receiver, PollFlags::IN)], Some(&wait));
         while let Ok(received @ [_, ..]) = receiver.receive(&mut batch).as_deref() {
-            let numbered = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..NUMBER)?.try_into().ok()?));
-            all.extend(received.iter().filter_map(|datagram| Some((numbered(&datagram.bytes)?, datagram.at?))));
+            let numbered =
+                |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..NUMBER)?.try_into().ok()?));
+            all.extend(
+                received
+                    .iter()
+                    .filter_map(|datagram| Some((numbered(&datagram.bytes)?, datagram.at?))),
+            );
         }
     }
     all
@@ -248,14 +290,25 @@ fn listen(receiver: &StampedSocket, largest: usize, finished: &AtomicBool) -> Ve
 
 fn lateness(nanos: &[f64]) -> Option<Lateness> {
     let at = |share| quantile(nanos, share).map(Time::from_nanos);
-    Some(Lateness { median: Time::from_nanos(median(nanos).ok()?), p5: at(0.05).ok()?, p95: at(0.95).ok()? })
+    Some(Lateness {
+        median: Time::from_nanos(median(nanos).ok()?),
+        p5: at(0.05).ok()?,
+        p95: at(0.95).ok()?,
+    })
 }
 
 /// Bytes on the wire after the first frame that arrived up to the last, over the time between them.
 fn rate(sent: &[Sent], arrived: &[Option<SystemTime>]) -> Rate {
-    let ends = (arrived.iter().position(Option::is_some), arrived.iter().rposition(Option::is_some));
-    let (Some(first), Some(last)) = ends else { return Rate::default() };
-    let carried = sent[first + 1..=last].iter().filter(|sent| sent.fate != Fate::Overflowed);
+    let ends = (
+        arrived.iter().position(Option::is_some),
+        arrived.iter().rposition(Option::is_some),
+    );
+    let (Some(first), Some(last)) = ends else {
+        return Rate::default();
+    };
+    let carried = sent[first + 1..=last]
+        .iter()
+        .filter(|sent| sent.fate != Fate::Overflowed);
     let bytes: u64 = carried.map(|sent| sent.size.0 + FRAME_OVERHEAD).sum();
     let time = match (arrived[first], arrived[last]) {
         (Some(first), Some(last)) => since(first, last).as_seconds(),

@@ -119,44 +119,74 @@ mod tests {
     #[test]
     fn frames_wait_for_each_other_and_not_for_an_idle_wire() {
         let mut queue = VirtualQueue::new(plain());
-        assert_eq!(queue.arrive(nanos(0), Bytes(976)), Fate::Delivered(nanos(2000)));
-        assert_eq!(queue.arrive(nanos(500), Bytes(76)), Fate::Delivered(nanos(2100)));
-        assert_eq!(queue.arrive(nanos(5000), Bytes(76)), Fate::Delivered(nanos(6100)));
+        assert_eq!(
+            queue.arrive(nanos(0), Bytes(976)),
+            Fate::Delivered(nanos(2000))
+        );
+        assert_eq!(
+            queue.arrive(nanos(500), Bytes(76)),
+            Fate::Delivered(nanos(2100))
+        );
+        assert_eq!(
+            queue.arrive(nanos(5000), Bytes(76)),
+            Fate::Delivered(nanos(6100))
+        );
     }
 
     #[test]
     fn a_frame_that_does_not_fit_is_dropped_until_one_has_departed() {
         let mut queue = VirtualQueue::new(plain());
         for _ in 0..3 {
-            assert!(matches!(queue.arrive(nanos(0), Bytes(1000)), Fate::Delivered(_)));
+            assert!(matches!(
+                queue.arrive(nanos(0), Bytes(1000)),
+                Fate::Delivered(_)
+            ));
         }
         assert_eq!(queue.arrive(nanos(1023), Bytes(1000)), Fate::Overflowed);
-        assert_eq!(queue.arrive(nanos(1024), Bytes(1000)), Fate::Delivered(nanos(4 * 1024 + 1000)));
+        assert_eq!(
+            queue.arrive(nanos(1024), Bytes(1000)),
+            Fate::Delivered(nanos(4 * 1024 + 1000))
+        );
     }
 
     /// One frame alone after the other: how many are lost, and their mean delay beyond that of the wire.
     fn drawn(spec: DirectionSpec) -> (usize, f64) {
         let mut queue = VirtualQueue::new(spec);
-        let fates: Vec<Fate> = (0..20_000).map(|k| queue.arrive(nanos(100_000 * k), Bytes(76))).collect();
+        let fates: Vec<Fate> = (0..20_000)
+            .map(|k| queue.arrive(nanos(100_000 * k), Bytes(76)))
+            .collect();
         let late = fates.iter().enumerate().filter_map(|(k, fate)| match fate {
             Fate::Delivered(at) => Some((*at - nanos(100_000 * k as u32) - nanos(1100)).as_nanos()),
             _ => None,
         });
         let late: Vec<f64> = late.collect();
-        (fates.len() - late.len(), late.iter().sum::<f64>() / late.len() as f64)
+        (
+            fates.len() - late.len(),
+            late.iter().sum::<f64>() / late.len() as f64,
+        )
     }
 
     #[test]
     fn losses_and_jitter_are_as_asked_and_the_same_for_the_same_seed() {
-        let uniform = DirectionSpec { loss: 0.1, jitter: nanos(10_000), ..plain() };
+        let uniform = DirectionSpec {
+            loss: 0.1,
+            jitter: nanos(10_000),
+            ..plain()
+        };
         let (lost, jitter) = drawn(uniform);
         // Five standard deviations.
         assert!((1788..2212).contains(&lost), "{lost}");
         assert!((jitter - 5000.0).abs() < 5.0 * 2887.0 / 134.0, "{jitter}");
         assert_eq!(drawn(uniform), (lost, jitter));
         assert_ne!(drawn(DirectionSpec { seed: 2, ..uniform }), (lost, jitter));
-        let (_, jitter) = drawn(DirectionSpec { distribution: Distribution::Exponential, ..uniform });
-        assert!((jitter - 10_000.0).abs() < 5.0 * 10_000.0 / 134.0, "{jitter}");
+        let (_, jitter) = drawn(DirectionSpec {
+            distribution: Distribution::Exponential,
+            ..uniform
+        });
+        assert!(
+            (jitter - 10_000.0).abs() < 5.0 * 10_000.0 / 134.0,
+            "{jitter}"
+        );
     }
 
     /// The same from the definition: each frame looks at all frames before it.
@@ -167,19 +197,35 @@ mod tests {
         for (at, size) in frames {
             let lost = random.random::<f64>() < spec.loss;
             let jitter = spec.jitter * random.random::<f64>();
-            let queued: u64 = departures.iter().filter(|(departure, _)| departure > at).map(|(_, size)| size.0).sum();
+            let queued: u64 = departures
+                .iter()
+                .filter(|(departure, _)| departure > at)
+                .map(|(_, size)| size.0)
+                .sum();
             if queued + size.0 > spec.queue.0 {
                 fates.push(Fate::Overflowed);
                 continue;
             }
-            let start = departures.iter().map(|(departure, _)| *departure).fold(*at, Time::max);
+            let start = departures
+                .iter()
+                .map(|(departure, _)| *departure)
+                .fold(*at, Time::max);
             let departure = start + spec.rate.time_for(Bytes(size.0 + 24));
             departures.push((departure, *size));
-            let before =
-                fates.iter().filter_map(|fate| if let Fate::Delivered(time) = fate { Some(*time) } else { None });
+            let before = fates.iter().filter_map(|fate| {
+                if let Fate::Delivered(time) = fate {
+                    Some(*time)
+                } else {
+                    None
+                }
+            });
             let before = before.fold(Time::ZERO, Time::max);
             let delivery = (departure + spec.delay + jitter).max(before);
-            fates.push(if lost { Fate::Lost } else { Fate::Delivered(delivery) });
+            fates.push(if lost {
+                Fate::Lost
+            } else {
+                Fate::Delivered(delivery)
+            });
         }
         fates
     }
@@ -197,8 +243,15 @@ mod tests {
     }
 
     fn specs() -> impl Strategy<Value = DirectionSpec> {
-        (1..20u32, 0..5000u32, 0..4000u32, 3000..9000u64, 0.0..0.4, 0..9u64).prop_map(
-            |(rate, delay, jitter, queue, loss, seed)| DirectionSpec {
+        (
+            1..20u32,
+            0..5000u32,
+            0..4000u32,
+            3000..9000u64,
+            0.0..0.4,
+            0..9u64,
+        )
+            .prop_map(|(rate, delay, jitter, queue, loss, seed)| DirectionSpec {
                 rate: Rate::from_bytes_per_second(f64::from(rate) * 1e8),
                 delay: nanos(delay),
                 jitter: nanos(jitter),
@@ -206,8 +259,7 @@ mod tests {
                 loss,
                 seed,
                 ..plain()
-            },
-        )
+            })
     }
 
     proptest! {

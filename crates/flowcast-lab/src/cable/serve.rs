@@ -28,7 +28,10 @@ const OLDEST: Duration = Duration::from_millis(100);
 /// # Errors
 /// An interface is missing, or the system refuses packet sockets.
 pub fn serve_cables(spec: &LabSpec, ready: impl FnOnce()) -> Result<Infallible, LabError> {
-    let failed = |source| LabError::System { what: "carrying the frames of a cable", source };
+    let failed = |source| LabError::System {
+        what: "carrying the frames of a cable",
+        source,
+    };
     let mut cables = Cables::open(spec).map_err(failed)?;
     // Without it waking up takes another 50 us. Where it is refused, spinning has to cover them.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
@@ -61,11 +64,20 @@ impl Cables {
             for from in 0..2 {
                 ports.push(StampedSocket::on_interface(&names::port(rail, Node(from)))?);
                 let direction = spec.direction(rail, Node(from)).ok_or_else(none)?;
-                directions.push(Direction { queue: VirtualQueue::new(direction), due: VecDeque::new() });
+                directions.push(Direction {
+                    queue: VirtualQueue::new(direction),
+                    due: VecDeque::new(),
+                });
             }
         }
         let batch = Batch::new((spec.nic.mtu.0 + HEADER) as usize);
-        Ok(Cables { start: Instant::now(), spin, batch, ports, directions })
+        Ok(Cables {
+            start: Instant::now(),
+            spin,
+            batch,
+            ports,
+            directions,
+        })
     }
 
     fn step(&mut self) -> io::Result<()> {
@@ -85,7 +97,10 @@ impl Cables {
             let (now, system_now) = (self.now(), SystemTime::now());
             for frame in received {
                 let at = now - age(&frame, system_now);
-                match self.directions[port].queue.arrive(at, Bytes(frame.bytes.len() as u64)) {
+                match self.directions[port]
+                    .queue
+                    .arrive(at, Bytes(frame.bytes.len() as u64))
+                {
                     Fate::Delivered(due) => self.directions[port].due.push_back((due, frame.bytes)),
                     Fate::Overflowed | Fate::Lost => self.batch.recycle(frame.bytes),
                 }
@@ -97,7 +112,9 @@ impl Cables {
         let now = self.now();
         for (index, direction) in self.directions.iter_mut().enumerate() {
             while direction.due.front().is_some_and(|(due, _)| *due <= now) {
-                let Some((_, frame)) = direction.due.pop_front() else { break };
+                let Some((_, frame)) = direction.due.pop_front() else {
+                    break;
+                };
                 // A node that cannot take a frame loses it, as an interface without memory does.
                 let _ = self.ports[index ^ 1].send(&frame);
                 self.batch.recycle(frame);
@@ -107,15 +124,26 @@ impl Cables {
 
     /// Until a frame comes, or until the next delivery is near; then it polls.
     fn wait(&mut self) -> io::Result<()> {
-        let next = self.directions.iter().filter_map(|direction| direction.due.front()).map(|(due, _)| *due).min();
+        let next = self
+            .directions
+            .iter()
+            .filter_map(|direction| direction.due.front())
+            .map(|(due, _)| *due)
+            .min();
         let sleep = next.map(|due| due - self.spin - self.now());
         if sleep.is_some_and(|sleep| sleep <= Time::ZERO) {
             hint::spin_loop();
             return Ok(());
         }
-        let timeout = sleep
-            .map(|sleep| Timespec { tv_sec: (sleep.as_nanos() / 1e9) as i64, tv_nsec: (sleep.as_nanos() % 1e9) as _ });
-        let mut ports: Vec<PollFd<'_>> = self.ports.iter().map(|port| PollFd::new(port, PollFlags::IN)).collect();
+        let timeout = sleep.map(|sleep| Timespec {
+            tv_sec: (sleep.as_nanos() / 1e9) as i64,
+            tv_nsec: (sleep.as_nanos() % 1e9) as _,
+        });
+        let mut ports: Vec<PollFd<'_>> = self
+            .ports
+            .iter()
+            .map(|port| PollFd::new(port, PollFlags::IN))
+            .collect();
         match poll(&mut ports, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -129,6 +157,9 @@ impl Cables {
 
 /// How long ago the system received a frame.
 fn age(frame: &Received, now: SystemTime) -> Time {
-    let age = frame.at.and_then(|at| now.duration_since(at).ok()).filter(|age| *age <= OLDEST);
+    let age = frame
+        .at
+        .and_then(|at| now.duration_since(at).ok())
+        .filter(|age| *age <= OLDEST);
     Time::from_nanos(age.unwrap_or_default().as_nanos() as f64)
 }

@@ -10,7 +10,9 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, netdevice, send, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, netdevice, send, socket_with, sockopt,
+};
 
 /// Frames that one system call fetches.
 const BATCH: usize = 16;
@@ -44,7 +46,10 @@ struct Control([u8; 64]);
 impl Batch {
     /// Buffers for frames of up to `largest` bytes; longer frames are dropped.
     pub(super) fn new(largest: usize) -> Batch {
-        Batch { buffers: vec![vec![0; largest]; BATCH], largest }
+        Batch {
+            buffers: vec![vec![0; largest]; BATCH],
+            largest,
+        }
     }
 
     /// Gives memory back for frames to come.
@@ -89,7 +94,15 @@ impl StampedSocket {
         let length = mem::size_of_val(&yes) as libc::socklen_t;
         let value = (&raw const yes).cast();
         // SAFETY: the value is an int, as the option asks for; the system only reads it.
-        let done = unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, value, length) };
+        let done = unsafe {
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_TIMESTAMPNS,
+                value,
+                length,
+            )
+        };
         checked(done)?;
         if sockopt::set_socket_recv_buffer_size_force(&fd, BUFFER).is_err() {
             sockopt::set_socket_recv_buffer_size(&fd, BUFFER)?;
@@ -107,7 +120,10 @@ impl StampedSocket {
         batch.fill_up();
         let mut parts: [libc::iovec; BATCH] = array::from_fn(|index| {
             let buffer = &mut batch.buffers[index];
-            libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }
+            libc::iovec {
+                iov_base: buffer.as_mut_ptr().cast(),
+                iov_len: buffer.len(),
+            }
         });
         let mut controls = [Control([0; 64]); BATCH];
         let mut headers: [libc::mmsghdr; BATCH] =
@@ -116,7 +132,13 @@ impl StampedSocket {
         // SAFETY: each header points to a buffer and to control space that live until the end of this function and that
         // nothing else uses meanwhile.
         let count = unsafe {
-            libc::recvmmsg(self.0.as_raw_fd(), headers.as_mut_ptr(), BATCH as u32, flags as _, std::ptr::null_mut())
+            libc::recvmmsg(
+                self.0.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as u32,
+                flags as _,
+                std::ptr::null_mut(),
+            )
         };
         let count = match checked(count) {
             Ok(count) => count as usize,
@@ -125,7 +147,9 @@ impl StampedSocket {
         };
         let taken = batch.buffers.drain(..count).zip(&headers);
         let whole = taken.filter(|(buffer, header)| header.msg_len as usize <= buffer.len());
-        Ok(whole.map(|(bytes, header)| received(bytes, header)).collect())
+        Ok(whole
+            .map(|(bytes, header)| received(bytes, header))
+            .collect())
     }
 }
 
@@ -147,7 +171,10 @@ fn header(part: &mut libc::iovec, control: &mut Control) -> libc::mmsghdr {
 
 fn received(mut bytes: Vec<u8>, header: &libc::mmsghdr) -> Received {
     bytes.truncate(header.msg_len as usize);
-    Received { bytes, at: stamp(&header.msg_hdr) }
+    Received {
+        bytes,
+        at: stamp(&header.msg_hdr),
+    }
 }
 
 /// The time among the control messages.
@@ -157,18 +184,25 @@ fn stamp(header: &libc::msghdr) -> Option<SystemTime> {
     let time = unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null()
-            && ((*message).cmsg_level, (*message).cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)
+            && ((*message).cmsg_level, (*message).cmsg_type)
+                != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS)
         {
             message = libc::CMSG_NXTHDR(header, message);
         }
         if message.is_null() {
             return None;
         }
-        libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned()
+        libc::CMSG_DATA(message)
+            .cast::<libc::timespec>()
+            .read_unaligned()
     };
     Some(UNIX_EPOCH + Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
 }
 
 fn checked(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }

@@ -77,7 +77,10 @@ pub struct DirectionSpec {
 impl CableSpec {
     /// The direction of a rail's link emulator that starts at node `from`, 0 or 1, if the interface has `bandwidth`.
     pub fn direction(&self, rail: usize, from: usize, bandwidth: Rate) -> DirectionSpec {
-        let given = self.rate.as_ref().and_then(|rates| rates.0.get(from).or(rates.0.last()));
+        let given = self
+            .rate
+            .as_ref()
+            .and_then(|rates| rates.0.get(from).or(rates.0.last()));
         DirectionSpec {
             rate: given.copied().unwrap_or(bandwidth),
             delay: self.delay.0[from],
@@ -105,7 +108,11 @@ fn usual_spin() -> Time {
 impl<T: Serialize + PartialEq> Serialize for PerDirection<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let [forward, backward] = &self.0;
-        if forward == backward { forward.serialize(serializer) } else { self.0.serialize(serializer) }
+        if forward == backward {
+            forward.serialize(serializer)
+        } else {
+            self.0.serialize(serializer)
+        }
     }
 }
 
@@ -117,7 +124,9 @@ impl<'de, T: Deserialize<'de> + Copy> Deserialize<'de> for PerDirection<T> {
 
 struct OneOrTwo<T>(PhantomData<T>);
 
-fn both<'de, T: Deserialize<'de> + Copy, D: Deserializer<'de>>(value: D) -> Result<PerDirection<T>, D::Error> {
+fn both<'de, T: Deserialize<'de> + Copy, D: Deserializer<'de>>(
+    value: D,
+) -> Result<PerDirection<T>, D::Error> {
     T::deserialize(value).map(|value| PerDirection([value; 2]))
 }
 
@@ -143,6 +152,8 @@ impl<'de, T: Deserialize<'de> + Copy> de::Visitor<'de> for OneOrTwo<T> {
     fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<PerDirection<T>, A::Error> {
         let values = Vec::deserialize(SeqAccessDeserializer::new(items))?;
         let count = values.len();
-        <[T; 2]>::try_from(values).map(PerDirection).map_err(|_| de::Error::invalid_length(count, &self))
+        <[T; 2]>::try_from(values)
+            .map(PerDirection)
+            .map_err(|_| de::Error::invalid_length(count, &self))
     }
 }

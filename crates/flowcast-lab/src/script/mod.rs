@@ -51,16 +51,29 @@ pub(crate) fn write(spec: &LabSpec, folder: &Path) -> io::Result<()> {
     fs::create_dir(&plan)?;
     fs::write(folder.join("build.sh"), include_str!("build.sh"))?;
     fs::write(folder.join("node.sh"), include_str!("node.sh"))?;
-    files(spec).into_iter().try_for_each(|(name, text)| fs::write(plan.join(name), text))
+    files(spec)
+        .into_iter()
+        .try_for_each(|(name, text)| fs::write(plan.join(name), text))
 }
 
 /// The files of the plan by name.
 fn files(spec: &LabSpec) -> Vec<(String, String)> {
-    let lines = |names: Vec<String>| names.into_iter().map(|name| name + "\n").collect::<String>();
+    let lines = |names: Vec<String>| {
+        names
+            .into_iter()
+            .map(|name| name + "\n")
+            .collect::<String>()
+    };
     let mut all = launch::files(spec);
     all.extend([
-        ("remote-shell".to_owned(), include_str!("remote-shell").to_owned()),
-        ("nodes".to_owned(), lines(spec.nodes().map(names::host).collect())),
+        (
+            "remote-shell".to_owned(),
+            include_str!("remote-shell").to_owned(),
+        ),
+        (
+            "nodes".to_owned(),
+            lines(spec.nodes().map(names::host).collect()),
+        ),
         ("switch.ip".to_owned(), switch_links(spec)),
         ("switch.tc".to_owned(), shaping::switch(spec)),
         ("switch.ports".to_owned(), lines(shaped_ports(spec))),
@@ -73,11 +86,19 @@ fn files(spec: &LabSpec) -> Vec<(String, String)> {
 /// `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
 fn switch_links(spec: &LabSpec) -> String {
     let mtu = spec.nic.mtu.0;
-    let mut text = "link add ctl type bridge stp_state 0 mcast_snooping 0\nlink set ctl up\n".to_owned();
+    let mut text =
+        "link add ctl type bridge stp_state 0 mcast_snooping 0\nlink set ctl up\n".to_owned();
     for rail in rails(spec) {
-        for rack in 0..if spec.cable.is_some() { 0 } else { spec.cluster.racks } {
+        for rack in 0..if spec.cable.is_some() {
+            0
+        } else {
+            spec.cluster.racks
+        } {
             let bridge = names::bridge(rail, rack);
-            let _ = writeln!(text, "link add {bridge} type bridge stp_state 0 mcast_snooping 0");
+            let _ = writeln!(
+                text,
+                "link add {bridge} type bridge stp_state 0 mcast_snooping 0"
+            );
             let _ = writeln!(text, "link set {bridge} mtu {mtu} up");
         }
         text.push_str(&trunks(spec, rail));
@@ -91,7 +112,11 @@ fn switch_links(spec: &LabSpec) -> String {
 fn cables(spec: &LabSpec, node: Node) -> String {
     let (mtu, host) = (spec.nic.mtu.0, names::host(node));
     let mut text = String::new();
-    let mut cable = |port: String, interface: &str, hardware: String, bridge: Option<String>, mtu: u64| {
+    let mut cable = |port: String,
+                     interface: &str,
+                     hardware: String,
+                     bridge: Option<String>,
+                     mtu: u64| {
         let _ = writeln!(
             text,
             "link add {port} mtu {mtu} type veth peer name {interface} mtu {mtu} address {hardware} netns ./{host}.net"
@@ -100,11 +125,26 @@ fn cables(spec: &LabSpec, node: Node) -> String {
         let _ = writeln!(text, "link set {port} {master}up");
     };
     for rail in rails(spec) {
-        let bridge = spec.cable.is_none().then(|| names::bridge(rail, spec.rack_of(node)));
-        cable(names::port(rail, node), &names::interface(rail), names::hardware_address(rail, node), bridge, mtu);
+        let bridge = spec
+            .cable
+            .is_none()
+            .then(|| names::bridge(rail, spec.rack_of(node)));
+        cable(
+            names::port(rail, node),
+            &names::interface(rail),
+            names::hardware_address(rail, node),
+            bridge,
+            mtu,
+        );
     }
     let hardware = names::control_hardware_address(node);
-    cable(names::control_port(node), names::CONTROL, hardware, Some("ctl".into()), 1500);
+    cable(
+        names::control_port(node),
+        names::CONTROL,
+        hardware,
+        Some("ctl".into()),
+        1500,
+    );
     text
 }
 
@@ -114,17 +154,35 @@ fn trunks(spec: &LabSpec, rail: usize) -> String {
     let mut text = String::new();
     if racks == 2 {
         let (one, other) = (uplink(rail, 0), uplink(rail, 1));
-        let _ = writeln!(text, "link add {one} mtu {mtu} type veth peer name {other} mtu {mtu}");
+        let _ = writeln!(
+            text,
+            "link add {one} mtu {mtu} type veth peer name {other} mtu {mtu}"
+        );
         for rack in 0..2 {
-            let _ = writeln!(text, "link set {} master {} up", uplink(rail, rack), names::bridge(rail, rack));
+            let _ = writeln!(
+                text,
+                "link set {} master {} up",
+                uplink(rail, rack),
+                names::bridge(rail, rack)
+            );
         }
     } else if racks > 2 {
-        let _ = writeln!(text, "link add core{rail} type bridge stp_state 0 mcast_snooping 0");
+        let _ = writeln!(
+            text,
+            "link add core{rail} type bridge stp_state 0 mcast_snooping 0"
+        );
         let _ = writeln!(text, "link set core{rail} mtu {mtu} up");
         for rack in 0..racks {
             let (up, down) = (uplink(rail, rack), downlink(rail, rack));
-            let _ = writeln!(text, "link add {up} mtu {mtu} type veth peer name {down} mtu {mtu}");
-            let _ = writeln!(text, "link set {up} master {} up", names::bridge(rail, rack));
+            let _ = writeln!(
+                text,
+                "link add {up} mtu {mtu} type veth peer name {down} mtu {mtu}"
+            );
+            let _ = writeln!(
+                text,
+                "link set {up} master {} up",
+                names::bridge(rail, rack)
+            );
             let _ = writeln!(text, "link set {down} master core{rail} up");
         }
     }
@@ -144,7 +202,9 @@ fn trunk_ports(spec: &LabSpec, rail: usize) -> Vec<String> {
     match spec.cluster.racks {
         1 => Vec::new(),
         2 => vec![uplink(rail, 0), uplink(rail, 1)],
-        racks => (0..racks).flat_map(|rack| [uplink(rail, rack), downlink(rail, rack)]).collect(),
+        racks => (0..racks)
+            .flat_map(|rack| [uplink(rail, rack), downlink(rail, rack)])
+            .collect(),
     }
 }
 
@@ -166,7 +226,11 @@ mod tests {
     use crate::profiles::profile;
 
     fn file(spec: &LabSpec, name: &str) -> String {
-        files(spec).into_iter().find(|(known, _)| known == name).unwrap().1
+        files(spec)
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .unwrap()
+            .1
     }
 
     #[test]
@@ -175,7 +239,12 @@ mod tests {
         let switch = file(&spec, "switch.tc");
         // 8 nodes at 50 Mbit/s with both ends, and two ends of the backbone.
         assert_eq!(switch.matches("tbf rate 50000000bit").count(), 8);
-        assert_eq!(file(&spec, "node7.tc").matches("tbf rate 50000000bit").count(), 1);
+        assert_eq!(
+            file(&spec, "node7.tc")
+                .matches("tbf rate 50000000bit")
+                .count(),
+            1
+        );
         assert_eq!(switch.matches("tbf rate 150000000bit").count(), 2);
         assert!(
             switch.contains(
@@ -189,7 +258,10 @@ mod tests {
     fn a_cable_replaces_bridge_and_shaping() {
         let spec = profile("cable", &[]).unwrap();
         let links = file(&spec, "switch.ip");
-        assert!(links.contains("link set p0n1 up\n") && !links.contains("b0r0"), "{links}");
+        assert!(
+            links.contains("link set p0n1 up\n") && !links.contains("b0r0"),
+            "{links}"
+        );
         assert_eq!(file(&spec, "switch.tc") + &file(&spec, "node0.tc"), "");
         assert_eq!(file(&spec, "node0.offload"), "eth0 tso gso gro tx\n");
     }
@@ -199,7 +271,12 @@ mod tests {
         let spec = profile("two-racks", &[("cluster.racks".into(), "3".into())]).unwrap();
         let links = file(&spec, "switch.ip");
         assert!(links.contains("link set d0r2 master core0 up"), "{links}");
-        assert_eq!(file(&spec, "switch.tc").matches("tbf rate 150000000bit").count(), 6);
+        assert_eq!(
+            file(&spec, "switch.tc")
+                .matches("tbf rate 150000000bit")
+                .count(),
+            6
+        );
     }
 
     #[test]
@@ -207,8 +284,11 @@ mod tests {
         let mut spec = profile("cable", &[]).unwrap();
         spec.name = "found-me".into();
         spec.title = "x\nEND\nid > /tmp/found-me\ncat > /dev/null <<'END'\n".into();
-        let holding: Vec<String> =
-            files(&spec).into_iter().filter(|(_, text)| text.contains("found-me")).map(|(name, _)| name).collect();
+        let holding: Vec<String> = files(&spec)
+            .into_iter()
+            .filter(|(_, text)| text.contains("found-me"))
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(holding, ["cable.toml"]);
     }
 }

@@ -13,8 +13,14 @@ use crate::spec::{LabSpec, Window};
 /// The node's part of the plan.
 pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
     // With a link emulator frames leave the kernel: nobody behind the interface fills checksums in.
-    let features = if spec.cable.is_some() { "tso gso gro tx" } else { "tso gso gro" };
-    let offload = rails(spec).map(|rail| format!("{} {features}\n", names::interface(rail))).collect();
+    let features = if spec.cable.is_some() {
+        "tso gso gro tx"
+    } else {
+        "tso gso gro"
+    };
+    let offload = rails(spec)
+        .map(|rail| format!("{} {features}\n", names::interface(rail)))
+        .collect();
     let parts = [
         ("settings", settings(spec)),
         ("ip", links(spec, node)),
@@ -45,18 +51,27 @@ fn settings(spec: &LabSpec) -> String {
         ("tcp_rmem", receive),
         ("tcp_moderate_rcvbuf", tune.to_string()),
     ];
-    all.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+    all.iter()
+        .map(|(name, value)| format!("{name} {value}\n"))
+        .collect()
 }
 
 /// Addresses, routes and who is where: nothing is asked by broadcast, so nothing disturbs a measurement.
 fn links(spec: &LabSpec, node: Node) -> String {
     let mut text = String::from("link set lo up\n");
     for shared in shared_devices(spec) {
-        let _ = writeln!(text, "link add {shared} type ifb\nlink set {shared} mtu {} up", spec.nic.mtu.0);
+        let _ = writeln!(
+            text,
+            "link add {shared} type ifb\nlink set {shared} mtu {} up",
+            spec.nic.mtu.0
+        );
     }
     for rail in rails(spec) {
         let (interface, address) = (names::interface(rail), names::address(rail, node));
-        let _ = writeln!(text, "addr add {address}/16 dev {interface}\nlink set {interface} up");
+        let _ = writeln!(
+            text,
+            "addr add {address}/16 dev {interface}\nlink set {interface} up"
+        );
         let _ = writeln!(
             text,
             "route replace {} dev {interface} scope link src {address} congctl {}",
@@ -65,19 +80,37 @@ fn links(spec: &LabSpec, node: Node) -> String {
         );
     }
     let control = names::CONTROL;
-    let _ = writeln!(text, "addr add {}/16 dev {control}\nlink set {control} up", names::control_address(node));
+    let _ = writeln!(
+        text,
+        "addr add {}/16 dev {control}\nlink set {control} up",
+        names::control_address(node)
+    );
     for other in spec.nodes().filter(|other| *other != node) {
         for rail in rails(spec) {
-            let (address, hardware) = (names::address(rail, other), names::hardware_address(rail, other));
-            let _ =
-                writeln!(text, "neigh add {address} lladdr {hardware} dev {} nud permanent", names::interface(rail));
+            let (address, hardware) = (
+                names::address(rail, other),
+                names::hardware_address(rail, other),
+            );
+            let _ = writeln!(
+                text,
+                "neigh add {address} lladdr {hardware} dev {} nud permanent",
+                names::interface(rail)
+            );
         }
-        let (address, hardware) = (names::control_address(other), names::control_hardware_address(other));
-        let _ = writeln!(text, "neigh add {address} lladdr {hardware} dev {control} nud permanent");
+        let (address, hardware) = (
+            names::control_address(other),
+            names::control_hardware_address(other),
+        );
+        let _ = writeln!(
+            text,
+            "neigh add {address} lladdr {hardware} dev {control} nud permanent"
+        );
     }
     text
 }
 
 fn shared_devices(spec: &LabSpec) -> BTreeSet<String> {
-    rails(spec).filter_map(|rail| shaping::shared_device(spec, rail)).collect()
+    rails(spec)
+        .filter_map(|rail| shaping::shared_device(spec, rail))
+        .collect()
 }

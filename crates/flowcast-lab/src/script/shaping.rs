@@ -18,11 +18,24 @@ pub(super) fn switch(spec: &LabSpec) -> String {
     for rail in rails(spec) {
         let rate = spec.nic.bandwidth.0[rail];
         for node in spec.nodes() {
-            text.push_str(&bucket(spec, &names::port(rail, node), rate, spec.queues.port));
+            text.push_str(&bucket(
+                spec,
+                &names::port(rail, node),
+                rate,
+                spec.queues.port,
+            ));
         }
-        for (port, backbone) in trunk_ports(spec, rail).iter().zip(std::iter::repeat(&spec.backbone)) {
+        for (port, backbone) in trunk_ports(spec, rail)
+            .iter()
+            .zip(std::iter::repeat(&spec.backbone))
+        {
             if let Some(backbone) = backbone {
-                text.push_str(&bucket(spec, port, backbone.bandwidth, spec.queues.backbone));
+                text.push_str(&bucket(
+                    spec,
+                    port,
+                    backbone.bandwidth,
+                    spec.queues.backbone,
+                ));
             }
         }
     }
@@ -38,7 +51,12 @@ pub(super) fn node(spec: &LabSpec, node: Node) -> String {
     for rail in rails(spec) {
         let interface = names::interface(rail);
         if spec.nic.duplex != Duplex::Half {
-            text.push_str(&bucket(spec, &interface, spec.nic.bandwidth.0[rail], spec.queues.host));
+            text.push_str(&bucket(
+                spec,
+                &interface,
+                spec.nic.bandwidth.0[rail],
+                spec.queues.host,
+            ));
         }
         if let Some(shared) = shared_device(spec, rail) {
             let _ = writeln!(text, "qdisc add dev {interface} clsact");
@@ -53,7 +71,12 @@ pub(super) fn node(spec: &LabSpec, node: Node) -> String {
     match spec.nic.duplex {
         Duplex::Full => {}
         Duplex::Half => rails(spec).for_each(|rail| {
-            text.push_str(&bucket(spec, &format!("ifb{rail}"), spec.nic.bandwidth.0[rail], spec.queues.host));
+            text.push_str(&bucket(
+                spec,
+                &format!("ifb{rail}"),
+                spec.nic.bandwidth.0[rail],
+                spec.queues.host,
+            ));
         }),
         Duplex::Bus => text.push_str(&bus(spec, node)),
     }
@@ -83,7 +106,10 @@ fn bus(spec: &LabSpec, node: Node) -> String {
     let rate = spec.bus_rate().expect("only a bus is shaped as a bus");
     let (own, sends) = match spec.nic.bus_order {
         BusOrder::ReceiveFirst => (Rate::from_bytes_per_second(125_000.0), 1),
-        BusOrder::Equal => (Rate::from_bytes_per_second(rate.as_bytes_per_second() / 2.0), 0),
+        BusOrder::Equal => (
+            Rate::from_bytes_per_second(rate.as_bytes_per_second() / 2.0),
+            0,
+        ),
     };
     let quantum = 2 * (spec.nic.mtu.0 + 14);
     let limits = |lowest: Rate| {
@@ -94,11 +120,31 @@ fn bus(spec: &LabSpec, node: Node) -> String {
         )
     };
     let mut text = String::from("qdisc add dev ifb0 root handle 1: htb default 20\n");
-    let _ = writeln!(text, "class add dev ifb0 parent 1: classid 1:1 {}", limits(rate));
-    let _ = writeln!(text, "class add dev ifb0 parent 1:1 classid 1:10 {} prio 0", limits(own));
-    let _ = writeln!(text, "class add dev ifb0 parent 1:1 classid 1:20 {} prio {sends}", limits(own));
-    let _ = writeln!(text, "qdisc add dev ifb0 parent 1:10 bfifo limit {}", spec.queues.port.0);
-    let _ = writeln!(text, "qdisc add dev ifb0 parent 1:20 bfifo limit {}", spec.queues.host.0);
+    let _ = writeln!(
+        text,
+        "class add dev ifb0 parent 1: classid 1:1 {}",
+        limits(rate)
+    );
+    let _ = writeln!(
+        text,
+        "class add dev ifb0 parent 1:1 classid 1:10 {} prio 0",
+        limits(own)
+    );
+    let _ = writeln!(
+        text,
+        "class add dev ifb0 parent 1:1 classid 1:20 {} prio {sends}",
+        limits(own)
+    );
+    let _ = writeln!(
+        text,
+        "qdisc add dev ifb0 parent 1:10 bfifo limit {}",
+        spec.queues.port.0
+    );
+    let _ = writeln!(
+        text,
+        "qdisc add dev ifb0 parent 1:20 bfifo limit {}",
+        spec.queues.host.0
+    );
     for rail in rails(spec) {
         let address = names::address(rail, node);
         let _ = writeln!(

@@ -66,7 +66,9 @@ impl<'de> Deserialize<'de> for Window {
                 if text == "automatic" {
                     return Ok(Window::Automatic);
                 }
-                Bytes::parse(text).map(Window::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+                Bytes::parse(text)
+                    .map(Window::Fixed)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
             }
         }
         deserializer.deserialize_str(Text)

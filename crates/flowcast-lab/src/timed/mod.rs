@@ -73,7 +73,11 @@ pub struct PatternOptions {
 
 impl Default for PatternOptions {
     fn default() -> PatternOptions {
-        let rule = StoppingRule { min_repetitions: 3, max_repetitions: 20, ..StoppingRule::default() };
+        let rule = StoppingRule {
+            min_repetitions: 3,
+            max_repetitions: 20,
+            ..StoppingRule::default()
+        };
         PatternOptions {
             connections: Connections::EachFlow,
             warm_ups: 2,
@@ -96,15 +100,27 @@ pub struct PatternRun {
 impl PatternRun {
     /// All durations of a flow.
     pub fn durations_of(&self, flow: usize) -> Vec<Time> {
-        self.repetitions.iter().map(|repetition| repetition[flow].duration()).collect()
+        self.repetitions
+            .iter()
+            .map(|repetition| repetition[flow].duration())
+            .collect()
     }
 
     /// The median duration of each flow.
     pub fn median_durations(&self) -> Vec<Time> {
         let flows = self.repetitions.first().map_or(0, Vec::len);
-        let seconds = |flow| self.durations_of(flow).iter().map(|time| time.as_seconds()).collect::<Vec<_>>();
-        let middle = |flow| median(&seconds(flow)).expect("a repetition was carried, and its times are finite");
-        (0..flows).map(|flow| Time::from_seconds(middle(flow))).collect()
+        let seconds = |flow| {
+            self.durations_of(flow)
+                .iter()
+                .map(|time| time.as_seconds())
+                .collect::<Vec<_>>()
+        };
+        let middle = |flow| {
+            median(&seconds(flow)).expect("a repetition was carried, and its times are finite")
+        };
+        (0..flows)
+            .map(|flow| Time::from_seconds(middle(flow)))
+            .collect()
     }
 }
 
@@ -112,7 +128,11 @@ impl PatternRun {
 ///
 /// # Errors
 /// A flow names a node that the lab does not have, a connection fails or a flow stands still.
-pub fn run_pattern(lab: &Lab, flows: &[Flow], options: &PatternOptions) -> Result<PatternRun, LabError> {
+pub fn run_pattern(
+    lab: &Lab,
+    flows: &[Flow],
+    options: &PatternOptions,
+) -> Result<PatternRun, LabError> {
     let mut carrier = TcpCarrier::connect(lab, flows, options)?;
     repeat(&mut carrier, options)
 }
@@ -140,7 +160,11 @@ pub fn repeat(carrier: &mut dyn Carrier, options: &PatternOptions) -> Result<Pat
 fn is_precise(run: &PatternRun, rule: &StoppingRule) -> Result<Option<bool>, LabError> {
     let mut is_precise = true;
     for flow in 0..run.repetitions[0].len() {
-        let seconds: Vec<f64> = run.durations_of(flow).iter().map(|time| time.as_seconds()).collect();
+        let seconds: Vec<f64> = run
+            .durations_of(flow)
+            .iter()
+            .map(|time| time.as_seconds())
+            .collect();
         match rule.decide(&seconds)? {
             Decision::Continue => return Ok(None),
             Decision::Precise(_) => {}
@@ -170,13 +194,25 @@ mod tests {
     }
 
     fn options(warm_ups: usize, max_repetitions: usize) -> PatternOptions {
-        let rule = StoppingRule { min_repetitions: 3, max_repetitions, ..StoppingRule::default() };
-        PatternOptions { warm_ups, rule, pause: Duration::ZERO, ..PatternOptions::default() }
+        let rule = StoppingRule {
+            min_repetitions: 3,
+            max_repetitions,
+            ..StoppingRule::default()
+        };
+        PatternOptions {
+            warm_ups,
+            rule,
+            pause: Duration::ZERO,
+            ..PatternOptions::default()
+        }
     }
 
     #[test]
     fn repetitions_end_when_the_flow_known_least_is_known_and_warm_ups_do_not_count() {
-        let mut carrier = Listed(vec![900.0, 800.0, 50.0, 60.0, 50.2, 50.1, 50.0, 50.1, 50.0, 50.1], 0);
+        let mut carrier = Listed(
+            vec![900.0, 800.0, 50.0, 60.0, 50.2, 50.1, 50.0, 50.1, 50.0, 50.1],
+            0,
+        );
         let run = repeat(&mut carrier, &options(2, 5)).unwrap();
         assert_eq!((run.repetitions.len(), run.is_precise), (5, false));
         assert!((run.median_durations()[1].as_seconds() - 0.0501).abs() < 1e-9);

@@ -50,27 +50,59 @@ impl TcpCarrier {
     ///
     /// # Errors
     /// A node or rail that the lab does not have, or the system refuses a connection.
-    pub fn connect(lab: &Lab, flows: &[Flow], options: &PatternOptions) -> Result<TcpCarrier, LabError> {
+    pub fn connect(
+        lab: &Lab,
+        flows: &[Flow],
+        options: &PatternOptions,
+    ) -> Result<TcpCarrier, LabError> {
         let connect = |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
             let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
             let patience = Some(options.patience);
-            sender.set_write_timeout(patience).and_then(|()| receiver.set_read_timeout(patience)).map_err(refused)?;
-            Ok(Connection { sender, receiver, messages })
+            sender
+                .set_write_timeout(patience)
+                .and_then(|()| receiver.set_read_timeout(patience))
+                .map_err(refused)?;
+            Ok(Connection {
+                sender,
+                receiver,
+                messages,
+            })
         };
-        let connections = by_connection(flows, options.connections).into_iter().map(connect);
-        Ok(TcpCarrier { connections: connections.collect::<Result<_, LabError>>()?, flows: flows.len() })
+        let connections = by_connection(flows, options.connections)
+            .into_iter()
+            .map(connect);
+        Ok(TcpCarrier {
+            connections: connections.collect::<Result<_, LabError>>()?,
+            flows: flows.len(),
+        })
     }
 }
 
 /// The messages of each connection: between which nodes, and a number that sets flows apart which do not share one.
-fn by_connection(flows: &[Flow], connections: Connections) -> BTreeMap<(Node, Node, usize), Vec<Message>> {
+fn by_connection(
+    flows: &[Flow],
+    connections: Connections,
+) -> BTreeMap<(Node, Node, usize), Vec<Message>> {
     let mut grouped: BTreeMap<(Node, Node, usize), Vec<Message>> = BTreeMap::new();
     for (index, flow) in flows.iter().enumerate() {
-        let apart = if connections == Connections::EachFlow { index } else { 0 };
+        let apart = if connections == Connections::EachFlow {
+            index
+        } else {
+            0
+        };
         let start = Duration::from_secs_f64(flow.start.as_seconds());
-        grouped.entry((flow.src, flow.dst, apart)).or_default().push(Message { index, start, size: flow.size.0 });
+        grouped
+            .entry((flow.src, flow.dst, apart))
+            .or_default()
+            .push(Message {
+                index,
+                start,
+                size: flow.size.0,
+            });
     }
-    grouped.values_mut().for_each(|messages| messages.sort_by_key(|message| message.start));
+    grouped
+        .values_mut()
+        .for_each(|messages| messages.sort_by_key(|message| message.start));
     grouped
 }
 
@@ -78,20 +110,38 @@ impl Carrier for TcpCarrier {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
         let block = vec![0u8; BLOCK];
         let zero = Instant::now() + LEAD + LEAD_PER_CONNECTION * self.connections.len() as u32;
-        let mut carried = vec![Carried { start: Time::ZERO, end: Time::ZERO }; self.flows];
+        let mut carried = vec![
+            Carried {
+                start: Time::ZERO,
+                end: Time::ZERO
+            };
+            self.flows
+        ];
         thread::scope(|scope| {
             let mut under_way = Vec::with_capacity(self.connections.len());
-            for Connection { sender, receiver, messages } in &self.connections {
+            for Connection {
+                sender,
+                receiver,
+                messages,
+            } in &self.connections
+            {
                 let block = block.as_slice();
                 let starts = scope.spawn(move || send_all(sender, messages, block, zero));
-                under_way.push((messages, starts, scope.spawn(move || receive_all(receiver, messages, zero))));
+                under_way.push((
+                    messages,
+                    starts,
+                    scope.spawn(move || receive_all(receiver, messages, zero)),
+                ));
             }
             for (messages, starts, ends) in under_way {
                 let starts = starts.join().expect("senders do not panic");
                 let ends = ends.join().expect("receivers do not panic");
                 // A receiver that waits in vain says less than the sender it waits for.
-                let times = starts.and_then(|starts| Ok((starts, ends?))).map_err(refused)?;
-                for (message, (start, end)) in messages.iter().zip(times.0.into_iter().zip(times.1)) {
+                let times = starts
+                    .and_then(|starts| Ok((starts, ends?)))
+                    .map_err(refused)?;
+                for (message, (start, end)) in messages.iter().zip(times.0.into_iter().zip(times.1))
+                {
                     carried[message.index] = Carried { start, end };
                 }
             }
@@ -122,7 +172,11 @@ pub(super) fn send_all(
 }
 
 /// Takes each message whole; gives the ends.
-pub(super) fn receive_all(mut stream: &TcpStream, messages: &[Message], zero: Instant) -> io::Result<Vec<Time>> {
+pub(super) fn receive_all(
+    mut stream: &TcpStream,
+    messages: &[Message],
+    zero: Instant,
+) -> io::Result<Vec<Time>> {
     let mut block = vec![0u8; READ];
     let mut ends = Vec::with_capacity(messages.len());
     for message in messages {
@@ -146,7 +200,10 @@ fn since(zero: Instant) -> Time {
 }
 
 fn refused(source: io::Error) -> LabError {
-    LabError::System { what: "carrying a pattern", source }
+    LabError::System {
+        what: "carrying a pattern",
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +212,13 @@ mod tests {
     use flowcast_units::Bytes;
 
     fn flow(id: u32, src: u32, dst: u32, start: f64) -> Flow {
-        Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::from_seconds(start) }
+        Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(1),
+            start: Time::from_seconds(start),
+        }
     }
 
     #[test]
@@ -163,7 +226,10 @@ mod tests {
         let flows = [flow(1, 0, 1, 2.0), flow(2, 1, 0, 0.0), flow(3, 0, 1, 1.0)];
         let orders = |connections| -> Vec<Vec<usize>> {
             let grouped = by_connection(&flows, connections);
-            grouped.values().map(|messages| messages.iter().map(|message| message.index).collect()).collect()
+            grouped
+                .values()
+                .map(|messages| messages.iter().map(|message| message.index).collect())
+                .collect()
         };
         assert_eq!(orders(Connections::EachPair), [vec![2, 0], vec![1]]);
         assert_eq!(orders(Connections::EachFlow), [vec![0], vec![2], vec![1]]);

@@ -86,14 +86,23 @@ impl Algorithm {
 
     /// The algorithm of that name.
     pub fn from_name(name: &str) -> Option<Algorithm> {
-        Algorithm::NAMES.into_iter().find(|(_, known)| *known == name).map(|(algorithm, _)| algorithm)
+        Algorithm::NAMES
+            .into_iter()
+            .find(|(_, known)| *known == name)
+            .map(|(algorithm, _)| algorithm)
     }
 
     /// The algorithms that carry out an operation.
     pub const fn of(op: CollectiveOp) -> &'static [Algorithm] {
         use CollectiveOp::*;
         match op {
-            Barrier => &[Linear, DoubleRing, RecursiveDoubling, Dissemination, Binomial],
+            Barrier => &[
+                Linear,
+                DoubleRing,
+                RecursiveDoubling,
+                Dissemination,
+                Binomial,
+            ],
             Bcast => &[
                 Linear,
                 Chain,
@@ -109,14 +118,39 @@ impl Algorithm {
             Gatherv => &[Linear],
             Scatter => &[Linear, Binomial, LinearImmediate],
             Scatterv => &[Linear, LinearImmediate],
-            Allgather | Allgatherv => &[Ring, Bruck, RecursiveDoubling, NeighborExchange, GatherThenBcast],
+            Allgather | Allgatherv => &[
+                Ring,
+                Bruck,
+                RecursiveDoubling,
+                NeighborExchange,
+                GatherThenBcast,
+            ],
             Alltoall => &[Linear, LinearInOrder, Pairwise, Bruck],
             Alltoallv | Alltoallw => &[Linear, LinearInOrder, Pairwise],
-            Reduce => &[Linear, Chain, Binary, InOrderBinary, Binomial, Knomial, Rabenseifner],
-            Allreduce => &[RecursiveDoubling, Ring, Rabenseifner, Linear, ReduceThenBcast],
-            ReduceScatter | ReduceScatterBlock => {
-                &[RecursiveHalving, RecursiveDoubling, Ring, Pairwise, Butterfly, ReduceThenScatter]
-            }
+            Reduce => &[
+                Linear,
+                Chain,
+                Binary,
+                InOrderBinary,
+                Binomial,
+                Knomial,
+                Rabenseifner,
+            ],
+            Allreduce => &[
+                RecursiveDoubling,
+                Ring,
+                Rabenseifner,
+                Linear,
+                ReduceThenBcast,
+            ],
+            ReduceScatter | ReduceScatterBlock => &[
+                RecursiveHalving,
+                RecursiveDoubling,
+                Ring,
+                Pairwise,
+                Butterfly,
+                ReduceThenScatter,
+            ],
             Scan => &[Linear, RecursiveDoubling],
         }
     }
@@ -124,7 +158,9 @@ impl Algorithm {
     /// What is used in place of an algorithm that needs another number of ranks, as the libraries do it.
     pub const fn for_ranks(self, op: CollectiveOp, ranks: u32) -> Algorithm {
         match (self, op) {
-            (RecursiveDoubling, CollectiveOp::Allgather | CollectiveOp::Allgatherv) if !ranks.is_power_of_two() => {
+            (RecursiveDoubling, CollectiveOp::Allgather | CollectiveOp::Allgatherv)
+                if !ranks.is_power_of_two() =>
+            {
                 Bruck
             }
             (RecursiveDoubling, CollectiveOp::ReduceScatter | CollectiveOp::ReduceScatterBlock)
@@ -153,7 +189,11 @@ pub struct Choice {
 impl Choice {
     /// The algorithm with its default segment and width.
     pub const fn plain(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, segment: None, width: None }
+        Choice {
+            algorithm,
+            segment: None,
+            width: None,
+        }
     }
 }
 

@@ -101,7 +101,9 @@ pub struct Rule {
 impl Rule {
     /// Whether the conditions hold.
     pub fn holds(&self, extent: &Extent) -> bool {
-        self.conditions.iter().all(|condition| condition.holds(extent))
+        self.conditions
+            .iter()
+            .all(|condition| condition.holds(extent))
     }
 }
 
@@ -113,10 +115,14 @@ impl FromStr for Rule {
 
     fn from_str(text: &str) -> Result<Rule, String> {
         let fail = |part: &str| format!("found `{}` in `{text}`, expected {FORM}", part.trim());
-        let (conditions, choice) = text.rsplit_once(':').map_or((None, text), |(left, right)| (Some(left), right));
+        let (conditions, choice) = text
+            .rsplit_once(':')
+            .map_or((None, text), |(left, right)| (Some(left), right));
         let conditions = conditions.into_iter().flat_map(|all| all.split(','));
         Ok(Rule {
-            conditions: conditions.map(|part| condition(part).ok_or_else(|| fail(part))).collect::<Result<_, _>>()?,
+            conditions: conditions
+                .map(|part| condition(part).ok_or_else(|| fail(part)))
+                .collect::<Result<_, _>>()?,
             choice: read_choice(choice).ok_or_else(|| fail(choice))?,
         })
     }
@@ -128,8 +134,16 @@ fn condition(text: &str) -> Option<Condition> {
         ["ranks", "power-of-two"] => Some(Condition::PowerOfTwo),
         [measure, relation, bound] => {
             let measure = Measure::from_name(measure)?;
-            let bound = if measure == Measure::Ranks { bound.parse().ok()? } else { bound.parse::<Bytes>().ok()?.0 };
-            Some(Condition::Compare(measure, Relation::from_sign(relation)?, bound))
+            let bound = if measure == Measure::Ranks {
+                bound.parse().ok()?
+            } else {
+                bound.parse::<Bytes>().ok()?.0
+            };
+            Some(Condition::Compare(
+                measure,
+                Relation::from_sign(relation)?,
+                bound,
+            ))
         }
         _ => None,
     }
@@ -140,7 +154,15 @@ fn read_choice(text: &str) -> Option<Choice> {
     let mut choice = Choice::plain(Algorithm::from_name(words.next()?)?);
     while let Some(option) = words.next() {
         match option {
-            "segment" => choice.segment = Some(words.next()?.parse().ok().filter(|size: &Bytes| size.0 > 0)?),
+            "segment" => {
+                choice.segment = Some(
+                    words
+                        .next()?
+                        .parse()
+                        .ok()
+                        .filter(|size: &Bytes| size.0 > 0)?,
+                )
+            }
             "width" => choice.width = Some(words.next()?.parse().ok().filter(|width| *width > 0)?),
             _ => return None,
         }
@@ -158,7 +180,10 @@ impl Measure {
     ];
 
     fn from_name(name: &str) -> Option<Measure> {
-        Measure::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, measure)| measure)
+        Measure::NAMES
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, measure)| measure)
     }
 
     fn name(self) -> &'static str {
@@ -176,7 +201,10 @@ impl Relation {
     ];
 
     fn from_sign(sign: &str) -> Option<Relation> {
-        Relation::SIGNS.into_iter().find(|(known, _)| *known == sign).map(|(_, relation)| relation)
+        Relation::SIGNS
+            .into_iter()
+            .find(|(known, _)| *known == sign)
+            .map(|(_, relation)| relation)
     }
 
     fn sign(self) -> &'static str {
@@ -188,9 +216,17 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Condition::PowerOfTwo => f.write_str("ranks power-of-two"),
-            Condition::Compare(Measure::Ranks, relation, bound) => write!(f, "ranks {} {bound}", relation.sign()),
+            Condition::Compare(Measure::Ranks, relation, bound) => {
+                write!(f, "ranks {} {bound}", relation.sign())
+            }
             Condition::Compare(measure, relation, bound) => {
-                write!(f, "{} {} {}", measure.name(), relation.sign(), Bytes(*bound))
+                write!(
+                    f,
+                    "{} {} {}",
+                    measure.name(),
+                    relation.sign(),
+                    Bytes(*bound)
+                )
             }
         }
     }
@@ -201,7 +237,12 @@ impl fmt::Display for Rule {
         for (index, condition) in self.conditions.iter().enumerate() {
             write!(f, "{}{condition}", if index == 0 { "" } else { ", " })?;
         }
-        write!(f, "{}{}", if self.conditions.is_empty() { "" } else { ": " }, self.choice)
+        write!(
+            f,
+            "{}{}",
+            if self.conditions.is_empty() { "" } else { ": " },
+            self.choice
+        )
     }
 }
 
@@ -213,7 +254,9 @@ impl Serialize for Rule {
 
 impl<'de> Deserialize<'de> for Rule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -244,13 +287,20 @@ mod tests {
             ("ring segment 0B", "`ring segment 0B`"),
         ] {
             let error = text.parse::<Rule>().unwrap_err();
-            assert!(error.starts_with(&format!("found {part} in `{text}`, expected `ranks < 8")), "{error}");
+            assert!(
+                error.starts_with(&format!("found {part} in `{text}`, expected `ranks < 8")),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn the_share_is_what_halving_leaves_to_each() {
-        let extent = |ranks, bytes| Extent { ranks, bytes: Bytes(bytes), total: Bytes(bytes) };
+        let extent = |ranks, bytes| Extent {
+            ranks,
+            bytes: Bytes(bytes),
+            total: Bytes(bytes),
+        };
         let rule: Rule = "share < 8B: binomial".parse().unwrap();
         assert!(rule.holds(&extent(8, 63)) && !rule.holds(&extent(8, 64)));
         assert!(rule.holds(&extent(15, 63)) && !rule.holds(&extent(15, 64)));

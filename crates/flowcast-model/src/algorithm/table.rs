@@ -71,8 +71,10 @@ impl AlgorithmTable {
     /// The defaults of a library, written out.
     pub fn of(base: Base) -> AlgorithmTable {
         // Read once: a sweep asks for the table of each of its networks.
-        static OPEN_MPI: LazyLock<AlgorithmTable> = LazyLock::new(|| AlgorithmTable::read_own(Base::OpenMpi));
-        static MPICH: LazyLock<AlgorithmTable> = LazyLock::new(|| AlgorithmTable::read_own(Base::Mpich));
+        static OPEN_MPI: LazyLock<AlgorithmTable> =
+            LazyLock::new(|| AlgorithmTable::read_own(Base::OpenMpi));
+        static MPICH: LazyLock<AlgorithmTable> =
+            LazyLock::new(|| AlgorithmTable::read_own(Base::Mpich));
         match base {
             Base::OpenMpi => OPEN_MPI.clone(),
             Base::Mpich => MPICH.clone(),
@@ -100,9 +102,20 @@ impl AlgorithmTable {
     pub fn check(&self) -> Result<(), TableError> {
         for (op, rules) in &self.rows {
             let known = Algorithm::of(*op);
-            if let Some(rule) = rules.iter().find(|rule| !known.contains(&rule.choice.algorithm)) {
-                let known = known.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ");
-                return Err(TableError::Algorithm { op: *op, algorithm: rule.choice.algorithm.name(), known });
+            if let Some(rule) = rules
+                .iter()
+                .find(|rule| !known.contains(&rule.choice.algorithm))
+            {
+                let known = known
+                    .iter()
+                    .map(|algorithm| algorithm.name())
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                return Err(TableError::Algorithm {
+                    op: *op,
+                    algorithm: rule.choice.algorithm.name(),
+                    known,
+                });
             }
         }
         Ok(())
@@ -113,7 +126,9 @@ impl AlgorithmTable {
         let mut whole = AlgorithmTable::of(self.base);
         for (op, rules) in &self.rows {
             let behind = whole.rows.remove(op).unwrap_or_default();
-            whole.rows.insert(*op, rules.iter().cloned().chain(behind).collect());
+            whole
+                .rows
+                .insert(*op, rules.iter().cloned().chain(behind).collect());
         }
         whole
     }
@@ -121,9 +136,15 @@ impl AlgorithmTable {
     /// What an operation uses; an algorithm that needs another number of ranks is replaced.
     pub fn choose(&self, op: CollectiveOp, extent: &Extent) -> Choice {
         let rules = self.rows.get(&op).into_iter().flatten();
-        let found = rules.into_iter().find(|rule| rule.holds(extent)).map(|rule| rule.choice);
+        let found = rules
+            .into_iter()
+            .find(|rule| rule.holds(extent))
+            .map(|rule| rule.choice);
         let choice = found.unwrap_or(Choice::plain(Algorithm::of(op)[0]));
-        Choice { algorithm: choice.algorithm.for_ranks(op, extent.ranks), ..choice }
+        Choice {
+            algorithm: choice.algorithm.for_ranks(op, extent.ranks),
+            ..choice
+        }
     }
 }
 
@@ -134,8 +155,15 @@ mod tests {
 
     fn chosen(base: Base, op: CollectiveOp, ranks: u32, bytes: u64) -> String {
         let total = Bytes(bytes * u64::from(ranks));
-        let vector = matches!(op, CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Allreduce);
-        let extent = Extent { ranks, bytes: Bytes(bytes), total: if vector { Bytes(bytes) } else { total } };
+        let vector = matches!(
+            op,
+            CollectiveOp::Bcast | CollectiveOp::Reduce | CollectiveOp::Allreduce
+        );
+        let extent = Extent {
+            ranks,
+            bytes: Bytes(bytes),
+            total: if vector { Bytes(bytes) } else { total },
+        };
         AlgorithmTable::of(base).choose(op, &extent).to_string()
     }
 
@@ -169,7 +197,11 @@ mod tests {
             (Barrier, 32, 0, "recursive-doubling"),
             (Gather, 100, 1 << 20, "binomial"),
         ] {
-            assert_eq!(chosen(Base::OpenMpi, op, ranks, bytes), expected, "{op:?} {ranks} {bytes}");
+            assert_eq!(
+                chosen(Base::OpenMpi, op, ranks, bytes),
+                expected,
+                "{op:?} {ranks} {bytes}"
+            );
         }
     }
 
@@ -194,28 +226,51 @@ mod tests {
             (Reduce, 16, 2048, "binomial"),
             (Reduce, 16, 2049, "rabenseifner"),
         ] {
-            assert_eq!(chosen(Base::Mpich, op, ranks, bytes), expected, "{op:?} {ranks} {bytes}");
+            assert_eq!(
+                chosen(Base::Mpich, op, ranks, bytes),
+                expected,
+                "{op:?} {ranks} {bytes}"
+            );
         }
     }
 
     #[test]
     fn rules_of_ones_own_come_before_those_of_the_base() {
-        let table = AlgorithmTable::from_toml("base = 'mpich'\n[rows]\nBcast = ['bytes < 1KiB: linear']").unwrap();
-        let extent = |bytes| Extent { ranks: 16, bytes: Bytes(bytes), total: Bytes(bytes) };
+        let table =
+            AlgorithmTable::from_toml("base = 'mpich'\n[rows]\nBcast = ['bytes < 1KiB: linear']")
+                .unwrap();
+        let extent = |bytes| Extent {
+            ranks: 16,
+            bytes: Bytes(bytes),
+            total: Bytes(bytes),
+        };
         let whole = table.with_base();
-        assert_eq!(whole.choose(CollectiveOp::Bcast, &extent(1000)), Choice::plain(Algorithm::Linear));
-        assert_eq!(whole.choose(CollectiveOp::Bcast, &extent(2000)), Choice::plain(Algorithm::Binomial));
-        assert_eq!(toml::from_str::<AlgorithmTable>(&toml::to_string(&whole).unwrap()).unwrap(), whole);
+        assert_eq!(
+            whole.choose(CollectiveOp::Bcast, &extent(1000)),
+            Choice::plain(Algorithm::Linear)
+        );
+        assert_eq!(
+            whole.choose(CollectiveOp::Bcast, &extent(2000)),
+            Choice::plain(Algorithm::Binomial)
+        );
+        assert_eq!(
+            toml::from_str::<AlgorithmTable>(&toml::to_string(&whole).unwrap()).unwrap(),
+            whole
+        );
     }
 
     #[test]
     fn an_algorithm_for_another_operation_is_refused() {
-        let error = AlgorithmTable::from_toml("[rows]\nScan = ['bruck']").unwrap_err().to_string();
+        let error = AlgorithmTable::from_toml("[rows]\nScan = ['bruck']")
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             error,
             "collectives.algorithms.rows.Scan: found `bruck`, expected one of linear, recursive-doubling"
         );
-        let error = AlgorithmTable::from_toml("[rows]\nScan = ['bytes: ring']").unwrap_err().to_string();
+        let error = AlgorithmTable::from_toml("[rows]\nScan = ['bytes: ring']")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("found `bytes` in `bytes: ring`"), "{error}");
     }
 }

@@ -75,7 +75,10 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Kind::ALL.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
+        let name = Kind::ALL
+            .iter()
+            .find(|(kind, _)| kind == self)
+            .map_or("", |(_, name)| name);
         f.pad(name)
     }
 }
@@ -84,7 +87,11 @@ impl FromStr for Kind {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Kind, ()> {
-        Kind::ALL.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind).ok_or(())
+        Kind::ALL
+            .iter()
+            .find(|(_, name)| *name == text)
+            .map(|(kind, _)| *kind)
+            .ok_or(())
     }
 }
 
@@ -122,7 +129,10 @@ impl ConflictPlan {
         let half = Bytes((self.size.0 / 2).max(1));
         let mut all = vec![
             self.conflict("alone", Kind::Alone, &[(0, 1)]),
-            Conflict { name: "alone-half".into(), ..self.sized("", Kind::Alone, &[(0, 1)], half) },
+            Conflict {
+                name: "alone-half".into(),
+                ..self.sized("", Kind::Alone, &[(0, 1)], half)
+            },
         ];
         for size in self.short_sizes() {
             let alone = self.sized(&format!("alone-{size}"), Kind::Alone, &[(0, 1)], size);
@@ -137,13 +147,23 @@ impl ConflictPlan {
             all.push(self.conflict(&format!("in-{count}"), Kind::In, &into));
         }
         for count in 1..=(self.most as usize).min(others.saturating_sub(1)) {
-            let both: Vec<_> = std::iter::once((0, 1)).chain((2..2 + count).map(|from| (from, 0))).collect();
+            let both: Vec<_> = std::iter::once((0, 1))
+                .chain((2..2 + count).map(|from| (from, 0)))
+                .collect();
             all.push(self.conflict(&format!("in-out-{count}"), Kind::InOut, &both));
         }
         all.push(self.conflict("path-3", Kind::Path, &[(0, 1), (1, 2), (2, 3)]));
-        all.push(self.conflict("between", Kind::Between, &[(0, 1), (5, 1), (1, 2), (2, 3), (2, 4)]));
+        all.push(self.conflict(
+            "between",
+            Kind::Between,
+            &[(0, 1), (5, 1), (1, 2), (2, 3), (2, 4)],
+        ));
         all.push(self.conflict("zig-zag-3", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3)]));
-        all.push(self.conflict("zig-zag-5", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)]));
+        all.push(self.conflict(
+            "zig-zag-5",
+            Kind::ZigZag,
+            &[(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)],
+        ));
         all.extend(self.between_racks());
         all.retain(|conflict| !conflict.flows.is_empty());
         all
@@ -151,8 +171,16 @@ impl ConflictPlan {
 
     /// Of flows alone: one that fits into a frame, and two up to a window.
     fn short_sizes(&self) -> Vec<Bytes> {
-        let sizes = [Bytes(SMALLEST.0.min(self.short.0)), Bytes(self.short.0 / 4), self.short];
-        if self.short.0 < SMALLEST.0 { Vec::new() } else { sizes.to_vec() }
+        let sizes = [
+            Bytes(SMALLEST.0.min(self.short.0)),
+            Bytes(self.short.0 / 4),
+            self.short,
+        ];
+        if self.short.0 < SMALLEST.0 {
+            Vec::new()
+        } else {
+            sizes.to_vec()
+        }
     }
 
     /// Conflicts of messages of the short size, and random patterns of sizes from 1 kB to four times that, each size class
@@ -167,8 +195,10 @@ impl ConflictPlan {
             ("short-in-out-2", &[(0, 1), (2, 0), (3, 0)]),
             ("short-path-3", &[(0, 1), (1, 2), (2, 3)]),
         ];
-        let mut all: Vec<Conflict> =
-            conflicts.iter().map(|(name, ends)| self.sized(name, Kind::Short, ends, self.short)).collect();
+        let mut all: Vec<Conflict> = conflicts
+            .iter()
+            .map(|(name, ends)| self.sized(name, Kind::Short, ends, self.short))
+            .collect();
         for at in 0..count {
             let seed = seed + u64::from(at);
             let plan = TwoRackPlan {
@@ -178,7 +208,11 @@ impl ConflictPlan {
                 largest: Bytes(4 * self.short.0),
             };
             let flows = plan.draw_twice_by_size_class(seed);
-            all.push(Conflict { name: format!("random-short-{seed}"), kind: Kind::Short, flows });
+            all.push(Conflict {
+                name: format!("random-short-{seed}"),
+                kind: Kind::Short,
+                flows,
+            });
         }
         all.retain(|conflict| !conflict.flows.is_empty());
         all
@@ -195,7 +229,11 @@ impl ConflictPlan {
                 smallest: Bytes((self.size.0 / 2).max(1)),
                 largest: self.size,
             };
-            Conflict { name: format!("random-{seed}"), kind: Kind::Random, flows: plan.draw(seed) }
+            Conflict {
+                name: format!("random-{seed}"),
+                kind: Kind::Random,
+                flows: plan.draw(seed),
+            }
         };
         (0..count).map(pattern).collect()
     }
@@ -206,7 +244,9 @@ impl ConflictPlan {
 
     /// Without flows if it needs more nodes than there are.
     fn sized(&self, name: &str, kind: Kind, ends: &[(usize, usize)], size: Bytes) -> Conflict {
-        let enough = ends.iter().all(|(from, to)| *from.max(to) < self.nodes.len());
+        let enough = ends
+            .iter()
+            .all(|(from, to)| *from.max(to) < self.nodes.len());
         let ends = if enough { ends } else { &[] };
         let flow = |((from, to), id): (&(usize, usize), u32)| Flow {
             id,
@@ -215,17 +255,32 @@ impl ConflictPlan {
             size,
             start: Time::ZERO,
         };
-        Conflict { name: name.to_owned(), kind, flows: ends.iter().zip(1..).map(flow).collect() }
+        Conflict {
+            name: name.to_owned(),
+            kind,
+            flows: ends.iter().zip(1..).map(flow).collect(),
+        }
     }
 
     /// One to all pairs of the first two racks at the same time.
     fn between_racks(&self) -> Vec<Conflict> {
         let places = |rack| {
-            let here = move |(_, node): &(usize, &Node)| self.racks.rack_of(**node) == Some(Rack(rack));
-            self.nodes.iter().enumerate().filter(here).map(|(place, _)| place)
+            let here =
+                move |(_, node): &(usize, &Node)| self.racks.rack_of(**node) == Some(Rack(rack));
+            self.nodes
+                .iter()
+                .enumerate()
+                .filter(here)
+                .map(|(place, _)| place)
         };
         let pairs: Vec<(usize, usize)> = places(0).zip(places(1)).collect();
-        let conflict = |count: usize| self.conflict(&format!("inter-rack-{count}"), Kind::InterRack, &pairs[..count]);
+        let conflict = |count: usize| {
+            self.conflict(
+                &format!("inter-rack-{count}"),
+                Kind::InterRack,
+                &pairs[..count],
+            )
+        };
         (1..=pairs.len()).map(conflict).collect()
     }
 
@@ -238,7 +293,11 @@ impl ConflictPlan {
             *taken += 1;
             *taken <= each.max(1)
         };
-        self.nodes.iter().filter(|node| free(node)).copied().collect()
+        self.nodes
+            .iter()
+            .filter(|node| free(node))
+            .copied()
+            .collect()
     }
 }
 
@@ -251,7 +310,9 @@ mod tests {
         let mut places = Racks::default();
         for node in 0..nodes {
             if racks > 1 {
-                places.place(Node(node), Node(node), &(node * racks / nodes).to_string()).unwrap();
+                places
+                    .place(Node(node), Node(node), &(node * racks / nodes).to_string())
+                    .unwrap();
             }
         }
         ConflictPlan {
@@ -264,7 +325,10 @@ mod tests {
     }
 
     fn names(plan: &ConflictPlan) -> Vec<String> {
-        plan.conflicts().into_iter().map(|conflict| conflict.name).collect()
+        plan.conflicts()
+            .into_iter()
+            .map(|conflict| conflict.name)
+            .collect()
     }
 
     #[test]
@@ -274,8 +338,15 @@ mod tests {
         assert_eq!(names(&plan(6, 1)).join(" "), expected);
         let conflicts = plan(6, 1).conflicts();
         let ends = |name: &str| -> Vec<(u32, u32)> {
-            let conflict = conflicts.iter().find(|conflict| conflict.name == name).unwrap();
-            conflict.flows.iter().map(|flow| (flow.src.0, flow.dst.0)).collect()
+            let conflict = conflicts
+                .iter()
+                .find(|conflict| conflict.name == name)
+                .unwrap();
+            conflict
+                .flows
+                .iter()
+                .map(|flow| (flow.src.0, flow.dst.0))
+                .collect()
         };
         assert_eq!(ends("in-out-2"), [(0, 1), (2, 0), (3, 0)]);
         assert_eq!(ends("zig-zag-5"), [(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)]);
@@ -285,7 +356,10 @@ mod tests {
     #[test]
     fn few_nodes_make_fewer_conflicts_and_racks_make_more() {
         assert_eq!(names(&plan(2, 1)), ["alone", "alone-half"]);
-        assert_eq!(names(&plan(3, 1)).join(" "), "alone alone-half out-2 in-2 in-out-1");
+        assert_eq!(
+            names(&plan(3, 1)).join(" "),
+            "alone alone-half out-2 in-2 in-out-1"
+        );
         let racks = plan(8, 2).conflicts();
         let last = racks.last().unwrap();
         assert_eq!((last.name.as_str(), last.flows.len()), ("inter-rack-4", 4));
@@ -300,23 +374,47 @@ mod tests {
         assert_eq!(patterns[1].name, "random-8");
         let counts: Vec<usize> = patterns.iter().map(|pattern| pattern.flows.len()).collect();
         assert_eq!(counts, [8, 16, 24, 8]);
-        let nodes: BTreeSet<u32> = patterns.iter().flat_map(|pattern| &pattern.flows).map(|flow| flow.src.0).collect();
-        assert_eq!(nodes.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 6, 7, 8, 9]);
+        let nodes: BTreeSet<u32> = patterns
+            .iter()
+            .flat_map(|pattern| &pattern.flows)
+            .map(|flow| flow.src.0)
+            .collect();
+        assert_eq!(
+            nodes.into_iter().collect::<Vec<_>>(),
+            [0, 1, 2, 3, 6, 7, 8, 9]
+        );
     }
 
     #[test]
     fn short_messages_have_conflicts_and_random_patterns_of_all_sizes_around_the_window() {
-        let plan = ConflictPlan { short: Bytes(128 << 10), ..plan(4, 1) };
-        assert_eq!(names(&plan)[..5].join(" "), "alone alone-half alone-1kB alone-32KiB alone-128KiB");
+        let plan = ConflictPlan {
+            short: Bytes(128 << 10),
+            ..plan(4, 1)
+        };
+        assert_eq!(
+            names(&plan)[..5].join(" "),
+            "alone alone-half alone-1kB alone-32KiB alone-128KiB"
+        );
         let patterns = plan.short_patterns(30, 1);
         assert_eq!(patterns, plan.short_patterns(30, 1));
         assert_eq!(patterns.len(), 34);
         assert!(patterns.iter().all(|pattern| pattern.kind == Kind::Short));
-        let sizes: Vec<u64> = patterns[4..].iter().flat_map(|pattern| &pattern.flows).map(|flow| flow.size.0).collect();
+        let sizes: Vec<u64> = patterns[4..]
+            .iter()
+            .flat_map(|pattern| &pattern.flows)
+            .map(|flow| flow.size.0)
+            .collect();
         assert!(sizes.iter().all(|size| (1000..=512 << 10).contains(size)));
         let below = sizes.iter().filter(|size| **size < 22_600).count() as f64 / sizes.len() as f64;
         assert!((below - 0.5).abs() < 0.1, "{below}");
-        assert_eq!(ConflictPlan { short: Bytes(0), ..plan }.short_patterns(30, 1), []);
+        assert_eq!(
+            ConflictPlan {
+                short: Bytes(0),
+                ..plan
+            }
+            .short_patterns(30, 1),
+            []
+        );
     }
 
     #[test]

@@ -64,8 +64,11 @@ impl Pattern {
 
     /// Whether a file is meant as a pattern: its first line of content starts with a flow, a chain or a placement.
     pub fn is_pattern(text: &[u8]) -> bool {
-        let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-        let Some(line) = lines.find_map(|line| Some(content(line)).filter(|line| !line.is_empty())) else {
+        let mut lines = text
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| std::str::from_utf8(line).ok());
+        let Some(line) = lines.find_map(|line| Some(content(line)).filter(|line| !line.is_empty()))
+        else {
             return false;
         };
         let mut words = line.split_whitespace();
@@ -97,7 +100,10 @@ impl Steps {
         if steps.is_empty() {
             return Err(reader.error("no flow", "at least one line such as `0 -> 1 4MB`"));
         }
-        Ok(Steps { steps, racks: reader.pattern.racks })
+        Ok(Steps {
+            steps,
+            racks: reader.pattern.racks,
+        })
     }
 }
 
@@ -107,7 +113,11 @@ impl Steps {
 /// Those of the writer.
 pub fn write(flows: &[Flow], out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for flow in flows {
-        writeln!(out, "{} -> {} {}B @ {}", flow.src, flow.dst, flow.size.0, flow.start)?;
+        writeln!(
+            out,
+            "{} -> {} {}B @ {}",
+            flow.src, flow.dst, flow.size.0, flow.start
+        )?;
     }
     out.flush()
 }
@@ -138,7 +148,8 @@ impl<'a> Reader<'a> {
     fn read_lines(&mut self, text: &[u8]) -> Result<(), PatternError> {
         for bytes in text.split(|byte| *byte == b'\n') {
             self.line += 1;
-            let line = std::str::from_utf8(bytes).map_err(|_| self.error("bytes that are not UTF-8", "text"))?;
+            let line = std::str::from_utf8(bytes)
+                .map_err(|_| self.error("bytes that are not UTF-8", "text"))?;
             let line = content(line);
             match line.split_whitespace().next() {
                 None => {}
@@ -169,7 +180,9 @@ impl<'a> Reader<'a> {
         };
         match self.pattern.racks.place(first, last, rack) {
             Ok(_) => Ok(()),
-            Err(twice) => Err(self.error(&quoted(line), &format!("each node in one rack ({twice})"))),
+            Err(twice) => {
+                Err(self.error(&quoted(line), &format!("each node in one rack ({twice})")))
+            }
         }
     }
 
@@ -179,9 +192,16 @@ impl<'a> Reader<'a> {
         while let Some((points_right, after)) = arrow(rest) {
             let (right, after) = self.read_node(after.trim_start())?;
             if left == right {
-                return Err(self.error(&format!("a flow from node {left} to itself"), "two different nodes"));
+                return Err(self.error(
+                    &format!("a flow from node {left} to itself"),
+                    "two different nodes",
+                ));
             }
-            let (src, dst) = if points_right { (left, right) } else { (right, left) };
+            let (src, dst) = if points_right {
+                (left, right)
+            } else {
+                (right, left)
+            };
             self.push_flow(src, dst)?;
             (left, rest) = (right, after);
         }
@@ -198,7 +218,13 @@ impl<'a> Reader<'a> {
     fn push_flow(&mut self, src: Node, dst: Node) -> Result<(), PatternError> {
         let id = u32::try_from(self.pattern.flows.len() + 1)
             .map_err(|_| self.error("yet another flow", "fewer than 4294967295 flows"))?;
-        self.pattern.flows.push(Flow { id, src, dst, size: Bytes(0), start: Time::ZERO });
+        self.pattern.flows.push(Flow {
+            id,
+            src,
+            dst,
+            size: Bytes(0),
+            start: Time::ZERO,
+        });
         self.line_of_flow.push(self.line);
         self.step_of_flow.push(self.steps);
         Ok(())
@@ -206,21 +232,30 @@ impl<'a> Reader<'a> {
 
     /// The node at the start of `text`, and what follows it without leading blanks.
     fn read_node<'t>(&self, text: &'t str) -> Result<(Node, &'t str), PatternError> {
-        let end = text.find(|c: char| c.is_whitespace() || c == '-' || c == '<').unwrap_or(text.len());
+        let end = text
+            .find(|c: char| c.is_whitespace() || c == '-' || c == '<')
+            .unwrap_or(text.len());
         let (number, rest) = text.split_at(end);
         let found = if number.is_empty() { text } else { number };
-        let node = node(number).ok_or_else(|| self.error(&quoted(found), "a node number such as 3"))?;
+        let node =
+            node(number).ok_or_else(|| self.error(&quoted(found), "a node number such as 3"))?;
         Ok((node, rest.trim_start()))
     }
 
     fn read_size_and_start(&self, text: &str) -> Result<(Bytes, Time), PatternError> {
-        let (size, start) = text.split_once('@').map_or((text, None), |(size, start)| (size, Some(start)));
-        let size = Bytes::parse(size.trim()).map_err(|error| self.error(&quoted(&error.found), error.expected))?;
-        let Some(start) = start.map(str::trim) else { return Ok((size, Time::ZERO)) };
+        let (size, start) = text
+            .split_once('@')
+            .map_or((text, None), |(size, start)| (size, Some(start)));
+        let size = Bytes::parse(size.trim())
+            .map_err(|error| self.error(&quoted(&error.found), error.expected))?;
+        let Some(start) = start.map(str::trim) else {
+            return Ok((size, Time::ZERO));
+        };
         if start.starts_with('-') {
             return Err(self.error(&quoted(start), "a start that is not negative, such as 3ms"));
         }
-        let start = Time::parse(start).map_err(|error| self.error(&quoted(&error.found), error.expected))?;
+        let start = Time::parse(start)
+            .map_err(|error| self.error(&quoted(&error.found), error.expected))?;
         Ok((size, start))
     }
 
@@ -229,10 +264,15 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         for (flow, line) in self.pattern.flows.iter().zip(&self.line_of_flow) {
-            let unplaced = [flow.src, flow.dst].into_iter().find(|node| self.pattern.racks.rack_of(*node).is_none());
+            let unplaced = [flow.src, flow.dst]
+                .into_iter()
+                .find(|node| self.pattern.racks.rack_of(*node).is_none());
             if let Some(node) = unplaced {
                 self.line = *line;
-                return Err(self.error(&format!("node {node}, which is in no rack"), "a node that a `node` line names"));
+                return Err(self.error(
+                    &format!("node {node}, which is in no rack"),
+                    "a node that a `node` line names",
+                ));
             }
         }
         Ok(())
@@ -240,12 +280,20 @@ impl<'a> Reader<'a> {
 
     fn first_step_error(&mut self) -> PatternError {
         self.line = self.first_step_line;
-        self.error("`step`", "a flow, a chain or a placement: this reads patterns of one step")
+        self.error(
+            "`step`",
+            "a flow, a chain or a placement: this reads patterns of one step",
+        )
     }
 
     fn error(&self, found: &str, expected: &str) -> PatternError {
         let name = self.name.to_owned();
-        PatternError { name, line: self.line, found: found.to_owned(), expected: expected.to_owned() }
+        PatternError {
+            name,
+            line: self.line,
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+        }
     }
 }
 
@@ -256,7 +304,10 @@ fn content(line: &str) -> &str {
 
 fn node(text: &str) -> Option<Node> {
     // `parse` alone would take `+3`.
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok().map(Node)).flatten()
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok().map(Node))
+        .flatten()
 }
 
 /// Whether the arrow at the start points right, and what follows it.
@@ -269,7 +320,9 @@ fn arrow(text: &str) -> Option<(bool, &str)> {
 fn quoted(text: &str) -> String {
     match text {
         "" => "the end of the line".to_owned(),
-        text if text.chars().count() > 40 => format!("`{}..`", text.chars().take(40).collect::<String>()),
+        text if text.chars().count() > 40 => {
+            format!("`{}..`", text.chars().take(40).collect::<String>())
+        }
         text => format!("`{text}`"),
     }
 }
@@ -290,15 +343,29 @@ mod tests {
     #[test]
     fn a_chain_is_numbered_from_left_to_right() {
         let pattern = read("0 <- 1 -> 2 ->3 4MB @ 3ms # a chain\n\n5->4 1000000B\r\n").unwrap();
-        let seen: Vec<_> = pattern.flows.iter().map(|flow| (flow.id, flow.src.0, flow.dst.0, flow.size.0)).collect();
-        assert_eq!(seen, [(1, 1, 0, 4_000_000), (2, 1, 2, 4_000_000), (3, 2, 3, 4_000_000), (4, 5, 4, 1_000_000)]);
+        let seen: Vec<_> = pattern
+            .flows
+            .iter()
+            .map(|flow| (flow.id, flow.src.0, flow.dst.0, flow.size.0))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (1, 1, 0, 4_000_000),
+                (2, 1, 2, 4_000_000),
+                (3, 2, 3, 4_000_000),
+                (4, 5, 4, 1_000_000)
+            ]
+        );
         assert_eq!(pattern.flows[2].start, Time::parse("3ms").unwrap());
         assert_eq!(pattern.flows[3].start, Time::ZERO);
     }
 
     #[test]
     fn what_is_written_reads_back() {
-        let flows = read("0 <- 1 -> 2 4MB @ 3ms\n7 -> 3 1234567B @ 1234567ns").unwrap().flows;
+        let flows = read("0 <- 1 -> 2 4MB @ 3ms\n7 -> 3 1234567B @ 1234567ns")
+            .unwrap()
+            .flows;
         let mut text = Vec::new();
         write(&flows, &mut text).unwrap();
         assert_eq!(Pattern::read("x", &text).unwrap().flows, flows);
@@ -308,7 +375,10 @@ mod tests {
     fn racks_may_stand_after_the_flows() {
         let pattern = read("0 -> 15 4MB\nnode 0..14 rack A\nnode 15 rack B").unwrap();
         assert_eq!(pattern.racks.count(), 2);
-        assert_ne!(pattern.racks.rack_of(Node(0)), pattern.racks.rack_of(Node(15)));
+        assert_ne!(
+            pattern.racks.rack_of(Node(0)),
+            pattern.racks.rack_of(Node(15))
+        );
     }
 
     #[test]
@@ -329,7 +399,10 @@ mod tests {
             ("zero -> 1 4MB", "a node number"),
             ("0 -> 4294967296 4MB", "a node number"),
             ("# nothing", "no flow"),
-            ("node 0..3 rack A\nnode 3..4 rack B\n0 -> 1 1B", "node 3 stands already in rack A"),
+            (
+                "node 0..3 rack A\nnode 3..4 rack B\n0 -> 1 1B",
+                "node 3 stands already in rack A",
+            ),
             ("node 0..3 rack A\n0 -> 9 1B", "x.pattern:2: found node 9"),
             ("node 0..3 rak A\n0 -> 1 1B", "`node 0..14 rack A`"),
             ("0 -> 1 1B\nstep\n1 -> 0 1B", "x.pattern:2: found `step`"),
@@ -337,7 +410,9 @@ mod tests {
             let message = message(text);
             assert!(message.contains(part), "{text}: {message}");
         }
-        let not_text = Pattern::read("x.pattern", b"0 -> 1 4MB\n\xff\xfe").unwrap_err().to_string();
+        let not_text = Pattern::read("x.pattern", b"0 -> 1 4MB\n\xff\xfe")
+            .unwrap_err()
+            .to_string();
         assert!(not_text.contains("x.pattern:2: found bytes"), "{not_text}");
     }
 
@@ -349,27 +424,51 @@ mod tests {
 
     #[test]
     fn a_pattern_is_known_by_its_first_line_of_content() {
-        for text in ["# c\n\n0->1 4MB", " 0 <- 1 4MB", "node 0..3 rack A", "step\n0 -> 1 1B"] {
+        for text in [
+            "# c\n\n0->1 4MB",
+            " 0 <- 1 4MB",
+            "node 0..3 rack A",
+            "step\n0 -> 1 1B",
+        ] {
             assert!(Pattern::is_pattern(text.as_bytes()), "{text}");
         }
-        for text in ["", "# 0 -> 1 4MB", "num_ranks 2", "0 init", "#DIMEMAS:\"a\"", "1:0:0", "node x"] {
+        for text in [
+            "",
+            "# 0 -> 1 4MB",
+            "num_ranks 2",
+            "0 init",
+            "#DIMEMAS:\"a\"",
+            "1:0:0",
+            "node x",
+        ] {
             assert!(!Pattern::is_pattern(text.as_bytes()), "{text}");
         }
     }
 
     #[test]
     fn step_lines_part_the_steps() {
-        let steps = Steps::read("x", b"0 -> 4 10MB\nstep\nstep\n0 -> 2 10MB\n4 -> 6 10MB\n").unwrap().steps;
+        let steps = Steps::read("x", b"0 -> 4 10MB\nstep\nstep\n0 -> 2 10MB\n4 -> 6 10MB\n")
+            .unwrap()
+            .steps;
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
         assert!(Steps::read("x", b"step\n").is_err());
     }
 
     #[test]
     fn steps_have_racks_and_a_node_outside_them_is_named_with_its_line() {
-        let steps = Steps::read("x", b"node 0..1 rack A\nnode 2 rack B\n0 -> 1 1B\nstep\n1 -> 2 1B\n").unwrap();
+        let steps = Steps::read(
+            "x",
+            b"node 0..1 rack A\nnode 2 rack B\n0 -> 1 1B\nstep\n1 -> 2 1B\n",
+        )
+        .unwrap();
         assert_eq!(steps.racks.count(), 2);
-        let outside = Steps::read("x", b"node 0..1 rack A\n0 -> 1 1B\nstep\n1 -> 2 1B\n").unwrap_err().to_string();
-        assert!(outside.starts_with("x:4: found node 2, which is in no rack"), "{outside}");
+        let outside = Steps::read("x", b"node 0..1 rack A\n0 -> 1 1B\nstep\n1 -> 2 1B\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            outside.starts_with("x:4: found node 2, which is in no rack"),
+            "{outside}"
+        );
     }
 
     proptest! {

@@ -39,7 +39,10 @@ impl Racks {
         if let Some((&start, &(end, rack))) = self.ranges.range(..=last).next_back()
             && end >= first
         {
-            return Err(PlacedTwice { node: Node(start.max(first)), rack: self.names[rack.0 as usize].clone() });
+            return Err(PlacedTwice {
+                node: Node(start.max(first)),
+                rack: self.names[rack.0 as usize].clone(),
+            });
         }
         let rack = self.rack_named(name);
         self.ranges.insert(first, (last, rack));
@@ -53,7 +56,9 @@ impl Racks {
             for rack in 0..(nodes as u32).div_ceil(nodes_per_rack) {
                 let first = rack * nodes_per_rack;
                 let last = Node(first.saturating_add(nodes_per_rack - 1));
-                racks.place(Node(first), last, &rack.to_string()).expect("blocks do not overlap");
+                racks
+                    .place(Node(first), last, &rack.to_string())
+                    .expect("blocks do not overlap");
             }
         }
         racks
@@ -63,8 +68,12 @@ impl Racks {
     pub fn block(&self) -> Option<u32> {
         let placed: Vec<Rack> = (0..).map_while(|node| self.rack_of(Node(node))).collect();
         let size = placed.iter().position(|rack| *rack != placed[0])?;
-        let is_filled = placed.iter().enumerate().all(|(node, rack)| *rack == placed[node / size * size])
-            && placed.iter().step_by(size).collect::<BTreeSet<_>>().len() == placed.len().div_ceil(size);
+        let is_filled = placed
+            .iter()
+            .enumerate()
+            .all(|(node, rack)| *rack == placed[node / size * size])
+            && placed.iter().step_by(size).collect::<BTreeSet<_>>().len()
+                == placed.len().div_ceil(size);
         is_filled.then_some(size as u32)
     }
 

@@ -25,7 +25,15 @@ pub enum Direction {
 /// Directions that are up or down with probability 1/2 each.
 pub fn random_directions(count: usize, seed: u64) -> Vec<Direction> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    (0..count).map(|_| if random.random() { Direction::Up } else { Direction::Down }).collect()
+    (0..count)
+        .map(|_| {
+            if random.random() {
+                Direction::Up
+            } else {
+                Direction::Down
+            }
+        })
+        .collect()
 }
 
 /// One flow for each direction given, a millisecond apart.
@@ -36,11 +44,17 @@ pub fn staggered_chain(directions: &[Direction]) -> Vec<Flow> {
 /// The chain for a network of this wire rate: starts are as far apart as in the paper, counted in the time that a byte
 /// takes.
 pub fn staggered_chain_at(directions: &[Direction], rate: Rate) -> Vec<Flow> {
-    chain_with_gap(directions, Time::from_nanos(1e6 * PAPERS_RATE / rate.as_bytes_per_second()))
+    chain_with_gap(
+        directions,
+        Time::from_nanos(1e6 * PAPERS_RATE / rate.as_bytes_per_second()),
+    )
 }
 
 fn chain_with_gap(directions: &[Direction], gap: Time) -> Vec<Flow> {
-    (1u32..).zip(directions).map(|(id, direction)| chain_flow(id, *direction, gap)).collect()
+    (1u32..)
+        .zip(directions)
+        .map(|(id, direction)| chain_flow(id, *direction, gap))
+        .collect()
 }
 
 fn chain_flow(id: u32, direction: Direction, gap: Time) -> Flow {
@@ -49,7 +63,13 @@ fn chain_flow(id: u32, direction: Direction, gap: Time) -> Flow {
         Direction::Down => (Node(id), Node(id - 1)),
     };
     let size = Bytes(SIZES_MB[(id as usize - 1) % SIZES_MB.len()] * 1_000_000);
-    Flow { id, src, dst, size, start: gap * f64::from(id) }
+    Flow {
+        id,
+        src,
+        dst,
+        size,
+        start: gap * f64::from(id),
+    }
 }
 
 #[cfg(test)]
@@ -59,7 +79,10 @@ mod tests {
     #[test]
     fn thirty_flows_carry_sixty_six_megabytes() {
         let flows = staggered_chain(&[Direction::Up; 30]);
-        assert_eq!(flows.iter().map(|flow| flow.size.0).sum::<u64>(), 66_000_000);
+        assert_eq!(
+            flows.iter().map(|flow| flow.size.0).sum::<u64>(),
+            66_000_000
+        );
         assert_eq!(flows[29].start, Time::parse("30ms").unwrap());
         assert_eq!((flows[2].src, flows[2].dst), (Node(2), Node(3)));
     }
@@ -76,7 +99,10 @@ mod tests {
         let directions = random_directions(30, 7);
         assert_eq!(directions, random_directions(30, 7));
         assert_ne!(directions, random_directions(30, 8));
-        let up = directions.iter().filter(|direction| **direction == Direction::Up).count();
+        let up = directions
+            .iter()
+            .filter(|direction| **direction == Direction::Up)
+            .count();
         assert!((5..=25).contains(&up), "{up}");
     }
 }

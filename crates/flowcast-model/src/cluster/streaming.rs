@@ -27,13 +27,22 @@ impl Stream {
     /// The flows, by start.
     pub fn draw(&self) -> Vec<Flow> {
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
-        let mut flows: Vec<Flow> = (1..=self.flows).map(|id| self.flow(id, &mut random)).collect();
+        let mut flows: Vec<Flow> = (1..=self.flows)
+            .map(|id| self.flow(id, &mut random))
+            .collect();
         let bytes: u64 = flows.iter().map(|flow| flow.size.0).sum();
         // All bytes over all interfaces at this load.
-        let nanos = bytes as f64 * 1e9 / (self.rate.as_bytes_per_second() * f64::from(self.nodes) * self.load);
-        let mut starts: Vec<f64> = flows.iter().map(|_| (random.random::<f64>() * nanos).floor()).collect();
+        let nanos = bytes as f64 * 1e9
+            / (self.rate.as_bytes_per_second() * f64::from(self.nodes) * self.load);
+        let mut starts: Vec<f64> = flows
+            .iter()
+            .map(|_| (random.random::<f64>() * nanos).floor())
+            .collect();
         starts.sort_by(f64::total_cmp);
-        flows.iter_mut().zip(starts).for_each(|(flow, start)| flow.start = Time::from_nanos(start));
+        flows
+            .iter_mut()
+            .zip(starts)
+            .for_each(|(flow, start)| flow.start = Time::from_nanos(start));
         flows
     }
 
@@ -43,7 +52,13 @@ impl Stream {
         let dst = if other >= src { other + 1 } else { other };
         let (low, high) = (self.sizes.0.0 as f64, self.sizes.1.0 as f64);
         let size = low * (high / low).powf(random.random::<f64>());
-        Flow { id, src: Node(src), dst: Node(dst), size: Bytes(size.round() as u64), start: Time::ZERO }
+        Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(size.round() as u64),
+            start: Time::ZERO,
+        }
     }
 }
 
@@ -65,7 +80,11 @@ mod tests {
         assert_eq!(flows, stream.draw());
         assert_ne!(flows, Stream { seed: 4, ..stream }.draw());
         assert!(flows.is_sorted_by_key(|flow| flow.start));
-        assert!(flows.iter().all(|flow| flow.src != flow.dst && (1000..=1_000_000).contains(&flow.size.0)));
+        assert!(
+            flows
+                .iter()
+                .all(|flow| flow.src != flow.dst && (1000..=1_000_000).contains(&flow.size.0))
+        );
         let bytes: u64 = flows.iter().map(|flow| flow.size.0).sum();
         let last = flows.last().unwrap().start.as_seconds();
         assert!((bytes as f64 / last / 1e8 / 50.0 - 0.5).abs() < 0.01);

@@ -18,7 +18,11 @@ pub fn rounds(nodes: &[Node]) -> Vec<Vec<(Node, Node)>> {
     let mut rounds = Vec::new();
     for _ in 1..circle.len() {
         let opposite = circle[..half].iter().zip(circle[half..].iter().rev());
-        rounds.push(opposite.filter_map(|(one, other)| Some(((*one)?, (*other)?))).collect());
+        rounds.push(
+            opposite
+                .filter_map(|(one, other)| Some(((*one)?, (*other)?)))
+                .collect(),
+        );
         circle[1..].rotate_right(1);
     }
     rounds
@@ -34,12 +38,22 @@ mod tests {
         for count in 0..34 {
             let nodes: Vec<Node> = (0..count).map(Node).collect();
             let rounds = rounds(&nodes);
-            assert_eq!(rounds.len() as u32, if count < 2 { 0 } else { count - 1 + count % 2 });
+            assert_eq!(
+                rounds.len() as u32,
+                if count < 2 { 0 } else { count - 1 + count % 2 }
+            );
             let mut met = BTreeSet::new();
             for round in &rounds {
-                let busy: BTreeSet<Node> = round.iter().flat_map(|(one, other)| [*one, *other]).collect();
+                let busy: BTreeSet<Node> = round
+                    .iter()
+                    .flat_map(|(one, other)| [*one, *other])
+                    .collect();
                 assert_eq!(busy.len(), 2 * round.len());
-                met.extend(round.iter().map(|(one, other)| (*one.min(other), *one.max(other))));
+                met.extend(
+                    round
+                        .iter()
+                        .map(|(one, other)| (*one.min(other), *one.max(other))),
+                );
             }
             assert_eq!(met.len() as u32, count * count.saturating_sub(1) / 2);
         }

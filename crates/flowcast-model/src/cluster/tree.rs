@@ -60,24 +60,45 @@ impl Tree {
     /// # Errors
     /// No level or too many, a level that joins nothing, cables that lead nowhere or are missing.
     pub fn new(levels: Vec<Level>) -> Result<Tree, TreeError> {
-        let error =
-            |level, found: String, expected: &str| Err(TreeError { level, found, expected: expected.to_owned() });
+        let error = |level, found: String, expected: &str| {
+            Err(TreeError {
+                level,
+                found,
+                expected: expected.to_owned(),
+            })
+        };
         if levels.is_empty() || levels.len() > MOST_LEVELS {
             return error(0, format!("{} levels", levels.len()), "1 to 4 levels");
         }
         for (place, level) in levels.iter().enumerate() {
             if !(1..=1 << 16).contains(&level.down) {
-                return error(place, format!("down = {}", level.down), "1 to 65536 nodes or switches below");
+                return error(
+                    place,
+                    format!("down = {}", level.down),
+                    "1 to 65536 nodes or switches below",
+                );
             }
             if level.up > 1 << 10 {
-                return error(place, format!("up = {}", level.up), "at most 1024 cables upward");
+                return error(
+                    place,
+                    format!("up = {}", level.up),
+                    "at most 1024 cables upward",
+                );
             }
             if level.up == 0 && place + 1 < levels.len() {
-                return error(place, "up = 0".into(), "a cable to the level above (0 only in the last level)");
+                return error(
+                    place,
+                    "up = 0".into(),
+                    "a cable to the level above (0 only in the last level)",
+                );
             }
         }
         if levels.len() == MOST_LEVELS && levels[MOST_LEVELS - 1].up > 0 {
-            return error(MOST_LEVELS - 1, "a fourth level with cables upward".into(), "up = 0 there");
+            return error(
+                MOST_LEVELS - 1,
+                "a fourth level with cables upward".into(),
+                "up = 0 there",
+            );
         }
         Ok(Tree { levels })
     }
@@ -91,7 +112,11 @@ impl Tree {
         let half = ports / 2;
         if ports < 2 || ports % 2 == 1 || ports > 1 << 9 {
             let expected = "an even number of ports from 2 to 512".to_owned();
-            return Err(TreeError { level: 0, found: format!("{ports} ports"), expected });
+            return Err(TreeError {
+                level: 0,
+                found: format!("{ports} ports"),
+                expected,
+            });
         }
         if oversubscription == 0 || !half.is_multiple_of(oversubscription) {
             let least = oversubscription.max(1);
@@ -99,10 +124,24 @@ impl Tree {
                 "a divisor of {half}, half of the ports ({least}:1 needs a multiple of {} ports)",
                 2 * u64::from(least)
             );
-            return Err(TreeError { level: 0, found: oversubscription.to_string(), expected });
+            return Err(TreeError {
+                level: 0,
+                found: oversubscription.to_string(),
+                expected,
+            });
         }
-        let edge = Level { down: half, up: half / oversubscription };
-        Tree::new(vec![edge, Level { down: half, up: half }, Level { down: ports, up: 0 }])
+        let edge = Level {
+            down: half,
+            up: half / oversubscription,
+        };
+        Tree::new(vec![
+            edge,
+            Level {
+                down: half,
+                up: half,
+            },
+            Level { down: ports, up: 0 },
+        ])
     }
 
     /// How many levels have cables upward.
@@ -113,7 +152,12 @@ impl Tree {
     /// How many nodes there are; none if a core joins any number.
     pub fn nodes(&self) -> Option<u64> {
         let top = self.levels.last().expect("a tree has a level");
-        (top.up == 0).then(|| self.levels.iter().map(|level| u64::from(level.down)).product())
+        (top.up == 0).then(|| {
+            self.levels
+                .iter()
+                .map(|level| u64::from(level.down))
+                .product()
+        })
     }
 
     /// The cables that a message goes up, and those that it comes down, in the order of travel.
@@ -156,7 +200,11 @@ mod tests {
         assert_eq!((up.len(), down.len()), (1, 1));
         // To node 13: 13 mod 2 = 1 at the edge, (13 / 2) mod 2 = 0 above.
         let (up, down) = tree.way(Node(0), Node(13));
-        let cable = |level, switch, port| Cable { level, switch, port };
+        let cable = |level, switch, port| Cable {
+            level,
+            switch,
+            port,
+        };
         assert_eq!(up, [cable(1, 0, 1), cable(2, 1, 0)]);
         assert_eq!(down, [cable(2, 7, 0), cable(1, 6, 1)]);
     }
@@ -176,7 +224,11 @@ mod tests {
             }
             let counts: BTreeSet<usize> = served.values().map(BTreeSet::len).collect();
             assert_eq!(counts.len(), 1, "{counts:?}");
-            assert_eq!(served.len() as u32, ports * ports / 4, "as many cables to the core as nodes in the pod");
+            assert_eq!(
+                served.len() as u32,
+                ports * ports / 4,
+                "as many cables to the core as nodes in the pod"
+            );
         }
     }
 

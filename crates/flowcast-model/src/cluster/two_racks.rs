@@ -8,7 +8,17 @@ use super::flow::Flow;
 use flowcast_units::{Bytes, Node, Time};
 
 /// Nodes and flows out of each of them in the nine configurations.
-pub const CONFIGURATIONS: [(u32, u32); 9] = [(6, 1), (6, 2), (6, 3), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (10, 3)];
+pub const CONFIGURATIONS: [(u32, u32); 9] = [
+    (6, 1),
+    (6, 2),
+    (6, 3),
+    (8, 1),
+    (8, 2),
+    (8, 3),
+    (10, 1),
+    (10, 2),
+    (10, 3),
+];
 
 /// What a pattern looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +39,24 @@ impl TwoRackPlan {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut flows = Vec::new();
         for src in &self.nodes {
-            let mut others: Vec<Node> = self.nodes.iter().copied().filter(|node| node != src).collect();
+            let mut others: Vec<Node> = self
+                .nodes
+                .iter()
+                .copied()
+                .filter(|node| node != src)
+                .collect();
             for _ in 0..self.flows_out.min(others.len() as u32) {
                 let dst = others.swap_remove(random.random_range(0..others.len()));
-                let size = Bytes(random.random_range(self.smallest.0..=self.largest.0.max(self.smallest.0)));
-                flows.push(Flow { id: flows.len() as u32 + 1, src: *src, dst, size, start: Time::ZERO });
+                let size = Bytes(
+                    random.random_range(self.smallest.0..=self.largest.0.max(self.smallest.0)),
+                );
+                flows.push(Flow {
+                    id: flows.len() as u32 + 1,
+                    src: *src,
+                    dst,
+                    size,
+                    start: Time::ZERO,
+                });
             }
         }
         flows
@@ -44,9 +67,13 @@ impl TwoRackPlan {
         let mut flows = self.draw(seed);
         flows.extend_from_within(..);
         let mut random = Pcg64Mcg::seed_from_u64(!seed);
-        let [smallest, largest] = [self.smallest, self.largest].map(|size| (size.0.max(1) as f64).ln());
+        let [smallest, largest] =
+            [self.smallest, self.largest].map(|size| (size.0.max(1) as f64).ln());
         for (flow, id) in flows.iter_mut().zip(1..) {
-            let size = random.random_range(smallest..=largest.max(smallest)).exp().round() as u64;
+            let size = random
+                .random_range(smallest..=largest.max(smallest))
+                .exp()
+                .round() as u64;
             (flow.id, flow.size) = (id, Bytes(size.clamp(self.smallest.0, self.largest.0)));
         }
         flows
@@ -61,21 +88,38 @@ mod tests {
     #[test]
     fn each_node_sends_to_as_many_different_others_as_asked() {
         let nodes: Vec<Node> = [0, 1, 2, 5, 6, 7].map(Node).to_vec();
-        let plan =
-            TwoRackPlan { nodes: nodes.clone(), flows_out: 3, smallest: Bytes(500_000), largest: Bytes(2_000_000) };
+        let plan = TwoRackPlan {
+            nodes: nodes.clone(),
+            flows_out: 3,
+            smallest: Bytes(500_000),
+            largest: Bytes(2_000_000),
+        };
         for seed in 0..50 {
             let flows = plan.draw(seed);
             assert_eq!(flows, plan.draw(seed));
             let pairs: BTreeSet<_> = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
             assert_eq!((flows.len(), pairs.len()), (18, 18));
-            assert!(flows.iter().all(|flow| flow.src != flow.dst && nodes.contains(&flow.dst)));
-            assert!(flows.iter().all(|flow| (500_000..=2_000_000).contains(&flow.size.0)));
+            assert!(
+                flows
+                    .iter()
+                    .all(|flow| flow.src != flow.dst && nodes.contains(&flow.dst))
+            );
+            assert!(
+                flows
+                    .iter()
+                    .all(|flow| (500_000..=2_000_000).contains(&flow.size.0))
+            );
         }
     }
 
     #[test]
     fn more_flows_than_other_nodes_become_as_many_as_there_are() {
-        let plan = TwoRackPlan { nodes: vec![Node(0), Node(1)], flows_out: 5, smallest: Bytes(1), largest: Bytes(1) };
+        let plan = TwoRackPlan {
+            nodes: vec![Node(0), Node(1)],
+            flows_out: 5,
+            smallest: Bytes(1),
+            largest: Bytes(1),
+        };
         assert_eq!(plan.draw(1).len(), 2);
     }
 }

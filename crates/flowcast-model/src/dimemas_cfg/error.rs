@@ -66,7 +66,11 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, \"{}\", field {} ({})", self.line, self.record, self.number, self.field)
+        write!(
+            f,
+            "line {}, \"{}\", field {} ({})",
+            self.line, self.record, self.number, self.field
+        )
     }
 }
 

@@ -14,13 +14,24 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Record<'a> {
     /// The record's fields, if it has as many as `names`.
-    pub(super) fn fields(&'a self, names: &'static [&'static str]) -> Result<Fields<'a>, DimemasConfigError> {
+    pub(super) fn fields(
+        &'a self,
+        names: &'static [&'static str],
+    ) -> Result<Fields<'a>, DimemasConfigError> {
         if self.fields.len() == names.len() {
-            return Ok(Fields { record: self, names, next: 0 });
+            return Ok(Fields {
+                record: self,
+                names,
+                next: 0,
+            });
         }
         Err(DimemasConfigError::Line {
             line: self.line,
-            found: format!("\"{}\" with {} fields", shortened(self.name), self.fields.len()),
+            found: format!(
+                "\"{}\" with {} fields",
+                shortened(self.name),
+                self.fields.len()
+            ),
             expected: format!("{}: {}", names.len(), names.join(", ")),
         })
     }
@@ -41,7 +52,11 @@ impl<'a> Fields<'a> {
     /// The error that the field read last is not as expected.
     pub(super) fn wrong(&self, expected: impl Into<String>) -> DimemasConfigError {
         let found = shortened(self.record.fields[self.next.saturating_sub(1)]);
-        DimemasConfigError::Field { place: self.place(), found, expected: expected.into() }
+        DimemasConfigError::Field {
+            place: self.place(),
+            found,
+            expected: expected.into(),
+        }
     }
 
     fn raw(&mut self) -> &'a str {
@@ -57,18 +72,30 @@ impl<'a> Fields<'a> {
     /// A name: a text of one line.
     pub(super) fn name(&mut self) -> Result<String, DimemasConfigError> {
         let name = self.text();
-        if name.contains(is_hidden) { Err(self.wrong("one line of text")) } else { Ok(name.to_owned()) }
+        if name.contains(is_hidden) {
+            Err(self.wrong("one line of text"))
+        } else {
+            Ok(name.to_owned())
+        }
     }
 
     /// One of a few words.
     pub(super) fn choice(&mut self, choices: &[&str]) -> Result<&'a str, DimemasConfigError> {
         let found = self.text();
-        if choices.contains(&found) { Ok(found) } else { Err(self.wrong(format!("one of {}", choices.join(", ")))) }
+        if choices.contains(&found) {
+            Ok(found)
+        } else {
+            Err(self.wrong(format!("one of {}", choices.join(", "))))
+        }
     }
 
     /// A whole number within bounds.
     pub(super) fn whole(&mut self, least: u32, most: u32) -> Result<u32, DimemasConfigError> {
-        let found = self.raw().parse::<u32>().ok().filter(|number| (least..=most).contains(number));
+        let found = self
+            .raw()
+            .parse::<u32>()
+            .ok()
+            .filter(|number| (least..=most).contains(number));
         found.ok_or_else(|| match most {
             u32::MAX => self.wrong(format!("a whole number from {least} on")),
             _ => self.wrong(format!("a whole number from {least} to {most}")),
@@ -82,7 +109,11 @@ impl<'a> Fields<'a> {
 
     /// A finite number of any sign.
     pub(super) fn number(&mut self) -> Result<f64, DimemasConfigError> {
-        let found = self.raw().parse::<f64>().ok().filter(|number| number.is_finite());
+        let found = self
+            .raw()
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite());
         found.ok_or_else(|| self.wrong("a number"))
     }
 
@@ -95,12 +126,20 @@ impl<'a> Fields<'a> {
     pub(super) fn seconds(&mut self) -> Result<Time, DimemasConfigError> {
         const EXPECTED: &str = "a time in seconds, a number from 0 to 1e18";
         let time = self.scaled(1e9, EXPECTED).map(Time::from_nanos)?;
-        if time <= Time::LONGEST { Ok(time) } else { Err(self.wrong(EXPECTED)) }
+        if time <= Time::LONGEST {
+            Ok(time)
+        } else {
+            Err(self.wrong(EXPECTED))
+        }
     }
 
     /// A rate in Dimemas' megabytes (2^20 bytes) per second.
     pub(super) fn rate(&mut self) -> Result<Rate, DimemasConfigError> {
-        self.scaled(1_048_576.0, "a bandwidth in MB/s, a number that is not negative").map(Rate::from_bytes_per_second)
+        self.scaled(
+            1_048_576.0,
+            "a bandwidth in MB/s, a number that is not negative",
+        )
+        .map(Rate::from_bytes_per_second)
     }
 
     fn scaled(&mut self, factor: f64, expected: &str) -> Result<f64, DimemasConfigError> {
@@ -115,7 +154,9 @@ impl<'a> Fields<'a> {
     /// A list `[n] {a, b, ...}` of `n` whole numbers.
     pub(super) fn list(&mut self) -> Result<Vec<i64>, DimemasConfigError> {
         let found = parse_list(self.raw());
-        found.ok_or_else(|| self.wrong("a list such as [2] {0, 1}: its length, then so many whole numbers"))
+        found.ok_or_else(|| {
+            self.wrong("a list such as [2] {0, 1}: its length, then so many whole numbers")
+        })
     }
 }
 
@@ -124,11 +165,17 @@ fn parse_list(text: &str) -> Option<Vec<i64>> {
     let items = items.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     let numbers: Vec<i64> = match items {
         "" => Vec::new(),
-        _ => items.split(',').map(|item| item.trim().parse().ok()).collect::<Option<_>>()?,
+        _ => items
+            .split(',')
+            .map(|item| item.trim().parse().ok())
+            .collect::<Option<_>>()?,
     };
     (length.trim().parse::<usize>().ok()? == numbers.len()).then_some(numbers)
 }
 
 fn unquoted(text: &str) -> &str {
-    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).trim()
+    text.strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(text)
+        .trim()
 }

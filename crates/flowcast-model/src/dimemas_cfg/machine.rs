@@ -44,7 +44,16 @@ impl Environment {
         let bandwidth = fields.rate()?;
         let buses = fields.count()?;
         let model = repeats(&mut fields)?;
-        Ok(Environment { name, machine, bandwidth, buses, model, nodes, nodes_place, machine_place })
+        Ok(Environment {
+            name,
+            machine,
+            bandwidth,
+            buses,
+            model,
+            nodes,
+            nodes_place,
+            machine_place,
+        })
     }
 }
 
@@ -99,7 +108,12 @@ impl NodeRecord {
             fields.count()?;
         }
         let (latency, group) = described_node(&mut fields, machine)?;
-        Ok(NodeRecord { machine, machine_place, latency, group })
+        Ok(NodeRecord {
+            machine,
+            machine_place,
+            latency,
+            group,
+        })
     }
 
     /// Several equal nodes.
@@ -109,7 +123,12 @@ impl NodeRecord {
         let machine_place = fields.place();
         let count = fields.whole(1, u32::MAX)?;
         let (latency, group) = described_node(&mut fields, machine)?;
-        Ok(NodeRecord { machine, machine_place, latency, group: NodeGroup { count, ..group } })
+        Ok(NodeRecord {
+            machine,
+            machine_place,
+            latency,
+            group: NodeGroup { count, ..group },
+        })
     }
 
     /// The form without fields for messages inside the node: as many buses as processors, one half-duplex link.
@@ -140,7 +159,12 @@ impl NodeRecord {
             wide_area_latency: fields.seconds()?,
             ..NodeGroup::default()
         };
-        Ok(NodeRecord { machine, machine_place, latency, group })
+        Ok(NodeRecord {
+            machine,
+            machine_place,
+            latency,
+            group,
+        })
     }
 }
 
@@ -175,7 +199,13 @@ pub(super) fn check_machines(
     let machines = wide_area.map_or(1, |wide_area| wide_area.machines);
     let mut found = machines_found(machines, environments)?;
     for node in nodes {
-        let missing = || wrong(&node.machine_place, node.machine, "a machine with its own environment record".into());
+        let missing = || {
+            wrong(
+                &node.machine_place,
+                node.machine,
+                "a machine with its own environment record".into(),
+            )
+        };
         *found.get_mut(&node.machine).ok_or_else(missing)? += u64::from(node.group.count);
     }
     if nodes.is_empty() {
@@ -188,7 +218,8 @@ pub(super) fn check_machines(
     for environment in environments {
         let nodes = found[&environment.machine];
         if nodes != u64::from(environment.nodes) {
-            let expected = format!("{nodes}, the number of nodes in the node records of this machine");
+            let expected =
+                format!("{nodes}, the number of nodes in the node records of this machine");
             return Err(wrong(&environment.nodes_place, environment.nodes, expected));
         }
     }
@@ -196,7 +227,10 @@ pub(super) fn check_machines(
 }
 
 /// The machines that have an environment record, with no nodes yet.
-fn machines_found(machines: u32, environments: &[Environment]) -> Result<BTreeMap<u32, u64>, DimemasConfigError> {
+fn machines_found(
+    machines: u32,
+    environments: &[Environment],
+) -> Result<BTreeMap<u32, u64>, DimemasConfigError> {
     let mut found = BTreeMap::new();
     for environment in environments {
         let place = &environment.machine_place;
@@ -204,14 +238,26 @@ fn machines_found(machines: u32, environments: &[Environment]) -> Result<BTreeMa
             return Err(wrong(place, environment.machine, below(machines)));
         }
         if found.insert(environment.machine, 0).is_some() {
-            return Err(wrong(place, environment.machine, "each machine once".into()));
+            return Err(wrong(
+                place,
+                environment.machine,
+                "each machine once".into(),
+            ));
         }
     }
-    if found.is_empty() { Err(DimemasConfigError::Missing("environment information")) } else { Ok(found) }
+    if found.is_empty() {
+        Err(DimemasConfigError::Missing("environment information"))
+    } else {
+        Ok(found)
+    }
 }
 
 fn wrong(place: &Place, found: u32, expected: String) -> DimemasConfigError {
-    DimemasConfigError::Field { place: place.clone(), found: found.to_string(), expected }
+    DimemasConfigError::Field {
+        place: place.clone(),
+        found: found.to_string(),
+        expected,
+    }
 }
 
 fn below(limit: u32) -> String {
@@ -222,7 +268,10 @@ fn below(limit: u32) -> String {
 }
 
 /// The first node's latency, and the nodes with equal neighbours put together. Nodes are numbered machine by machine.
-pub(super) fn node_groups(records: &[NodeRecord], accelerators: &[Accelerators]) -> (Time, Vec<NodeGroup>) {
+pub(super) fn node_groups(
+    records: &[NodeRecord],
+    accelerators: &[Accelerators],
+) -> (Time, Vec<NodeGroup>) {
     let mut records: Vec<&NodeRecord> = records.iter().collect();
     records.sort_by_key(|record| record.machine);
     let latency = records.first().map_or(Time::ZERO, |record| record.latency);
@@ -230,7 +279,10 @@ pub(super) fn node_groups(records: &[NodeRecord], accelerators: &[Accelerators])
     let mut first_node = 0;
     for record in records {
         let own_latency = (record.latency != latency).then_some(record.latency);
-        let group = NodeGroup { latency: own_latency, ..record.group };
+        let group = NodeGroup {
+            latency: own_latency,
+            ..record.group
+        };
         for part in with_accelerators(group, first_node, accelerators) {
             put_together(&mut groups, part);
         }
@@ -241,7 +293,12 @@ pub(super) fn node_groups(records: &[NodeRecord], accelerators: &[Accelerators])
 
 /// Adds a group to the one before it if they are alike.
 fn put_together(groups: &mut Vec<NodeGroup>, group: NodeGroup) {
-    let merged = groups.last().filter(|last| NodeGroup { count: group.count, ..**last } == group);
+    let merged = groups.last().filter(|last| {
+        NodeGroup {
+            count: group.count,
+            ..**last
+        } == group
+    });
     match merged.and_then(|last| last.count.checked_add(group.count)) {
         Some(count) => groups.last_mut().expect("one was just compared").count = count,
         None => groups.push(group),
@@ -249,10 +306,22 @@ fn put_together(groups: &mut Vec<NodeGroup>, group: NodeGroup) {
 }
 
 /// A group of nodes, the first of which has this number, cut where nodes have accelerators.
-fn with_accelerators(group: NodeGroup, first_node: u64, accelerators: &[Accelerators]) -> Vec<NodeGroup> {
-    let place = |found: &Accelerators| u64::from(found.node.0).checked_sub(first_node).map(|at| (at, found.speed));
+fn with_accelerators(
+    group: NodeGroup,
+    first_node: u64,
+    accelerators: &[Accelerators],
+) -> Vec<NodeGroup> {
+    let place = |found: &Accelerators| {
+        u64::from(found.node.0)
+            .checked_sub(first_node)
+            .map(|at| (at, found.speed))
+    };
     let inside = |(at, _): &(u64, f64)| *at < u64::from(group.count);
-    let mut marked: Vec<(u64, f64)> = accelerators.iter().filter_map(place).filter(inside).collect();
+    let mut marked: Vec<(u64, f64)> = accelerators
+        .iter()
+        .filter_map(place)
+        .filter(inside)
+        .collect();
     marked.sort_by_key(|(at, _)| *at);
     let mut parts = Vec::new();
     let mut next = 0;
@@ -261,11 +330,21 @@ fn with_accelerators(group: NodeGroup, first_node: u64, accelerators: &[Accelera
         if at < next {
             continue;
         }
-        parts.push(NodeGroup { count: (at - next) as u32, ..group });
-        parts.push(NodeGroup { count: 1, accelerator_speed: speed, ..group });
+        parts.push(NodeGroup {
+            count: (at - next) as u32,
+            ..group
+        });
+        parts.push(NodeGroup {
+            count: 1,
+            accelerator_speed: speed,
+            ..group
+        });
         next = at + 1;
     }
-    parts.push(NodeGroup { count: (u64::from(group.count) - next) as u32, ..group });
+    parts.push(NodeGroup {
+        count: (u64::from(group.count) - next) as u32,
+        ..group
+    });
     parts.retain(|part| part.count > 0);
     parts
 }
@@ -288,9 +367,10 @@ impl PlacedMapping {
         fields.count()?;
         let nodes: Result<Vec<u32>, _> = fields.list()?.into_iter().map(u32::try_from).collect();
         match nodes {
-            Ok(nodes) if !nodes.is_empty() => {
-                Ok(PlacedMapping { mapping: Mapping::List(nodes), place: fields.place() })
-            }
+            Ok(nodes) if !nodes.is_empty() => Ok(PlacedMapping {
+                mapping: Mapping::List(nodes),
+                place: fields.place(),
+            }),
             _ => Err(fields.wrong("the node of each task, numbers from 0 on")),
         }
     }
@@ -298,7 +378,11 @@ impl PlacedMapping {
     /// A rule.
     pub(super) fn read_predefined(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
         let with_trace = record.fields.len() > 1;
-        let mut fields = record.fields(if with_trace { &PREDEFINED_WITH_TRACE } else { &PREDEFINED })?;
+        let mut fields = record.fields(if with_trace {
+            &PREDEFINED_WITH_TRACE
+        } else {
+            &PREDEFINED
+        })?;
         if with_trace {
             fields.text();
         }
@@ -306,11 +390,18 @@ impl PlacedMapping {
         let mapping = match words[..] {
             ["FILL_NODES"] => Some(Mapping::Fill),
             ["INTERLEAVED"] => Some(Mapping::RoundRobin),
-            [number, "TASKS_PER_NODE"] => number.parse().ok().filter(|n| *n > 0).map(Mapping::PerNode),
+            [number, "TASKS_PER_NODE"] => {
+                number.parse().ok().filter(|n| *n > 0).map(Mapping::PerNode)
+            }
             _ => None,
         };
-        let mapping = mapping.ok_or_else(|| fields.wrong("FILL_NODES, INTERLEAVED or a number and TASKS_PER_NODE"))?;
-        Ok(PlacedMapping { mapping, place: fields.place() })
+        let mapping = mapping.ok_or_else(|| {
+            fields.wrong("FILL_NODES, INTERLEAVED or a number and TASKS_PER_NODE")
+        })?;
+        Ok(PlacedMapping {
+            mapping,
+            place: fields.place(),
+        })
     }
 }
 
@@ -319,12 +410,19 @@ pub(super) fn mappings(
     mappings: Vec<PlacedMapping>,
     records: &[NodeRecord],
 ) -> Result<(Option<Mapping>, Vec<Mapping>), DimemasConfigError> {
-    let nodes: u64 = records.iter().map(|record| u64::from(record.group.count)).sum();
+    let nodes: u64 = records
+        .iter()
+        .map(|record| u64::from(record.group.count))
+        .sum();
     for placed in &mappings {
         if let Mapping::List(list) = &placed.mapping
             && let Some(outside) = list.iter().find(|node| u64::from(**node) >= nodes)
         {
-            return Err(wrong(&placed.place, *outside, format!("nodes below {nodes}, the number of nodes")));
+            return Err(wrong(
+                &placed.place,
+                *outside,
+                format!("nodes below {nodes}, the number of nodes"),
+            ));
         }
     }
     let mut mappings = mappings.into_iter().map(|placed| placed.mapping);

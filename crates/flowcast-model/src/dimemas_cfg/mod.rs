@@ -49,7 +49,10 @@ impl DimemasConfig {
     pub fn read(bytes: &[u8], open: Open) -> Result<DimemasConfig, DimemasConfigError> {
         let text = String::from_utf8_lossy(bytes);
         let records = Records::of(&text)?;
-        let mut parts = Parts { not_modelled: records.skipped.clone(), ..Parts::default() };
+        let mut parts = Parts {
+            not_modelled: records.skipped.clone(),
+            ..Parts::default()
+        };
         for line in &records.lines {
             parts.take(&line.record()?)?;
         }
@@ -59,10 +62,17 @@ impl DimemasConfig {
 
 /// Whether these are the bytes of a `.cfg`: by its first line, or by its first record.
 pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    let bytes = bytes
+        .strip_prefix(b"\xEF\xBB\xBF")
+        .unwrap_or(bytes)
+        .trim_ascii_start();
     bytes.starts_with(b"#DIMEMAS_CONFIGURATION")
-        || Records::of(&String::from_utf8_lossy(bytes))
-            .is_ok_and(|records| records.lines.first().is_some_and(|line| line.text.starts_with(WIDE_AREA_QUOTED)))
+        || Records::of(&String::from_utf8_lossy(bytes)).is_ok_and(|records| {
+            records
+                .lines
+                .first()
+                .is_some_and(|line| line.text.starts_with(WIDE_AREA_QUOTED))
+        })
 }
 
 const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";
@@ -84,14 +94,20 @@ struct Parts {
 impl Parts {
     fn take(&mut self, record: &Record) -> Result<(), DimemasConfigError> {
         match record.name {
-            "wide area network information" => record.put_once(&mut self.wide_area, WideAreaRecord::read(record)?)?,
+            "wide area network information" => {
+                record.put_once(&mut self.wide_area, WideAreaRecord::read(record)?)?
+            }
             "environment information" => self.environments.push(Environment::read(record)?),
             "node information" => self.nodes.push(NodeRecord::read(record)?),
             "multi node information" => self.nodes.push(NodeRecord::read_multiple(record)?),
             "mapping information" => self.mappings.push(PlacedMapping::read(record)?),
-            "predefined mapping information" => self.mappings.push(PlacedMapping::read_predefined(record)?),
+            "predefined mapping information" => {
+                self.mappings.push(PlacedMapping::read_predefined(record)?)
+            }
             "configuration files" => record.put_once(&mut self.files, NamedFiles::read(record)?)?,
-            "dedicated connection information" => self.connections.push(wide_area::dedicated_connection(record)?),
+            "dedicated connection information" => self
+                .connections
+                .push(wide_area::dedicated_connection(record)?),
             "accelerator node information" => {
                 let found = wide_area::accelerator(record)?;
                 self.not_modelled.extend(found.note());
@@ -110,7 +126,10 @@ impl Parts {
 
     fn finish(mut self, open: Open) -> Result<DimemasConfig, DimemasConfigError> {
         machine::check_machines(self.wide_area.as_ref(), &self.environments, &self.nodes)?;
-        let machines = self.wide_area.as_ref().map_or(1, |wide_area| wide_area.machines);
+        let machines = self
+            .wide_area
+            .as_ref()
+            .map_or(1, |wide_area| wide_area.machines);
         let tuned = match &self.files {
             Some(files) => files.load(open, machines)?,
             None => Tuned::default(),
@@ -121,17 +140,28 @@ impl Parts {
 
     /// What is left, once it was checked.
     fn network(mut self, tuned: Tuned, machines: u32) -> Result<DimemasConfig, DimemasConfigError> {
-        let (mapping, further_mappings) = machine::mappings(std::mem::take(&mut self.mappings), &self.nodes)?;
+        let (mapping, further_mappings) =
+            machine::mappings(std::mem::take(&mut self.mappings), &self.nodes)?;
         if machines < 2 {
             self.nodes.iter_mut().for_each(NodeRecord::forget_wide_area);
         }
         let (latency, nodes) = machine::node_groups(&self.nodes, &self.accelerators);
         let connections = wide_area::connections(std::mem::take(&mut self.connections), machines)?;
-        let wide_area = self.wide_area.as_ref().map(|record| record.network(&tuned, connections)).unwrap_or_default();
-        self.environments.sort_by_key(|environment| environment.machine);
+        let wide_area = self
+            .wide_area
+            .as_ref()
+            .map(|record| record.network(&tuned, connections))
+            .unwrap_or_default();
+        self.environments
+            .sort_by_key(|environment| environment.machine);
         let mut environments = self.environments.into_iter();
-        let environment = environments.next().expect("the check wants an environment for each machine");
-        let further = |site: Environment| Site { bandwidth: Some(site.bandwidth), buses: site.buses };
+        let environment = environments
+            .next()
+            .expect("the check wants an environment for each machine");
+        let further = |site: Environment| Site {
+            bandwidth: Some(site.bandwidth),
+            buses: site.buses,
+        };
         let machine = Machine {
             buses: environment.buses,
             processors: 0,
@@ -144,16 +174,33 @@ impl Parts {
             wide_area,
             random: tuned.random,
         };
-        let names = [environment.name, self.wide_area.map_or(String::new(), |wide_area| wide_area.name)];
-        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        let names = [
+            environment.name,
+            self.wide_area
+                .map_or(String::new(), |wide_area| wide_area.name),
+        ];
+        let name = names
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or_default();
         let network = Network {
             title: "Dimemas configuration".to_owned(),
-            sharing: Sharing { limits: true, ..Sharing::default() },
+            sharing: Sharing {
+                limits: true,
+                ..Sharing::default()
+            },
             machine,
             collectives: tuning::collectives::table(environment.model, tuned.rows),
             file_system: self.file_system,
-            ..Network::new(name, Rule::Dimemas, Nic::new(latency, environment.bandwidth))
+            ..Network::new(
+                name,
+                Rule::Dimemas,
+                Nic::new(latency, environment.bandwidth),
+            )
         };
-        Ok(DimemasConfig { network, not_modelled: self.not_modelled })
+        Ok(DimemasConfig {
+            network,
+            not_modelled: self.not_modelled,
+        })
     }
 }

@@ -34,7 +34,10 @@ enum Mark {
 impl Records {
     /// Takes the comments out. The first line is a title, whatever it says, unless it is a record.
     pub(super) fn of(text: &str) -> Result<Records, DimemasConfigError> {
-        let mut records = Records { lines: Vec::new(), skipped: Vec::new() };
+        let mut records = Records {
+            lines: Vec::new(),
+            skipped: Vec::new(),
+        };
         let mut open_since = None;
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let is_title = index == 0 && !line.trim_start().starts_with(['"', '/']);
@@ -43,7 +46,10 @@ impl Records {
             }
             let left = records.without_comments(index + 1, line, &mut open_since);
             if !left.trim().is_empty() {
-                records.lines.push(Line { number: index + 1, text: left.trim().to_owned() });
+                records.lines.push(Line {
+                    number: index + 1,
+                    text: left.trim().to_owned(),
+                });
             }
         }
         match open_since {
@@ -56,12 +62,19 @@ impl Records {
         }
     }
 
-    fn without_comments(&mut self, number: usize, line: &str, open_since: &mut Option<usize>) -> String {
+    fn without_comments(
+        &mut self,
+        number: usize,
+        line: &str,
+        open_since: &mut Option<usize>,
+    ) -> String {
         let mut kept = String::new();
         let mut rest = line;
         loop {
             if open_since.is_some() {
-                let Some(end) = rest.find("*/") else { return kept };
+                let Some(end) = rest.find("*/") else {
+                    return kept;
+                };
                 *open_since = None;
                 rest = &rest[end + 2..];
             }
@@ -78,8 +91,9 @@ impl Records {
                 Some((at, Mark::Line)) => {
                     kept.push_str(&rest[..at]);
                     if kept.trim_start().starts_with('"') {
-                        self.skipped
-                            .push(format!("line {number}: skipped, as Dimemas skips every line with `//` in it"));
+                        self.skipped.push(format!(
+                            "line {number}: skipped, as Dimemas skips every line with `//` in it"
+                        ));
                     }
                     return String::new();
                 }
@@ -115,12 +129,20 @@ impl Line {
             .strip_prefix('"')
             .and_then(|rest| rest.split_once('"'))
             .ok_or_else(|| wrong("a record such as \"environment information\" {...};;"))?;
-        let body = rest.trim_start().strip_prefix('{').ok_or_else(|| wrong("a `{` after the record's name"))?;
-        let (fields, tail) = fields(body).ok_or_else(|| wrong("a `}` at the end of the record, on the same line"))?;
+        let body = rest
+            .trim_start()
+            .strip_prefix('{')
+            .ok_or_else(|| wrong("a `{` after the record's name"))?;
+        let (fields, tail) = fields(body)
+            .ok_or_else(|| wrong("a `}` at the end of the record, on the same line"))?;
         if tail.contains(|c: char| c != ';' && !c.is_whitespace()) {
             return Err(wrong("nothing but `;;` after the record"));
         }
-        Ok(Record { line: self.number, name: name.trim(), fields })
+        Ok(Record {
+            line: self.number,
+            name: name.trim(),
+            fields,
+        })
     }
 }
 
@@ -152,8 +174,16 @@ fn fields(body: &str) -> Option<(Vec<&str>, &str)> {
 
 impl Record<'_> {
     /// Keeps a record of which there can be one only.
-    pub(super) fn put_once<T>(&self, place: &mut Option<T>, value: T) -> Result<(), DimemasConfigError> {
-        if place.replace(value).is_some() { Err(self.wrong("only one record of this name")) } else { Ok(()) }
+    pub(super) fn put_once<T>(
+        &self,
+        place: &mut Option<T>,
+        value: T,
+    ) -> Result<(), DimemasConfigError> {
+        if place.replace(value).is_some() {
+            Err(self.wrong("only one record of this name"))
+        } else {
+            Ok(())
+        }
     }
 
     /// The error for a name that no version knows.
@@ -166,6 +196,10 @@ impl Record<'_> {
 
     fn wrong(&self, expected: &str) -> DimemasConfigError {
         let found = format!("\"{}\"", shortened(self.name));
-        DimemasConfigError::Line { line: self.line, found, expected: expected.to_owned() }
+        DimemasConfigError::Line {
+            line: self.line,
+            found,
+            expected: expected.to_owned(),
+        }
     }
 }

@@ -46,25 +46,37 @@ impl NamedFiles {
             let name = fields.text().to_owned();
             (fields.place(), name)
         };
-        Ok(NamedFiles { scheduler: next(), file_system: next(), communications: next(), random: next() })
+        Ok(NamedFiles {
+            scheduler: next(),
+            file_system: next(),
+            communications: next(),
+            random: next(),
+        })
     }
 
     /// Reads those that are named.
     pub(super) fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
         let mut tuned = Tuned::default();
-        if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)? {
+        if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)?
+        {
             tuned.scheduler = scheduler;
             tuned.not_modelled.extend(named(&self.scheduler.1, notes));
         }
         if !self.file_system.1.is_empty() {
             let (place, name) = &self.file_system;
+            tuned.not_modelled.push(format!(
+                "{place}: {name}; the tool does not read this file, and neither is it here"
+            ));
+        }
+        if let Some(found) = read_named(&self.communications, open, |text| {
+            collectives::read(text, machines)
+        })? {
             tuned
                 .not_modelled
-                .push(format!("{place}: {name}; the tool does not read this file, and neither is it here"));
-        }
-        if let Some(found) = read_named(&self.communications, open, |text| collectives::read(text, machines))? {
-            tuned.not_modelled.extend(named(&self.communications.1, found.further_notes()));
-            tuned.not_modelled.extend(named(&self.communications.1, found.not_modelled));
+                .extend(named(&self.communications.1, found.further_notes()));
+            tuned
+                .not_modelled
+                .extend(named(&self.communications.1, found.not_modelled));
             (tuned.rows, tuned.external_rows) = (found.rows, found.external_rows);
             tuned.flight_times = found.flight_times;
         }
@@ -80,7 +92,10 @@ impl Tuned {
     fn further_notes(&self) -> Vec<String> {
         let differs = |(_, op, row): &&(u32, CollectiveOp, Row)| self.rows.get(op) != Some(row);
         let note = |(machine, op, _): &(u32, CollectiveOp, Row)| {
-            format!("{} of machine {machine}: the rows of machine 0 hold for all machines", op.name())
+            format!(
+                "{} of machine {machine}: the rows of machine 0 hold for all machines",
+                op.name()
+            )
         };
         self.further_rows.iter().filter(differs).map(note).collect()
     }
@@ -94,10 +109,16 @@ fn read_named<T>(
     if name.is_empty() {
         return Ok(None);
     }
-    let bytes =
-        open(name).map_err(|source| DimemasConfigError::Open { place: place.clone(), name: name.clone(), source })?;
+    let bytes = open(name).map_err(|source| DimemasConfigError::Open {
+        place: place.clone(),
+        name: name.clone(),
+        source,
+    })?;
     let read = read(&String::from_utf8_lossy(&bytes));
-    read.map(Some).map_err(|error| DimemasConfigError::InFile { name: name.clone(), error: Box::new(error) })
+    read.map(Some).map_err(|error| DimemasConfigError::InFile {
+        name: name.clone(),
+        error: Box::new(error),
+    })
 }
 
 fn named(name: &str, notes: Vec<String>) -> impl Iterator<Item = String> {
@@ -106,8 +127,12 @@ fn named(name: &str, notes: Vec<String>) -> impl Iterator<Item = String> {
 
 /// Numbered lines without white space at their ends, blank lines and comments.
 pub(super) fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-    numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#') && !line.starts_with("//"))
+    let numbered = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim()));
+    numbered
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#') && !line.starts_with("//"))
 }
 
 /// A note on the field read last.
@@ -127,18 +152,29 @@ pub(super) fn module(record: &Record) -> Result<Option<String>, DimemasConfigErr
     Ok((ratio != 1.0).then(|| note(&fields, &ratio.to_string(), reason)))
 }
 
-const FILE_SYSTEM: [&str; 5] =
-    ["disk latency", "disk bandwidth", "block size", "concurrent requests", "hit ratio from 0 to 1"];
+const FILE_SYSTEM: [&str; 5] = [
+    "disk latency",
+    "disk bandwidth",
+    "block size",
+    "concurrent requests",
+    "hit ratio from 0 to 1",
+];
 
 /// `"file system parameters"`, and what of it is not modelled where files cost anything: blocks, and a cache in front of the
 /// disks.
-pub(super) fn file_system(record: &Record) -> Result<(FileSystem, Vec<String>), DimemasConfigError> {
+pub(super) fn file_system(
+    record: &Record,
+) -> Result<(FileSystem, Vec<String>), DimemasConfigError> {
     let mut fields = record.fields(&FILE_SYSTEM)?;
     let (latency, bandwidth) = (fields.seconds()?, fields.rate()?);
     let mut notes = Vec::new();
     let block = fields.amount()?;
     if block > 0.0 {
-        notes.push(note(&fields, &block.to_string(), "requests are not cut into blocks"));
+        notes.push(note(
+            &fields,
+            &block.to_string(),
+            "requests are not cut into blocks",
+        ));
     }
     let requests = fields.count()?;
     let hits = fields.amount()?;
@@ -146,10 +182,23 @@ pub(super) fn file_system(record: &Record) -> Result<(FileSystem, Vec<String>), 
         return Err(fields.wrong("a number from 0 to 1"));
     }
     if hits > 0.0 {
-        notes.push(note(&fields, &hits.to_string(), "no cache: every request takes its time"));
+        notes.push(note(
+            &fields,
+            &hits.to_string(),
+            "no cache: every request takes its time",
+        ));
     }
-    let found = FileSystem { latency, bandwidth, requests };
-    if (FileSystem { requests: 0, ..found }).is_default() {
+    let found = FileSystem {
+        latency,
+        bandwidth,
+        requests,
+    };
+    if (FileSystem {
+        requests: 0,
+        ..found
+    })
+    .is_default()
+    {
         notes.clear();
     }
     Ok((found, notes))

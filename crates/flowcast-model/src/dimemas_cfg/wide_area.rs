@@ -47,7 +47,15 @@ impl WideAreaRecord {
         let max_traffic = Rate::from_bytes_per_second(fields.number()?.max(0.0) * 1e9);
         let bandwidth = fields.rate()?;
         let model = repeats(&mut fields)?;
-        Ok(WideAreaRecord { name, machines, machines_place, traffic, max_traffic, bandwidth, model })
+        Ok(WideAreaRecord {
+            name,
+            machines,
+            machines_place,
+            traffic,
+            max_traffic,
+            bandwidth,
+            model,
+        })
     }
 
     /// The network between the sites; nothing if there is one site.
@@ -95,22 +103,45 @@ const DEDICATED: [&str; 13] = [
 /// `"dedicated connection information"`: its number, by which the first that admits a message is found, and itself.
 ///
 /// The communicators are read and, as in the tool, not looked at.
-pub(super) fn dedicated_connection(record: &Record) -> Result<NumberedConnection, DimemasConfigError> {
+pub(super) fn dedicated_connection(
+    record: &Record,
+) -> Result<NumberedConnection, DimemasConfigError> {
     let mut fields = record.fields(&DEDICATED)?;
     let number = fields.count()?;
     let from = fields.count()?;
     let place = fields.place();
     let sites = [from, fields.count()?];
     let bandwidth = fields.rate()?;
-    let tags = fields.list()?.into_iter().filter_map(|tag| i32::try_from(tag).ok()).collect();
+    let tags = fields
+        .list()?
+        .into_iter()
+        .filter_map(|tag| i32::try_from(tag).ok())
+        .collect();
     let first = size_condition(&mut fields)?;
-    let joined = if fields.choice(&["&", "|"])? == "&" { Joined::And } else { Joined::Or };
+    let joined = if fields.choice(&["&", "|"])? == "&" {
+        Joined::And
+    } else {
+        Joined::Or
+    };
     let second = size_condition(&mut fields)?;
     fields.list()?;
     let latency = fields.seconds()?;
     let flight_time = fields.seconds()?;
-    let connection = Connection { sites, bandwidth, latency, flight_time, tags, first, joined, second };
-    Ok(NumberedConnection { number, place, connection })
+    let connection = Connection {
+        sites,
+        bandwidth,
+        latency,
+        flight_time,
+        tags,
+        first,
+        joined,
+        second,
+    };
+    Ok(NumberedConnection {
+        number,
+        place,
+        connection,
+    })
 }
 
 /// A dedicated connection and where it stands.
@@ -126,15 +157,22 @@ pub(super) fn connections(
     machines: u32,
 ) -> Result<Vec<Connection>, DimemasConfigError> {
     records.sort_by_key(|record| record.number);
-    let outside = |record: &&NumberedConnection| record.connection.sites.iter().any(|site| *site >= machines);
+    let outside =
+        |record: &&NumberedConnection| record.connection.sites.iter().any(|site| *site >= machines);
     if let Some(record) = records.iter().find(outside).filter(|_| machines > 1) {
         return Err(DimemasConfigError::Field {
             place: record.place.clone(),
-            found: format!("machines {} and {}", record.connection.sites[0], record.connection.sites[1]),
+            found: format!(
+                "machines {} and {}",
+                record.connection.sites[0], record.connection.sites[1]
+            ),
             expected: format!("machines from 0 to {}", machines - 1),
         });
     }
-    Ok(records.into_iter().map(|record| record.connection).collect())
+    Ok(records
+        .into_iter()
+        .map(|record| record.connection)
+        .collect())
 }
 
 fn size_condition(fields: &mut Fields) -> Result<SizeCondition, DimemasConfigError> {
@@ -156,8 +194,14 @@ const ACCELERATOR: [&str; 7] = [
     "buses",
     "relative speed",
 ];
-const ACCELERATOR_WITHOUT_NUMBER: [&str; 6] =
-    ["node", "latency in seconds", "memory latency in seconds", "bandwidth in MB/s", "buses", "relative speed"];
+const ACCELERATOR_WITHOUT_NUMBER: [&str; 6] = [
+    "node",
+    "latency in seconds",
+    "memory latency in seconds",
+    "bandwidth in MB/s",
+    "buses",
+    "relative speed",
+];
 
 /// Accelerators of a node.
 pub(super) struct Accelerators {
@@ -171,7 +215,11 @@ pub(super) struct Accelerators {
 /// `"accelerator node information"`, as the tool reads it (7 fields) or as its manual has it (6, one accelerator).
 pub(super) fn accelerator(record: &Record) -> Result<Accelerators, DimemasConfigError> {
     let with_number = record.fields.len() != ACCELERATOR_WITHOUT_NUMBER.len();
-    let mut fields = record.fields(if with_number { &ACCELERATOR } else { &ACCELERATOR_WITHOUT_NUMBER })?;
+    let mut fields = record.fields(if with_number {
+        &ACCELERATOR
+    } else {
+        &ACCELERATOR_WITHOUT_NUMBER
+    })?;
     let node = Node(fields.count()?);
     let place = fields.place();
     let count = if with_number { fields.count()? } else { 1 };
@@ -180,15 +228,21 @@ pub(super) fn accelerator(record: &Record) -> Result<Accelerators, DimemasConfig
     fields.rate()?;
     fields.count()?;
     let speed = fields.number()?.max(0.0);
-    Ok(Accelerators { node, place, count, speed })
+    Ok(Accelerators {
+        node,
+        place,
+        count,
+        speed,
+    })
 }
 
 impl Accelerators {
     /// What of them is lost.
     pub(super) fn note(&self) -> Option<String> {
-        let Accelerators { node, place, count, .. } = self;
-        let lost =
-            "of accelerators the relative speed is modelled, and not their number, latencies, bandwidth and buses";
+        let Accelerators {
+            node, place, count, ..
+        } = self;
+        let lost = "of accelerators the relative speed is modelled, and not their number, latencies, bandwidth and buses";
         (*count > 0).then(|| format!("{place}: {count} accelerators at node {node}; {lost}"))
     }
 }

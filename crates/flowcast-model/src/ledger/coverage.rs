@@ -23,8 +23,14 @@ pub struct Coverage<'a> {
 
 impl<'a> Coverage<'a> {
     /// None where nothing is known of the model.
-    fn of(entry: &'a Accuracy, known: Ledger<'a>, level: f64) -> Result<Option<Coverage<'a>>, StatsError> {
-        let Some(judged) = entry.judged else { return Ok(None) };
+    fn of(
+        entry: &'a Accuracy,
+        known: Ledger<'a>,
+        level: f64,
+    ) -> Result<Option<Coverage<'a>>, StatsError> {
+        let Some(judged) = entry.judged else {
+            return Ok(None);
+        };
         let known = known.of(&entry.model, judged);
         let (mut inside, mut widths, mut least) = (0, Vec::new(), level);
         for (name, errors) in entry.errors_without(None) {
@@ -45,7 +51,14 @@ impl<'a> Coverage<'a> {
             return Ok(None);
         }
         let interval = conformal::share_interval(inside, widths.len(), 0.95)?;
-        Ok(Some(Coverage { entry, inside, all: widths.len(), interval, width: median(&widths)?, level: least }))
+        Ok(Some(Coverage {
+            entry,
+            inside,
+            all: widths.len(),
+            interval,
+            width: median(&widths)?,
+            level: least,
+        }))
     }
 }
 
@@ -58,7 +71,11 @@ impl<'a> Ledger<'a> {
     pub fn coverage(self, known: Ledger<'a>, level: f64) -> Result<Vec<Coverage<'a>>, StatsError> {
         let with_errors = self.0.iter().filter(|entry| !entry.errors.is_empty());
         let covered = with_errors.map(|entry| Coverage::of(entry, known, level));
-        Ok(covered.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        Ok(covered
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 }
 
@@ -72,7 +89,8 @@ mod tests {
         // Ten programs of four runs each; a program's runs are off alike.
         let error = |at: usize| (at as f64 * 7.0 % 40.0) / 100.0 - 0.2;
         let run = |at: usize| (format!("p{}.{at}", at / 4), vec![error(at)]);
-        let entry = Accuracy::of_errors("fair", Judged::Programs, "x", (0..40).map(run).collect()).unwrap();
+        let entry =
+            Accuracy::of_errors("fair", Judged::Programs, "x", (0..40).map(run).collect()).unwrap();
         let entries = [entry];
         let found = Ledger(&entries).coverage(Ledger(&entries), 0.9).unwrap();
         assert_eq!((found.len(), found[0].all, found[0].level), (1, 40, 0.9));

@@ -115,14 +115,29 @@ impl Accuracy {
     /// # Errors
     /// As [`Accuracy::of_errors`].
     pub fn add(&mut self, errors: BTreeMap<String, Vec<f64>>) -> Result<(), StatsError> {
-        let tidied = errors.into_iter().map(|(name, errors)| (name, errors.into_iter().map(tidy).collect()));
+        let tidied = errors
+            .into_iter()
+            .map(|(name, errors)| (name, errors.into_iter().map(tidy).collect()));
         self.errors.extend(tidied);
-        let absolute: Vec<f64> = self.errors.values().flatten().map(|error| error.abs()).collect();
+        let absolute: Vec<f64> = self
+            .errors
+            .values()
+            .flatten()
+            .map(|error| error.abs())
+            .collect();
         check("mean error", &absolute, 1)?;
         self.cases = absolute.len() as u64;
         self.mean = Some(tidy(absolute.iter().sum::<f64>() / absolute.len() as f64));
-        let at = |share: &str| Ok((share.to_owned(), tidy(quantile(&absolute, share.parse().expect("a number"))?)));
-        self.quantiles = SHARES.into_iter().map(at).collect::<Result<_, StatsError>>()?;
+        let at = |share: &str| {
+            Ok((
+                share.to_owned(),
+                tidy(quantile(&absolute, share.parse().expect("a number"))?),
+            ))
+        };
+        self.quantiles = SHARES
+            .into_iter()
+            .map(at)
+            .collect::<Result<_, StatsError>>()?;
         Ok(())
     }
 
@@ -132,9 +147,15 @@ impl Accuracy {
     }
 
     /// The errors by name, without those of `judged` and of all whose name goes on behind it after a dot or a slash.
-    pub fn errors_without<'a>(&'a self, judged: Option<&'a str>) -> impl Iterator<Item = (&'a str, &'a [f64])> {
+    pub fn errors_without<'a>(
+        &'a self,
+        judged: Option<&'a str>,
+    ) -> impl Iterator<Item = (&'a str, &'a [f64])> {
         let is_judged = move |name: &str| judged.is_some_and(|judged| is_part_of(name, judged));
-        let named = self.errors.iter().map(|(name, errors)| (name.as_str(), errors.as_slice()));
+        let named = self
+            .errors
+            .iter()
+            .map(|(name, errors)| (name.as_str(), errors.as_slice()));
         named.filter(move |(name, _)| !is_judged(name))
     }
 
@@ -143,19 +164,23 @@ impl Accuracy {
     fn covers(&self, size: Bytes) -> bool {
         match (self.judged, self.messages) {
             (Some(Judged::Programs | Judged::Regions), _) => true,
-            (_, Some([smallest, largest])) => smallest.0 / 2 <= size.0 && size.0 <= largest.0.saturating_mul(2),
+            (_, Some([smallest, largest])) => {
+                smallest.0 / 2 <= size.0 && size.0 <= largest.0.saturating_mul(2)
+            }
             (_, None) => false,
         }
     }
 
     /// Whether it is about the same things as another one, so that the two can be compared.
     fn is_comparable(&self, other: &Accuracy) -> bool {
-        (self.judged, self.is_fitted, &self.validated_on) == (other.judged, other.is_fitted, &other.validated_on)
+        (self.judged, self.is_fitted, &self.validated_on)
+            == (other.judged, other.is_fitted, &other.validated_on)
     }
 }
 
 fn is_part_of(name: &str, whole: &str) -> bool {
-    name.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(PARTS))
+    name.strip_prefix(whole)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(PARTS))
 }
 
 /// What separates the parts of a name.
@@ -182,16 +207,37 @@ impl<'a> Ledger<'a> {
     /// the one most like `wanted`, then the one on which most models were compared. Where the size of
     /// messages is given, what was judged on other sizes does not count. None where nothing was judged.
     pub fn best(self, wanted: Judged, size: Option<Bytes>) -> Option<&'a Accuracy> {
-        let judged = |entry: &&Accuracy| entry.mean.is_some() && size.is_none_or(|size| entry.covers(size));
+        let judged =
+            |entry: &&Accuracy| entry.mean.is_some() && size.is_none_or(|size| entry.covers(size));
         let models = |of: &Accuracy| {
-            let alike = self.0.iter().filter(judged).filter(|entry| entry.is_comparable(of));
-            alike.map(|entry| &entry.model).collect::<BTreeSet<_>>().len()
+            let alike = self
+                .0
+                .iter()
+                .filter(judged)
+                .filter(|entry| entry.is_comparable(of));
+            alike
+                .map(|entry| &entry.model)
+                .collect::<BTreeSet<_>>()
+                .len()
         };
-        let order =
-            |entry: &&Accuracy| (entry.is_fitted, distance(wanted, entry.judged), std::cmp::Reverse(models(entry)));
+        let order = |entry: &&Accuracy| {
+            (
+                entry.is_fitted,
+                distance(wanted, entry.judged),
+                std::cmp::Reverse(models(entry)),
+            )
+        };
         let first = self.0.iter().filter(judged).min_by_key(order)?;
-        let alike = self.0.iter().filter(judged).filter(|entry| entry.is_comparable(first));
-        alike.min_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)))
+        let alike = self
+            .0
+            .iter()
+            .filter(judged)
+            .filter(|entry| entry.is_comparable(first));
+        alike.min_by(|a, b| {
+            a.mean
+                .unwrap_or(f64::MAX)
+                .total_cmp(&b.mean.unwrap_or(f64::MAX))
+        })
     }
 
     /// The entries of a model that have errors one by one, those that say most of `wanted`: judged on that kind of thing,
@@ -199,9 +245,21 @@ impl<'a> Ledger<'a> {
     /// fitted to. None where there is no such entry.
     pub fn of(self, model: &str, wanted: Judged) -> Vec<&'a Accuracy> {
         let base = model.split('/').next().unwrap_or_default();
-        let known = || self.0.iter().filter(|entry| entry.base_model() == base && !entry.errors.is_empty());
-        let order = |entry: &&Accuracy| (distance(wanted, entry.judged), entry.model != model, entry.is_fitted);
-        let Some(nearest) = known().map(|entry| order(&entry)).min() else { return Vec::new() };
+        let known = || {
+            self.0
+                .iter()
+                .filter(|entry| entry.base_model() == base && !entry.errors.is_empty())
+        };
+        let order = |entry: &&Accuracy| {
+            (
+                distance(wanted, entry.judged),
+                entry.model != model,
+                entry.is_fitted,
+            )
+        };
+        let Some(nearest) = known().map(|entry| order(&entry)).min() else {
+            return Vec::new();
+        };
         known().filter(|entry| order(entry) == nearest).collect()
     }
 
@@ -213,8 +271,14 @@ impl<'a> Ledger<'a> {
 
 /// `ln(measured / predicted)` of all errors but those of `judged`. What was predicted to take no time has none.
 pub fn residuals(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
-    let errors = entries.iter().flat_map(|entry| entry.errors_without(judged)).flat_map(|(_, errors)| errors);
-    errors.filter(|error| **error > -1.0).map(|error| -error.ln_1p()).collect()
+    let errors = entries
+        .iter()
+        .flat_map(|entry| entry.errors_without(judged))
+        .flat_map(|(_, errors)| errors);
+    errors
+        .filter(|error| **error > -1.0)
+        .map(|error| -error.ln_1p())
+        .collect()
 }
 
 /// How well models predicted whole programs in laboratories, from recordings made elsewhere: what is known of a network on which
@@ -225,7 +289,8 @@ pub fn of_programs_in_laboratories() -> Ledger<'static> {
         accuracy: Vec<Accuracy>,
     }
     static RECORD: LazyLock<Vec<Accuracy>> = LazyLock::new(|| {
-        let record: Record = toml::from_str(include_str!("../../accuracy/programs.toml")).expect("a test reads it");
+        let record: Record =
+            toml::from_str(include_str!("../../accuracy/programs.toml")).expect("a test reads it");
         record.accuracy
     });
     Ledger(&RECORD)
@@ -235,14 +300,20 @@ pub fn of_programs_in_laboratories() -> Ledger<'static> {
 /// `PROGRAM/NETWORK` without those of `judged`; those themselves where programs or networks are too few.
 pub fn residuals_elsewhere(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
     let mut by_both = BTreeMap::new();
-    for (name, errors) in entries.iter().flat_map(|entry| entry.errors_without(judged)) {
+    for (name, errors) in entries
+        .iter()
+        .flat_map(|entry| entry.errors_without(judged))
+    {
         if let (Some(both), [error]) = (name.split_once('/'), errors)
             && *error > -1.0
         {
             by_both.insert(both, -error.ln_1p());
         }
     }
-    TwoWay::new(&by_both).map_or_else(|| residuals(entries, judged), |spread| spread.quantiles(QUANTILES))
+    TwoWay::new(&by_both).map_or_else(
+        || residuals(entries, judged),
+        |spread| spread.quantiles(QUANTILES),
+    )
 }
 
 /// Adds an entry to those of a network: errors join those of the same model on the same things.
@@ -250,8 +321,9 @@ pub fn residuals_elsewhere(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f
 /// # Errors
 /// None, for an entry that has errors.
 pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsError> {
-    let is_same =
-        |known: &&mut Accuracy| known.model == new.model && known.is_comparable(&new) && !known.errors.is_empty();
+    let is_same = |known: &&mut Accuracy| {
+        known.model == new.model && known.is_comparable(&new) && !known.errors.is_empty()
+    };
     let Some(known) = entries.iter_mut().find(is_same) else {
         entries.push(new);
         return Ok(());
@@ -269,7 +341,10 @@ fn distance(wanted: Judged, judged: Option<Judged>) -> usize {
         Patterns => [Patterns, Flows, Programs, Regions],
         Flows => [Flows, Patterns, Regions, Programs],
     };
-    order.iter().position(|kind| Some(*kind) == judged).unwrap_or(order.len())
+    order
+        .iter()
+        .position(|kind| Some(*kind) == judged)
+        .unwrap_or(order.len())
 }
 
 /// Checks the entry at a place of the file.
@@ -277,17 +352,31 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
     let field = |name: &str| format!("accuracy.{place}.{name}");
     let model = entry.base_model();
     if model != LIMITS && Model::named(model).is_err() {
-        return Err(refused(field("model"), format!("`{model}`"), "limits or a model of sharing"));
+        return Err(refused(
+            field("model"),
+            format!("`{model}`"),
+            "limits or a model of sharing",
+        ));
     }
     if entry.cases == 0 {
         return Err(refused(field("cases"), 0, "at least 1"));
     }
-    let is_share = |name: &String| name.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share));
+    let is_share = |name: &String| {
+        name.parse()
+            .is_ok_and(|share: f64| (0.0..=1.0).contains(&share))
+    };
     if let Some(name) = entry.quantiles.keys().find(|name| !is_share(name)) {
-        return Err(refused(field("quantiles"), format!("`{name}`"), "shares of cases from 0 to 1"));
+        return Err(refused(
+            field("quantiles"),
+            format!("`{name}`"),
+            "shares of cases from 0 to 1",
+        ));
     }
     for (name, errors) in &entry.errors {
-        if let Some(error) = errors.iter().find(|error| !(error.is_finite() && **error >= -1.0)) {
+        if let Some(error) = errors
+            .iter()
+            .find(|error| !(error.is_finite() && **error >= -1.0))
+        {
             return Err(refused(
                 field(&format!("errors.{name}")),
                 error,
@@ -297,7 +386,11 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
     }
     let errors: usize = entry.errors.values().map(Vec::len).sum();
     if errors > 0 && errors as u64 != entry.cases {
-        return Err(refused(field("cases"), entry.cases, &format!("{errors}, as many as errors")));
+        return Err(refused(
+            field("cases"),
+            entry.cases,
+            &format!("{errors}, as many as errors"),
+        ));
     }
     Ok(())
 }
@@ -315,23 +408,39 @@ mod tests {
 
     #[test]
     fn an_entry_sums_up_its_errors_and_those_of_a_name_take_the_place_of_earlier_ones() {
-        let errors = [("a", vec![0.1, -0.2]), ("b", vec![0.3])].map(|(name, errors)| (name.to_owned(), errors));
-        let mut entry = Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::from(errors)).unwrap();
+        let errors = [("a", vec![0.1, -0.2]), ("b", vec![0.3])]
+            .map(|(name, errors)| (name.to_owned(), errors));
+        let mut entry =
+            Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::from(errors)).unwrap();
         assert_eq!((entry.cases, entry.mean), (3, Some(0.2)));
         assert_eq!(
             entry.quantiles,
-            BTreeMap::from([("0.5", 0.2), ("0.9", 0.28), ("1", 0.3)].map(|(share, at)| (share.to_owned(), at)))
+            BTreeMap::from(
+                [("0.5", 0.2), ("0.9", 0.28), ("1", 0.3)].map(|(share, at)| (share.to_owned(), at))
+            )
         );
-        entry.add(BTreeMap::from([("b".to_owned(), vec![0.6])])).unwrap();
-        assert_eq!((entry.cases, entry.mean, entry.quantiles["1"]), (3, Some(0.3), 0.6));
+        entry
+            .add(BTreeMap::from([("b".to_owned(), vec![0.6])]))
+            .unwrap();
+        assert_eq!(
+            (entry.cases, entry.mean, entry.quantiles["1"]),
+            (3, Some(0.3), 0.6)
+        );
         assert!(Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::new()).is_err());
     }
 
     #[test]
     fn what_is_judged_is_left_out_with_all_of_its_parts() {
-        let errors = ["cg.S.4", "cg.W.4", "cgx.S.4", "is.S.4"].map(|name| (name.to_owned(), vec![0.0]));
-        let entry = Accuracy::of_errors("fair", Judged::Programs, "x", BTreeMap::from(errors)).unwrap();
-        let names = |judged| entry.errors_without(judged).map(|(name, _)| name).collect::<Vec<_>>();
+        let errors =
+            ["cg.S.4", "cg.W.4", "cgx.S.4", "is.S.4"].map(|name| (name.to_owned(), vec![0.0]));
+        let entry =
+            Accuracy::of_errors("fair", Judged::Programs, "x", BTreeMap::from(errors)).unwrap();
+        let names = |judged| {
+            entry
+                .errors_without(judged)
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(Some("cg")), ["cgx.S.4", "is.S.4"]);
         assert_eq!(names(Some("cg.S.4")), ["cg.W.4", "cgx.S.4", "is.S.4"]);
         assert_eq!(names(None).len(), 4);
@@ -341,7 +450,10 @@ mod tests {
     fn the_best_model_has_the_smallest_error_on_what_no_fit_has_seen() {
         let mut network = crate::builtin::network("gige-tcp").unwrap();
         assert!(network.ledger().best(Judged::Programs, None).is_none());
-        let seen = Accuracy { is_fitted: true, ..entry("fair", Judged::Regions, "regions", 0.001) };
+        let seen = Accuracy {
+            is_fitted: true,
+            ..entry("fair", Judged::Regions, "regions", 0.001)
+        };
         network.accuracy = vec![
             seen,
             entry("fair", Judged::Flows, "random", 0.1),
@@ -349,12 +461,25 @@ mod tests {
             entry("closed-loop/transient", Judged::Flows, "random", 0.02),
             entry("limits/openmpi", Judged::Flows, "others", 0.01),
         ];
-        let best = |network: &Network, wanted| network.ledger().best(wanted, None).map(|entry| entry.model.clone());
+        let best = |network: &Network, wanted| {
+            network
+                .ledger()
+                .best(wanted, None)
+                .map(|entry| entry.model.clone())
+        };
         assert_eq!(best(&network, Judged::Programs), Some("packet".to_owned()));
-        network.accuracy.push(entry("limits/openmpi", Judged::Programs, "NAS", 0.2));
-        assert_eq!(best(&network, Judged::Programs), Some("limits/openmpi".to_owned()));
+        network
+            .accuracy
+            .push(entry("limits/openmpi", Judged::Programs, "NAS", 0.2));
+        assert_eq!(
+            best(&network, Judged::Programs),
+            Some("limits/openmpi".to_owned())
+        );
         assert_eq!(best(&network, Judged::Patterns), Some("packet".to_owned()));
-        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+        assert_eq!(
+            Network::from_toml(&network.to_toml(), &[]).unwrap(),
+            network
+        );
     }
 
     #[test]
@@ -370,7 +495,9 @@ mod tests {
             of_sizes("packet", [1000, 500_000], 0.02),
         ];
         let best = |all: &[Accuracy], size| {
-            Ledger::new(all).best(Judged::Programs, Some(Bytes(size))).map(|entry| entry.model.clone())
+            Ledger::new(all)
+                .best(Judged::Programs, Some(Bytes(size)))
+                .map(|entry| entry.model.clone())
         };
         assert_eq!(best(&all, 3_000_000), Some("closed-loop".to_owned()));
         assert_eq!(best(&all, 20_000), Some("packet".to_owned()));
@@ -389,10 +516,19 @@ mod tests {
             entry("packet/openmpi", Judged::Programs, "NAS", 0.02),
             entry("packet/formula", Judged::Programs, "NAS", 0.02),
         ];
-        let of =
-            |model, wanted| network.ledger().of(model, wanted).iter().map(|entry| &*entry.model).collect::<Vec<_>>();
+        let of = |model, wanted| {
+            network
+                .ledger()
+                .of(model, wanted)
+                .iter()
+                .map(|entry| &*entry.model)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of("packet/openmpi", Judged::Programs), ["packet/openmpi"]);
-        assert_eq!(of("packet/mpich", Judged::Programs), ["packet/openmpi", "packet/formula"]);
+        assert_eq!(
+            of("packet/mpich", Judged::Programs),
+            ["packet/openmpi", "packet/formula"]
+        );
         assert_eq!(of("packet", Judged::Flows), ["packet"]);
         assert_eq!(of("fair", Judged::Flows), [""; 0]);
     }
@@ -406,8 +542,18 @@ mod tests {
         record(&mut entries, entry("fair", Judged::Flows, "x", 0.1)).unwrap();
         record(&mut entries, entry("fair", Judged::Flows, "x", 0.2)).unwrap();
         let written = with_ledger(text, &entries).unwrap();
-        assert!(written.contains("# mine\n") && written.contains("latency = \"1us\" # as measured\n"), "{written}");
+        assert!(
+            written.contains("# mine\n") && written.contains("latency = \"1us\" # as measured\n"),
+            "{written}"
+        );
         let read = Network::from_toml(&written, &[]).unwrap();
-        assert_eq!((read.accuracy.len(), read.accuracy[1].mean, &*read.provenance["host"]), (2, Some(0.2), "a"));
+        assert_eq!(
+            (
+                read.accuracy.len(),
+                read.accuracy[1].mean,
+                &*read.provenance["host"]
+            ),
+            (2, Some(0.2), "a")
+        );
     }
 }

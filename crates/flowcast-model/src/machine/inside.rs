@@ -64,7 +64,10 @@ impl Machine {
     /// Its groups of nodes; where it names none, the one of as many nodes as there are ranks.
     pub fn groups(&self) -> Vec<NodeGroup> {
         match self.nodes.is_empty() {
-            true => vec![NodeGroup { count: 0, ..NodeGroup::default() }],
+            true => vec![NodeGroup {
+                count: 0,
+                ..NodeGroup::default()
+            }],
             false => self.nodes.clone(),
         }
     }
@@ -73,7 +76,14 @@ impl Machine {
 impl InsideSource {
     /// Of these groups of nodes.
     pub fn of(groups: &[NodeGroup]) -> InsideSource {
-        let costs = || groups.iter().flat_map(|group| [group.intra_latency.is_some(), group.intra_bandwidth.is_some()]);
+        let costs = || {
+            groups.iter().flat_map(|group| {
+                [
+                    group.intra_latency.is_some(),
+                    group.intra_bandwidth.is_some(),
+                ]
+            })
+        };
         let is_free = |group: &NodeGroup| {
             let InsideNode { latency, rate } = group.inside();
             latency == Time::ZERO && rate.as_bytes_per_second() == 0.0
@@ -102,7 +112,9 @@ impl fmt::Display for InsideSource {
             InsideSource::Stated => f.write_str("as the network states"),
             InsideSource::StatedFree => f.write_str("free, as the network states"),
             InsideSource::StandIn => write!(f, "as {STAND_IN}"),
-            InsideSource::Partly => write!(f, "as the network states, as {STAND_IN} where it does not"),
+            InsideSource::Partly => {
+                write!(f, "as the network states, as {STAND_IN} where it does not")
+            }
         }
     }
 }
@@ -113,9 +125,16 @@ mod tests {
     use crate::builtin;
 
     fn network(nodes: &str) -> Network {
-        let text = format!("{}\n[[machine.nodes]]\n{nodes}", builtin::text("gige-tcp").unwrap());
+        let text = format!(
+            "{}\n[[machine.nodes]]\n{nodes}",
+            builtin::text("gige-tcp").unwrap()
+        );
         let network = Network::from_toml(&text, &[]).unwrap();
-        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network, "it is read back as it was");
+        assert_eq!(
+            Network::from_toml(&network.to_toml(), &[]).unwrap(),
+            network,
+            "it is read back as it was"
+        );
         network
     }
 
@@ -127,19 +146,45 @@ mod tests {
     #[test]
     fn what_a_file_leaves_open_costs_what_shared_memory_costs_and_a_stated_zero_is_kept() {
         let stand_in = builtin::network(STAND_IN).unwrap().nic;
-        let (latency, rate) = (stand_in.latency.as_nanos(), stand_in.rate().as_bytes_per_second());
+        let (latency, rate) = (
+            stand_in.latency.as_nanos(),
+            stand_in.rate().as_bytes_per_second(),
+        );
         for (nodes, expected, source) in [
             ("cpus = 4", (latency, rate), InsideSource::StandIn),
-            ("intra_latency = \"1us\"", (1000.0, rate), InsideSource::Partly),
-            ("intra_bandwidth = \"0B/s\"", (latency, 0.0), InsideSource::Partly),
-            ("intra_latency = \"1us\"\nintra_bandwidth = \"2B/s\"", (1000.0, 2.0), InsideSource::Stated),
-            ("intra_latency = \"0s\"\nintra_bandwidth = \"0B/s\"", (0.0, 0.0), InsideSource::StatedFree),
+            (
+                "intra_latency = \"1us\"",
+                (1000.0, rate),
+                InsideSource::Partly,
+            ),
+            (
+                "intra_bandwidth = \"0B/s\"",
+                (latency, 0.0),
+                InsideSource::Partly,
+            ),
+            (
+                "intra_latency = \"1us\"\nintra_bandwidth = \"2B/s\"",
+                (1000.0, 2.0),
+                InsideSource::Stated,
+            ),
+            (
+                "intra_latency = \"0s\"\nintra_bandwidth = \"0B/s\"",
+                (0.0, 0.0),
+                InsideSource::StatedFree,
+            ),
         ] {
             let network = network(nodes);
-            assert_eq!((costs(&network), InsideSource::of(&network.machine.groups())), (expected, source), "{nodes}");
+            assert_eq!(
+                (costs(&network), InsideSource::of(&network.machine.groups())),
+                (expected, source),
+                "{nodes}"
+            );
         }
         let plain = builtin::network("gige-tcp").unwrap();
         assert_eq!(costs(&plain), (latency, rate));
-        assert_eq!(plain.quantity("machine.nodes.*.intra_latency"), Some(stand_in.latency.into()));
+        assert_eq!(
+            plain.quantity("machine.nodes.*.intra_latency"),
+            Some(stand_in.latency.into())
+        );
     }
 }

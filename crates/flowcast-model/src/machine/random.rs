@@ -40,7 +40,11 @@ impl Randomness {
 
     /// Whether any of the distributions varies; the seed alone changes nothing.
     pub fn varies(&self) -> bool {
-        *self != Randomness { seed: self.seed, ..Randomness::default() }
+        *self
+            != Randomness {
+                seed: self.seed,
+                ..Randomness::default()
+            }
     }
 }
 
@@ -77,7 +81,10 @@ pub enum Shape {
 impl<Q> Distribution<Q> {
     /// A distribution of this shape, whose numbers are in the unit that `Q` stands for.
     pub const fn new(shape: Shape) -> Distribution<Q> {
-        Distribution { shape, unit: PhantomData }
+        Distribution {
+            shape,
+            unit: PhantomData,
+        }
     }
 
     /// Whether a value is drawn at all; a spread of 0 counts as varying.
@@ -148,14 +155,18 @@ impl Quantity for Bandwidth {
 impl Quantity for Ratio {
     fn parse(text: &str) -> Result<f64, UnitError> {
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
-        number.ok_or_else(|| UnitError { found: text.to_owned(), expected: "a number" })
+        number.ok_or_else(|| UnitError {
+            found: text.to_owned(),
+            expected: "a number",
+        })
     }
     fn show(value: f64) -> String {
         value.to_string()
     }
 }
 
-const EXPECTED: &str = "none, or normal or uniform and two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
+const EXPECTED: &str =
+    "none, or normal or uniform and two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
 
 impl<Q: Quantity> FromStr for Distribution<Q> {
     type Err = UnitError;
@@ -164,14 +175,26 @@ impl<Q: Quantity> FromStr for Distribution<Q> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let shape = match words[..] {
             ["none"] => Shape::None,
-            ["normal", mean, deviation] => Shape::Normal { mean: signed::<Q>(mean)?, deviation: Q::parse(deviation)? },
-            ["uniform", least, most] => Shape::Uniform { least: signed::<Q>(least)?, most: signed::<Q>(most)? },
-            _ => return Err(UnitError { found: text.to_owned(), expected: EXPECTED }),
+            ["normal", mean, deviation] => Shape::Normal {
+                mean: signed::<Q>(mean)?,
+                deviation: Q::parse(deviation)?,
+            },
+            ["uniform", least, most] => Shape::Uniform {
+                least: signed::<Q>(least)?,
+                most: signed::<Q>(most)?,
+            },
+            _ => {
+                return Err(UnitError {
+                    found: text.to_owned(),
+                    expected: EXPECTED,
+                });
+            }
         };
         match shape {
-            Shape::Uniform { least, most } if least > most => {
-                Err(UnitError { found: text.to_owned(), expected: "the least value before the greatest" })
-            }
+            Shape::Uniform { least, most } if least > most => Err(UnitError {
+                found: text.to_owned(),
+                expected: "the least value before the greatest",
+            }),
             _ => Ok(Distribution::new(shape)),
         }
     }
@@ -192,7 +215,9 @@ impl<Q: Quantity> fmt::Display for Distribution<Q> {
         };
         match self.shape {
             Shape::None => f.write_str("none"),
-            Shape::Normal { mean, deviation } => write!(f, "normal {} {}", show(mean), show(deviation)),
+            Shape::Normal { mean, deviation } => {
+                write!(f, "normal {} {}", show(mean), show(deviation))
+            }
             Shape::Uniform { least, most } => write!(f, "uniform {} {}", show(least), show(most)),
         }
     }
@@ -206,7 +231,9 @@ impl<Q: Quantity> Serialize for Distribution<Q> {
 
 impl<'de, Q: Quantity> Deserialize<'de> for Distribution<Q> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -218,14 +245,30 @@ mod tests {
     fn distributions_are_read_as_they_are_written() {
         for text in ["none", "normal 0ns 500ns", "uniform -1us 2us"] {
             let read: Distribution<Latency> = text.parse().unwrap();
-            assert_eq!(read.to_string().parse::<Distribution<Latency>>().unwrap(), read, "{text}");
+            assert_eq!(
+                read.to_string().parse::<Distribution<Latency>>().unwrap(),
+                read,
+                "{text}"
+            );
         }
-        assert_eq!("normal 0.5 0.1".parse::<Distribution<Ratio>>().unwrap().to_string(), "normal 0.5 0.1");
+        assert_eq!(
+            "normal 0.5 0.1"
+                .parse::<Distribution<Ratio>>()
+                .unwrap()
+                .to_string(),
+            "normal 0.5 0.1"
+        );
     }
 
     #[test]
     fn a_distribution_without_units_or_in_the_wrong_order_is_refused() {
-        for text in ["normal 0 500", "uniform 2us -1us", "gamma 1us 2us", "normal 1us", "normal 0ns -5ns"] {
+        for text in [
+            "normal 0 500",
+            "uniform 2us -1us",
+            "gamma 1us 2us",
+            "normal 1us",
+            "normal 0ns -5ns",
+        ] {
             assert!(text.parse::<Distribution<Latency>>().is_err(), "{text}");
         }
     }

@@ -104,13 +104,19 @@ impl WideArea {
     /// Flight time from one site to another; none that is not given.
     pub fn flight_time(&self, from: u32, to: u32) -> Time {
         let row = self.flight_times.get(from as usize);
-        row.and_then(|row| row.get(to as usize)).copied().unwrap_or(Time::ZERO)
+        row.and_then(|row| row.get(to as usize))
+            .copied()
+            .unwrap_or(Time::ZERO)
     }
 
     /// The dedicated connection that takes a message, by index.
     pub fn connection(&self, (from, to): (u32, u32), tag: i32, size: Bytes) -> Option<usize> {
-        let joins = |connection: &Connection| connection.sites == [from, to] || connection.sites == [to, from];
-        self.connections.iter().position(|connection| joins(connection) && connection.admits(tag, size))
+        let joins = |connection: &Connection| {
+            connection.sites == [from, to] || connection.sites == [to, from]
+        };
+        self.connections
+            .iter()
+            .position(|connection| joins(connection) && connection.admits(tag, size))
     }
 }
 

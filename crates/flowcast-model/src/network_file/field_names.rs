@@ -23,7 +23,8 @@ use crate::parameter_interval::Interval;
 use crate::origin::{Origin, OriginKind};
 use crate::quantity::Quantity;
 use crate::sharing::parameters::{
-    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
+    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters,
+    SaturationParameters,
 };
 use crate::sharing::protocol::{Congestion, Connections};
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
@@ -39,7 +40,10 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
     let (section, name) = key.split_once('.').unwrap_or(("", key));
     Err(match near::not_modelled(section, name) {
         Some(absent) => format!("found no such field; {absent}"),
-        None => format!("found no such field; near to it are {}", nearest(key, ALL.iter().map(String::as_str))),
+        None => format!(
+            "found no such field; near to it are {}",
+            nearest(key, ALL.iter().map(String::as_str))
+        ),
     })
 }
 
@@ -74,8 +78,15 @@ pub fn all() -> &'static [String] {
 static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
     let table = table_of(&every_field());
     let mut names = vec!["machine.mapping.per-node".to_owned()];
-    CollectiveOp::ALL.iter().for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
-    CollectiveOp::ALL.iter().for_each(|op| names.push(format!("machine.wide_area.collectives.rows.{}", row_name(*op))));
+    CollectiveOp::ALL
+        .iter()
+        .for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
+    CollectiveOp::ALL.iter().for_each(|op| {
+        names.push(format!(
+            "machine.wide_area.collectives.rows.{}",
+            row_name(*op)
+        ))
+    });
     collect("", &toml::Value::Table(table), &mut names);
     names.sort();
     names.dedup();
@@ -88,13 +99,24 @@ fn row_name(op: CollectiveOp) -> String {
 }
 
 fn collect(name: &str, value: &toml::Value, names: &mut Vec<String>) {
-    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+    let below = |part: &str| {
+        if name.is_empty() {
+            part.to_owned()
+        } else {
+            format!("{name}.{part}")
+        }
+    };
     if !name.is_empty() {
         names.push(name.to_owned());
     }
     match value {
-        toml::Value::Table(table) => table.iter().for_each(|(key, value)| collect(&below(key), value, names)),
-        toml::Value::Array(items) => items.iter().take(1).for_each(|value| collect(&below("N"), value, names)),
+        toml::Value::Table(table) => table
+            .iter()
+            .for_each(|(key, value)| collect(&below(key), value, names)),
+        toml::Value::Array(items) => items
+            .iter()
+            .take(1)
+            .for_each(|value| collect(&below("N"), value, names)),
         _ => {}
     }
 }
@@ -110,7 +132,11 @@ fn every_field() -> NetworkFile {
         level: 0.5,
         correlations: [("NAME".to_owned(), 0.0)].into(),
     };
-    let piece = OverheadPiece { from: Bytes(0), fixed: time, per_byte };
+    let piece = OverheadPiece {
+        from: Bytes(0),
+        fixed: time,
+        per_byte,
+    };
     NetworkFile {
         schema: SCHEMA.to_owned(),
         name: "every".to_owned(),
@@ -130,23 +156,53 @@ fn every_field() -> NetworkFile {
             gap: time,
             duplex: Duplex::Half,
         },
-        backbone: Some(LinkFile { bandwidth: Some(rate), wire_rate: Some(rate) }),
-        bus: Some(BusFile { nodes: Some(1), bandwidth: Some(rate), wire_rate: Some(rate) }),
+        backbone: Some(LinkFile {
+            bandwidth: Some(rate),
+            wire_rate: Some(rate),
+        }),
+        bus: Some(BusFile {
+            nodes: Some(1),
+            bandwidth: Some(rate),
+            wire_rate: Some(rate),
+        }),
         topology: Some(TopologyFile {
             fat_tree: Some(2),
             oversubscription: Some(1),
             bandwidth: Some(rate),
             wire_rate: Some(rate),
             routing: Some("d-mod-k".to_owned()),
-            levels: vec![LevelFile { down: 2, up: 1, bandwidth: Some(rate), wire_rate: Some(rate) }],
+            levels: vec![LevelFile {
+                down: 2,
+                up: 1,
+                bandwidth: Some(rate),
+                wire_rate: Some(rate),
+            }],
         }),
-        overheads: Overheads { send: vec![piece], receive: vec![piece] },
+        overheads: Overheads {
+            send: vec![piece],
+            receive: vec![piece],
+        },
         sharing: every_field_of_sharing(time, rate),
         machine: every_field_of_machine(time, rate),
-        collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
-        file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
+        collectives: Collectives {
+            algorithms: Some(AlgorithmTable::default()),
+            ..Collectives::uniform(Repeats::Null)
+        },
+        file_system: FileSystem {
+            latency: time,
+            bandwidth: rate,
+            requests: 1,
+        },
         intervals: [("NAME".to_owned(), interval)].into(),
-        origins: [("NAME".to_owned(), Origin { kind: OriginKind::Published, text: String::new(), year: None })].into(),
+        origins: [(
+            "NAME".to_owned(),
+            Origin {
+                kind: OriginKind::Published,
+                text: String::new(),
+                year: None,
+            },
+        )]
+        .into(),
         accuracy: vec![Accuracy {
             model: String::new(),
             validated_on: String::new(),
@@ -160,7 +216,10 @@ fn every_field() -> NetworkFile {
             quantiles: [("NAME".to_owned(), 0.0)].into(),
             errors: [("NAME".to_owned(), vec![0.0])].into(),
         }],
-        fit: FitQuality { misfit: Some(0.0), warnings: vec![String::new()] },
+        fit: FitQuality {
+            misfit: Some(0.0),
+            warnings: vec![String::new()],
+        },
         provenance: [("NAME".to_owned(), String::new())].into(),
     }
 }
@@ -177,10 +236,21 @@ fn every_field_of_sharing(time: Time, rate: Rate) -> SharingFile {
             include: number,
             start_end: number,
         },
-        closed_loop: LoopParameters { alpha: number, kappa: number, transient: Some(true) },
+        closed_loop: LoopParameters {
+            alpha: number,
+            kappa: number,
+            transient: Some(true),
+        },
         alpha_fair: AlphaParameters { alpha: number },
-        asymmetric: SaturationParameters { backbone_from: Some(1), backbone_share: Some(rate) },
-        ib_penalty: PenaltyParameters { out: number, into: number, crowded: number },
+        asymmetric: SaturationParameters {
+            backbone_from: Some(1),
+            backbone_share: Some(rate),
+        },
+        ib_penalty: PenaltyParameters {
+            out: number,
+            into: number,
+            crowded: number,
+        },
         packet: PacketParameters {
             latency: Some(time),
             segment: size,
@@ -202,7 +272,10 @@ fn every_field_of_sharing(time: Time, rate: Rate) -> SharingFile {
 }
 
 fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
-    let size = SizeCondition { is: Comparison::Below, size: Bytes(1) };
+    let size = SizeCondition {
+        is: Comparison::Below,
+        size: Bytes(1),
+    };
     let connection = Connection {
         sites: [0, 1],
         bandwidth: rate,
@@ -229,8 +302,15 @@ fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
         mapping: Some(Mapping::List(vec![0])),
         further_mappings: vec![Mapping::Fill],
         nodes: vec![group],
-        scheduler: Scheduler { policy: Policy::Priority, priorities: vec![0], ..Scheduler::default() },
-        further_sites: vec![Site { bandwidth: Some(rate), buses: 1 }],
+        scheduler: Scheduler {
+            policy: Policy::Priority,
+            priorities: vec![0],
+            ..Scheduler::default()
+        },
+        further_sites: vec![Site {
+            bandwidth: Some(rate),
+            buses: 1,
+        }],
         wide_area: WideArea {
             flight_times: vec![vec![time]],
             collectives: Collectives::uniform(Repeats::Null),
@@ -238,7 +318,10 @@ fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
             ..WideArea::default()
         },
         random: Randomness {
-            speed: Distribution::new(Shape::Uniform { least: 0.0, most: 1.0 }),
+            speed: Distribution::new(Shape::Uniform {
+                least: 0.0,
+                most: 1.0,
+            }),
             ..Randomness::default()
         },
     }

@@ -62,7 +62,12 @@ impl Network {
     ///
     /// # Errors
     /// A drawn value that the file refuses, or correlations that contradict each other.
-    pub fn drawn(&self, matters: &dyn Fn(&str) -> bool, draws: usize, seed: u64) -> Result<Vec<Network>, NetworkError> {
+    pub fn drawn(
+        &self,
+        matters: &dyn Fn(&str) -> bool,
+        draws: usize,
+        seed: u64,
+    ) -> Result<Vec<Network>, NetworkError> {
         let fields: Vec<(&str, &Interval)> = self
             .intervals
             .iter()
@@ -72,8 +77,12 @@ impl Network {
         if fields.is_empty() {
             return Ok(Vec::new());
         }
-        let bare =
-            Network { intervals: BTreeMap::new(), accuracy: Vec::new(), provenance: BTreeMap::new(), ..self.clone() };
+        let bare = Network {
+            intervals: BTreeMap::new(),
+            accuracy: Vec::new(),
+            provenance: BTreeMap::new(),
+            ..self.clone()
+        };
         let table = bare.to_table();
         let scores = scores(&fields, draws, seed).ok_or_else(contradiction)?;
         let network = |draw: usize| {
@@ -88,13 +97,18 @@ impl Network {
     }
 
     fn draw_field(&self, table: &mut Table, name: &str, interval: &Interval, score: f64) {
-        let Some(value) = quantity_in(table, name) else { return };
+        let Some(value) = quantity_in(table, name) else {
+            return;
+        };
         let drawn = interval.at(value.number(), score);
         put(table, name, value.with_number(drawn));
-        let followers =
-            COMPANIONS.iter().filter(|(of, follower, _)| *of == name && !self.intervals.contains_key(*follower));
+        let followers = COMPANIONS
+            .iter()
+            .filter(|(of, follower, _)| *of == name && !self.intervals.contains_key(*follower));
         for (_, follower, how) in followers {
-            let Some(before) = quantity_in(table, follower) else { continue };
+            let Some(before) = quantity_in(table, follower) else {
+                continue;
+            };
             let after = match how {
                 Follows::Factor => before.number() * (drawn / value.number()),
                 Follows::Inverse => before.number() * (value.number() / drawn),
@@ -111,7 +125,9 @@ impl Network {
 /// By field, then by draw: stratified normal scores with the fields' correlations; none where these contradict each other.
 fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<Vec<f64>>> {
     let mut resampler = Resampler::from_seed(seed);
-    let of_strata: Vec<f64> = (0..draws).map(|at| normal_score((at as f64 + 0.5) / draws as f64)).collect();
+    let of_strata: Vec<f64> = (0..draws)
+        .map(|at| normal_score((at as f64 + 0.5) / draws as f64))
+        .collect();
     let shuffled = |_: &(&str, &Interval)| {
         let mut scores = of_strata.clone();
         resampler.shuffle(&mut scores);
@@ -120,7 +136,12 @@ fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<V
     let independent: Vec<Vec<f64>> = fields.iter().map(shuffled).collect();
     let factor = cholesky(&correlations(fields))?;
     let correlated = |row: &Vec<f64>| {
-        let at = |draw: usize| row.iter().zip(&independent).map(|(weight, scores)| weight * scores[draw]).sum();
+        let at = |draw: usize| {
+            row.iter()
+                .zip(&independent)
+                .map(|(weight, scores)| weight * scores[draw])
+                .sum()
+        };
         (0..draws).map(at).collect()
     };
     Some(factor.iter().map(correlated).collect())
@@ -131,7 +152,9 @@ fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
     let row = |at: usize| {
         let of = |other: usize| match at == other {
             true => 1.0,
-            false => given(&fields[at], &fields[other]).or_else(|| given(&fields[other], &fields[at])).unwrap_or(0.0),
+            false => given(&fields[at], &fields[other])
+                .or_else(|| given(&fields[other], &fields[at]))
+                .unwrap_or(0.0),
         };
         (0..fields.len()).map(of).collect()
     };
@@ -139,23 +162,37 @@ fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
 }
 
 /// Checks that each interval is one of its field's value, and that correlations are some of fields with intervals.
-pub(crate) fn check(file: &Table, intervals: &BTreeMap<String, Interval>) -> Result<(), NetworkError> {
+pub(crate) fn check(
+    file: &Table,
+    intervals: &BTreeMap<String, Interval>,
+) -> Result<(), NetworkError> {
     intervals.iter().try_for_each(|(field, interval)| {
-        field_names::check(field).map_err(|problem| field_error(&format!("intervals.{field}"), problem))?;
+        field_names::check(field)
+            .map_err(|problem| field_error(&format!("intervals.{field}"), problem))?;
         check_one(file, field, interval)?;
         check_correlations(intervals, field, interval)
     })?;
-    let all: Vec<(&str, &Interval)> = intervals.iter().map(|(field, interval)| (field.as_str(), interval)).collect();
-    cholesky(&correlations(&all)).map(drop).ok_or_else(contradiction)
+    let all: Vec<(&str, &Interval)> = intervals
+        .iter()
+        .map(|(field, interval)| (field.as_str(), interval))
+        .collect();
+    cholesky(&correlations(&all))
+        .map(drop)
+        .ok_or_else(contradiction)
 }
 
 fn contradiction() -> NetworkError {
-    field_error("intervals", "found correlations that contradict each other, expected those of a distribution".into())
+    field_error(
+        "intervals",
+        "found correlations that contradict each other, expected those of a distribution".into(),
+    )
 }
 
 fn check_one(file: &Table, field: &str, interval: &Interval) -> Result<(), NetworkError> {
     let at = |part: &str| format!("intervals.{field}{part}");
-    let Interval { low, high, level, .. } = interval;
+    let Interval {
+        low, high, level, ..
+    } = interval;
     if !(*level > 0.0 && *level < 1.0) {
         return Err(refused(at(".level"), level, "a level above 0 and below 1"));
     }
@@ -168,7 +205,11 @@ fn check_one(file: &Table, field: &str, interval: &Interval) -> Result<(), Netwo
     };
     for (part, end) in [(".low", low), (".high", high)] {
         if end.kind() != value.kind() {
-            return Err(refused(at(part), format!("`{end}`"), &format!("{}, as in {field}", value.kind())));
+            return Err(refused(
+                at(part),
+                format!("`{end}`"),
+                &format!("{}, as in {field}", value.kind()),
+            ));
         }
         if !end.number().is_finite() {
             return Err(refused(at(part), format!("`{end}`"), "a finite number"));
@@ -189,7 +230,11 @@ fn check_correlations(
     for (other, correlation) in &interval.correlations {
         let at = format!("intervals.{field}.correlations.{other}");
         if other == field || !intervals.contains_key(other) {
-            return Err(refused(at, "a correlation", "one with another field that has an interval"));
+            return Err(refused(
+                at,
+                "a correlation",
+                "one with another field that has an interval",
+            ));
         }
         if correlation.abs() >= 1.0 || !correlation.is_finite() {
             return Err(refused(at, correlation, "a number above -1 and below 1"));
@@ -226,11 +271,21 @@ mod tests {
 
     #[test]
     fn draws_are_spread_as_the_interval_says_and_wire_rates_follow() {
-        let network = with("\"nic.bandwidth\" = { low = \"90MB/s\", high = \"105MB/s\", level = 0.9 }\n").unwrap();
+        let network =
+            with("\"nic.bandwidth\" = { low = \"90MB/s\", high = \"105MB/s\", level = 0.9 }\n")
+                .unwrap();
         let drawn = network.drawn(&every, 1000, 1).unwrap();
-        let mut rates: Vec<f64> = drawn.iter().map(|one| one.nic.rate().as_bytes_per_second() / 1e6).collect();
+        let mut rates: Vec<f64> = drawn
+            .iter()
+            .map(|one| one.nic.rate().as_bytes_per_second() / 1e6)
+            .collect();
         rates.sort_by(f64::total_cmp);
-        assert!((rates[50] - 90.0).abs() < 0.1 && (rates[950] - 105.0).abs() < 0.1, "{} {}", rates[50], rates[950]);
+        assert!(
+            (rates[50] - 90.0).abs() < 0.1 && (rates[950] - 105.0).abs() < 0.1,
+            "{} {}",
+            rates[50],
+            rates[950]
+        );
         assert!((rates[500] - 100.0).abs() < 0.1);
         for one in &drawn {
             let wire = one.nic.rate.given_wire().unwrap().as_bytes_per_second();
@@ -242,7 +297,8 @@ mod tests {
 
     #[test]
     fn a_latency_that_may_be_nothing_is_never_below() {
-        let network = with("\"nic.latency\" = { low = \"0us\", high = \"30us\", level = 0.9 }\n").unwrap();
+        let network =
+            with("\"nic.latency\" = { low = \"0us\", high = \"30us\", level = 0.9 }\n").unwrap();
         let drawn = network.drawn(&every, 64, 1).unwrap();
         let latencies = || drawn.iter().map(|one| one.nic.latency);
         assert_eq!(latencies().min(), Some(Time::ZERO));
@@ -254,12 +310,19 @@ mod tests {
         let intervals = "\"nic.latency\" = { low = \"5us\", high = \"20us\", level = 0.9, correlations = { \"nic.bandwidth\" = 0.9 } }\n\
                          \"nic.bandwidth\" = { low = \"50MB/s\", high = \"200MB/s\", level = 0.9 }\n";
         let drawn = with(intervals).unwrap().drawn(&every, 400, 3).unwrap();
-        let logs = |of: fn(&Network) -> f64| drawn.iter().map(|one| of(one).ln()).collect::<Vec<f64>>();
-        let (x, y) = (logs(|one| one.nic.latency.as_nanos()), logs(|one| one.nic.rate().as_bytes_per_second()));
+        let logs =
+            |of: fn(&Network) -> f64| drawn.iter().map(|one| of(one).ln()).collect::<Vec<f64>>();
+        let (x, y) = (
+            logs(|one| one.nic.latency.as_nanos()),
+            logs(|one| one.nic.rate().as_bytes_per_second()),
+        );
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let product = |a: &[f64], b: &[f64]| {
             let (of_a, of_b) = (mean(a), mean(b));
-            a.iter().zip(b).map(|(a, b)| (a - of_a) * (b - of_b)).sum::<f64>()
+            a.iter()
+                .zip(b)
+                .map(|(a, b)| (a - of_a) * (b - of_b))
+                .sum::<f64>()
         };
         let found = product(&x, &y) / (product(&x, &x) * product(&y, &y)).sqrt();
         assert!((found - 0.9).abs() < 0.05, "{found}");
@@ -267,14 +330,24 @@ mod tests {
 
     #[test]
     fn correlations_that_no_distribution_has_are_refused() {
-        let both = |other: f64| vec![vec![1.0, 0.9, 0.9], vec![0.9, 1.0, other], vec![0.9, other, 1.0]];
+        let both = |other: f64| {
+            vec![
+                vec![1.0, 0.9, 0.9],
+                vec![0.9, 1.0, other],
+                vec![0.9, other, 1.0],
+            ]
+        };
         assert!(cholesky(&both(0.9)).is_some() && cholesky(&both(-0.9)).is_none());
     }
 
     #[test]
     fn what_does_not_matter_is_not_drawn() {
-        let network = with("\"nic.latency\" = { low = \"5us\", high = \"20us\", level = 0.9 }\n").unwrap();
-        assert_eq!(network.drawn(&|name| name != "nic.latency", 8, 1).unwrap(), []);
+        let network =
+            with("\"nic.latency\" = { low = \"5us\", high = \"20us\", level = 0.9 }\n").unwrap();
+        assert_eq!(
+            network.drawn(&|name| name != "nic.latency", 8, 1).unwrap(),
+            []
+        );
     }
 
     #[test]
@@ -284,7 +357,10 @@ mod tests {
                 "\"nic.latency\" = { low = \"5MB/s\", high = \"20us\", level = 0.9 }",
                 "intervals.nic.latency.low: found `5MB/s`, expected a time, as in nic.latency",
             ),
-            ("\"nic.latency\" = { low = 5, high = \"20us\", level = 0.9 }", "expected a time"),
+            (
+                "\"nic.latency\" = { low = 5, high = \"20us\", level = 0.9 }",
+                "expected a time",
+            ),
             (
                 "\"nic.latency\" = { low = \"11us\", high = \"20us\", level = 0.9 }",
                 "found 11us to 20us, expected an interval that holds the value 10us",
@@ -293,12 +369,18 @@ mod tests {
                 "\"nic.gap_per_byte\" = { low = \"1ns/B\", high = \"2ns/B\", level = 0.9 }",
                 "a field that the file has not",
             ),
-            ("\"point_to_point.rule\" = { low = 1, high = 2, level = 0.9 }", "or that is no number"),
+            (
+                "\"point_to_point.rule\" = { low = 1, high = 2, level = 0.9 }",
+                "or that is no number",
+            ),
             (
                 "\"nic.latency\" = { low = \"5us\", high = \"20us\", level = 0.9, correlations = { \"nic.gap\" = 0.5 } }",
                 "nic.gap: found a correlation",
             ),
-            ("\"nic.latency\" = { low = \"5us\", high = \"soon\", level = 0.9 }", "a quantity with its unit"),
+            (
+                "\"nic.latency\" = { low = \"5us\", high = \"soon\", level = 0.9 }",
+                "a quantity with its unit",
+            ),
         ] {
             let error = with(&format!("{text}\n")).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
@@ -312,9 +394,13 @@ mod tests {
              \"nic.gap\" = {{ low = \"0us\", high = \"1us\", level = 0.9, correlations = {{ \"nic.latency\" = 0.5 }} }}\n"
         );
         let set = Network::from_toml(&text, &[("nic.latency".into(), "50us".into())]).unwrap();
-        assert_eq!((set.nic.latency, set.intervals.len()), (Time::from_micros(50.0), 1));
+        assert_eq!(
+            (set.nic.latency, set.intervals.len()),
+            (Time::from_micros(50.0), 1)
+        );
         assert!(set.intervals["nic.gap"].correlations.is_empty());
-        let other = Network::from_toml(&text, &[("nic.bandwidth".into(), "50MB/s".into())]).unwrap();
+        let other =
+            Network::from_toml(&text, &[("nic.bandwidth".into(), "50MB/s".into())]).unwrap();
         assert_eq!(other.intervals.len(), 2);
     }
 
@@ -322,6 +408,9 @@ mod tests {
     fn a_bootstrap_that_missed_the_value_is_widened_to_it() {
         let rate = Rate::from_bytes_per_second;
         let interval = Interval::around(rate(10.0), (rate(11.0), rate(12.0)), 0.9);
-        assert_eq!((interval.low, interval.high), (Quantity::Rate(rate(10.0)), Quantity::Rate(rate(12.0))));
+        assert_eq!(
+            (interval.low, interval.high),
+            (Quantity::Rate(rate(10.0)), Quantity::Rate(rate(12.0)))
+        );
     }
 }

@@ -43,7 +43,9 @@ use crate::ledger::Accuracy;
 use crate::link_rate::{LinkRate, LoneFlow};
 use crate::machine::Machine;
 use crate::name::check_name;
-use crate::network::{Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint};
+use crate::network::{
+    Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint,
+};
 use crate::origin::Origin;
 use crate::parameter_interval::Interval;
 use crate::topology::Topology;
@@ -145,12 +147,17 @@ impl Network {
     /// # Errors
     /// As [`Network::from_toml`].
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
-        if overrides.is_empty() { Ok(self.clone()) } else { overrides::apply(self.to_table(), overrides) }
+        if overrides.is_empty() {
+            Ok(self.clone())
+        } else {
+            overrides::apply(self.to_table(), overrides)
+        }
     }
 
     /// The text of a network file; [`Network::from_toml`] reads it back.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&NetworkFile::from(self)).expect("a network has only tables, texts and numbers")
+        toml::to_string(&NetworkFile::from(self))
+            .expect("a network has only tables, texts and numbers")
     }
 
     /// The content of a network file as a table, in which overrides set fields.
@@ -163,7 +170,9 @@ impl Network {
 pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
     match upgrade::upgraded(text)? {
         None => Ok(toml::from_str(text).map_err(Box::new)?),
-        Some(upgraded) => toml::from_str(&upgraded).map_err(|error| in_original(error, &upgraded, text)),
+        Some(upgraded) => {
+            toml::from_str(&upgraded).map_err(|error| in_original(error, &upgraded, text))
+        }
     }
 }
 
@@ -189,25 +198,33 @@ pub fn with_ledger(text: &str, entries: &[Accuracy]) -> Result<String, NetworkEr
     let text = upgrade::upgraded(text)?.unwrap_or_else(|| text.to_owned());
     let mut document: DocumentMut = text.parse().map_err(Box::new)?;
     document.remove("accuracy");
-    let section = toml::to_string(&Section { accuracy: entries }).expect("a ledger has only texts, numbers and tables");
+    let section = toml::to_string(&Section { accuracy: entries })
+        .expect("a ledger has only texts, numbers and tables");
     Ok(format!("{}\n{section}", document.to_string().trim_end()))
 }
 
 /// The line of a text in which an error stands, without its value.
 fn line_at<'a>(error: &toml::de::Error, text: &'a str) -> &'a str {
-    error.span().and_then(|span| text.get(..span.start)).map_or("", |before| {
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        text[start..].lines().next().unwrap_or("")
-    })
+    error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .map_or("", |before| {
+            let start = before.rfind('\n').map_or(0, |at| at + 1);
+            text[start..].lines().next().unwrap_or("")
+        })
 }
 
 /// Names the line of the text that the user wrote, not of its upgraded form.
 fn in_original(error: toml::de::Error, upgraded: &str, original: &str) -> NetworkError {
     let line = line_at(&error, upgraded);
-    match original.lines().position(|known| known.trim() == line.trim()) {
-        Some(at) if !line.is_empty() => {
-            field_error(&format!("line {}, `{}`", at + 1, line.trim()), error.message().into())
-        }
+    match original
+        .lines()
+        .position(|known| known.trim() == line.trim())
+    {
+        Some(at) if !line.is_empty() => field_error(
+            &format!("line {}, `{}`", at + 1, line.trim()),
+            error.message().into(),
+        ),
         _ => NetworkError::Malformed(Box::new(error)),
     }
 }
@@ -217,21 +234,34 @@ impl TryFrom<NetworkFile> for Network {
 
     fn try_from(file: NetworkFile) -> Result<Network, NetworkError> {
         if file.schema != SCHEMA {
-            return Err(NetworkError::Schema { found: file.schema, newest: SCHEMA });
+            return Err(NetworkError::Schema {
+                found: file.schema,
+                newest: SCHEMA,
+            });
         }
         check_name("name", &file.name)?;
         check_name("title", &file.title)?;
         check_name("source", &file.source)?;
         let table = table_of(&file);
         refuse_impossible_numbers("", &table)?;
-        if let Some(problem) = file.collectives.algorithms.as_ref().and_then(|table| table.check().err()) {
+        if let Some(problem) = file
+            .collectives
+            .algorithms
+            .as_ref()
+            .and_then(|table| table.check().err())
+        {
             return Err(NetworkError::Algorithms(problem));
         }
         check_overheads("overheads.send", &file.overheads.send)?;
         check_overheads("overheads.receive", &file.overheads.receive)?;
         intervals::check(&table, &file.intervals)?;
-        file.origins.keys().try_for_each(|field| check_field("origins", field))?;
-        file.accuracy.iter().enumerate().try_for_each(|(place, entry)| ledger::check_entry(place, entry))?;
+        file.origins
+            .keys()
+            .try_for_each(|field| check_field("origins", field))?;
+        file.accuracy
+            .iter()
+            .enumerate()
+            .try_for_each(|(place, entry)| ledger::check_entry(place, entry))?;
         let topology = file.topology.map(Topology::try_from).transpose();
         Ok(Network {
             name: file.name,
@@ -287,27 +317,54 @@ impl TryFrom<NicFile> for Nic {
     type Error = NetworkError;
 
     fn try_from(file: NicFile) -> Result<Nic, NetworkError> {
-        const EXPECTED: &str =
-            "one of nic.bandwidth and nic.gap_per_byte, nic.wire_rate, or one of them and nic.wire_rate";
+        const EXPECTED: &str = "one of nic.bandwidth and nic.gap_per_byte, nic.wire_rate, or one of them and nic.wire_rate";
         let goodput = match (file.bandwidth, file.gap_per_byte) {
-            (Some(_), Some(_)) => return Err(refused("nic.bandwidth", "it beside nic.gap_per_byte", EXPECTED)),
+            (Some(_), Some(_)) => {
+                return Err(refused(
+                    "nic.bandwidth",
+                    "it beside nic.gap_per_byte",
+                    EXPECTED,
+                ));
+            }
             (Some(rate), None) => Some(LoneFlow::Bandwidth(rate)),
             (None, gap) => gap.map(LoneFlow::GapPerByte),
         };
         let rate = LinkRate::given(goodput, file.wire_rate);
         let rate = rate.ok_or_else(|| refused("nic.bandwidth", "nothing", EXPECTED))?;
-        Ok(Nic { latency: file.latency, rate, overhead: file.overhead, gap: file.gap, duplex: file.duplex })
+        Ok(Nic {
+            latency: file.latency,
+            rate,
+            overhead: file.overhead,
+            gap: file.gap,
+            duplex: file.duplex,
+        })
     }
 }
 
 impl From<Nic> for NicFile {
-    fn from(Nic { latency, rate, overhead, gap, duplex }: Nic) -> NicFile {
+    fn from(
+        Nic {
+            latency,
+            rate,
+            overhead,
+            gap,
+            duplex,
+        }: Nic,
+    ) -> NicFile {
         let (bandwidth, gap_per_byte) = match rate.given_goodput() {
             Some(LoneFlow::Bandwidth(rate)) => (Some(rate), None),
             Some(LoneFlow::GapPerByte(gap)) => (None, Some(gap)),
             None => (None, None),
         };
-        NicFile { latency, bandwidth, gap_per_byte, wire_rate: rate.given_wire(), overhead, gap, duplex }
+        NicFile {
+            latency,
+            bandwidth,
+            gap_per_byte,
+            wire_rate: rate.given_wire(),
+            overhead,
+            gap,
+            duplex,
+        }
     }
 }
 
@@ -316,13 +373,22 @@ impl TryFrom<LinkFile> for LinkRate {
 
     fn try_from(file: LinkFile) -> Result<LinkRate, NetworkError> {
         let rate = LinkRate::given(file.bandwidth, file.wire_rate);
-        rate.ok_or_else(|| refused("backbone.bandwidth", "nothing", "it, backbone.wire_rate, or both"))
+        rate.ok_or_else(|| {
+            refused(
+                "backbone.bandwidth",
+                "nothing",
+                "it, backbone.wire_rate, or both",
+            )
+        })
     }
 }
 
 impl From<LinkRate> for LinkFile {
     fn from(rate: LinkRate) -> LinkFile {
-        LinkFile { bandwidth: rate.given_goodput(), wire_rate: rate.given_wire() }
+        LinkFile {
+            bandwidth: rate.given_goodput(),
+            wire_rate: rate.given_wire(),
+        }
     }
 }
 
@@ -334,14 +400,22 @@ impl TryFrom<BusFile> for Bus {
             return Err(refused("bus.nodes", 0, "at least 1"));
         }
         let rate = LinkRate::given(file.bandwidth, file.wire_rate);
-        let rate = rate.ok_or_else(|| refused("bus.bandwidth", "nothing", "it, bus.wire_rate, or both"))?;
-        Ok(Bus { nodes: file.nodes, rate })
+        let rate =
+            rate.ok_or_else(|| refused("bus.bandwidth", "nothing", "it, bus.wire_rate, or both"))?;
+        Ok(Bus {
+            nodes: file.nodes,
+            rate,
+        })
     }
 }
 
 impl From<Bus> for BusFile {
     fn from(Bus { nodes, rate }: Bus) -> BusFile {
-        BusFile { nodes, bandwidth: rate.given_goodput(), wire_rate: rate.given_wire() }
+        BusFile {
+            nodes,
+            bandwidth: rate.given_goodput(),
+            wire_rate: rate.given_wire(),
+        }
     }
 }
 
@@ -350,48 +424,81 @@ fn refuse_impossible_numbers(name: &str, table: &toml::Table) -> Result<(), Netw
     fn refuse(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
         match value {
             toml::Value::Table(table) => refuse_impossible_numbers(name, table),
-            toml::Value::Array(items) => {
-                items.iter().enumerate().try_for_each(|(at, value)| refuse(&format!("{name}.{at}"), value))
-            }
-            toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => {
-                Err(refused(name, format!("`{number}`"), "a number that is finite and not negative"))
-            }
+            toml::Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(at, value)| refuse(&format!("{name}.{at}"), value)),
+            toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => Err(refused(
+                name,
+                format!("`{number}`"),
+                "a number that is finite and not negative",
+            )),
             _ => Ok(()),
         }
     }
-    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+    let below = |part: &str| {
+        if name.is_empty() {
+            part.to_owned()
+        } else {
+            format!("{name}.{part}")
+        }
+    };
     let signed = ["correlations", "errors"];
-    table.iter().filter(|(key, _)| !signed.contains(&key.as_str())).try_for_each(|(key, v)| refuse(&below(key), v))
+    table
+        .iter()
+        .filter(|(key, _)| !signed.contains(&key.as_str()))
+        .try_for_each(|(key, v)| refuse(&below(key), v))
 }
 
 /// What stands at a dotted name.
 pub(crate) fn value_at<'a>(table: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
-    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
-    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(table.get(first)?, |value, part| match value {
-        toml::Value::Table(table) => table.get(part),
-        toml::Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-        _ => None,
-    })
+    let (first, rest) = name
+        .split_once('.')
+        .map_or((name, None), |(first, rest)| (first, Some(rest)));
+    rest.into_iter()
+        .flat_map(|rest| rest.split('.'))
+        .try_fold(table.get(first)?, |value, part| match value {
+            toml::Value::Table(table) => table.get(part),
+            toml::Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            _ => None,
+        })
 }
 
 /// As [`value_at`], to be changed.
-pub(crate) fn value_at_mut<'a>(table: &'a mut toml::Table, name: &str) -> Option<&'a mut toml::Value> {
-    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
-    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(table.get_mut(first)?, |value, part| match value {
-        toml::Value::Table(table) => table.get_mut(part),
-        toml::Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?),
-        _ => None,
-    })
+pub(crate) fn value_at_mut<'a>(
+    table: &'a mut toml::Table,
+    name: &str,
+) -> Option<&'a mut toml::Value> {
+    let (first, rest) = name
+        .split_once('.')
+        .map_or((name, None), |(first, rest)| (first, Some(rest)));
+    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(
+        table.get_mut(first)?,
+        |value, part| match value {
+            toml::Value::Table(table) => table.get_mut(part),
+            toml::Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?),
+            _ => None,
+        },
+    )
 }
 
 fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkError> {
     if let Some(first) = pieces.first().filter(|first| first.from != Bytes(0)) {
-        return Err(refused(format!("{field}.0.from"), first.from, "0B, where the first piece begins"));
+        return Err(refused(
+            format!("{field}.0.from"),
+            first.from,
+            "0B, where the first piece begins",
+        ));
     }
-    match pieces.windows(2).position(|pair| pair[0].from >= pair[1].from) {
-        Some(at) => {
-            Err(refused(format!("{field}.{}.from", at + 1), pieces[at + 1].from, "more than in the piece before"))
-        }
+    match pieces
+        .windows(2)
+        .position(|pair| pair[0].from >= pair[1].from)
+    {
+        Some(at) => Err(refused(
+            format!("{field}.{}.from", at + 1),
+            pieces[at + 1].from,
+            "more than in the piece before",
+        )),
         None => Ok(()),
     }
 }

@@ -14,7 +14,10 @@ const INSTEAD_OF: [(&str, &[&str]); 8] = [
     ("backbone.bandwidth", &["backbone.wire_rate"]),
     ("bus.bandwidth", &["bus.wire_rate"]),
     ("topology.bandwidth", &["topology.wire_rate"]),
-    ("topology.levels.N.bandwidth", &["topology.levels.N.wire_rate"]),
+    (
+        "topology.levels.N.bandwidth",
+        &["topology.levels.N.wire_rate"],
+    ),
     ("sharing.alpha", &["sharing.alpha_fair.alpha"]),
 ];
 
@@ -22,7 +25,10 @@ const INSTEAD_OF: [(&str, &[&str]); 8] = [
 ///
 /// # Errors
 /// A name that no field has, or a value that the field refuses; the message names the override.
-pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
+pub(crate) fn apply(
+    mut table: Table,
+    overrides: &[(String, String)],
+) -> Result<Network, NetworkError> {
     for (key, _) in overrides {
         let others = instead_of(key);
         others.iter().for_each(|field| remove(&mut table, field));
@@ -34,17 +40,23 @@ pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<
     }
     for (key, value) in overrides {
         let current = upgrade::current_name(key);
-        field_names::check(current).map_err(|problem| field_error(&format!("--set {key}"), problem))?;
+        field_names::check(current)
+            .map_err(|problem| field_error(&format!("--set {key}"), problem))?;
         let parts: Vec<&str> = current.split('.').collect();
         insert(&mut table, current, &parts, literal(current, value))?;
     }
     // Through text, because only the text form reports the name of a refused field.
     let merged = table.to_string();
-    let file: NetworkFile = toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?;
+    let file: NetworkFile =
+        toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?;
     Network::try_from(file).map_err(|error| {
-        let is_at_fault = |key: &str, field: &str| key != field && upgrade::current_name(key) == field;
+        let is_at_fault =
+            |key: &str, field: &str| key != field && upgrade::current_name(key) == field;
         match &error {
-            NetworkError::Field { field, problem } => match overrides.iter().find(|(key, _)| is_at_fault(key, field)) {
+            NetworkError::Field { field, problem } => match overrides
+                .iter()
+                .find(|(key, _)| is_at_fault(key, field))
+            {
                 Some((key, value)) => field_error(&format!("--set {key}={value}"), problem.clone()),
                 None => error,
             },
@@ -55,9 +67,19 @@ pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<
 
 /// The fields that setting this one takes away, with its own places in lists.
 fn instead_of(key: &str) -> Vec<String> {
-    let place = key.split('.').find(|part| *part == "*" || part.parse::<usize>().is_ok()).unwrap_or("N");
-    let found = INSTEAD_OF.iter().find(|(name, _)| name.replace('N', place) == key);
-    found.map_or(Vec::new(), |(_, others)| others.iter().map(|other| other.replace('N', place)).collect())
+    let place = key
+        .split('.')
+        .find(|part| *part == "*" || part.parse::<usize>().is_ok())
+        .unwrap_or("N");
+    let found = INSTEAD_OF
+        .iter()
+        .find(|(name, _)| name.replace('N', place) == key);
+    found.map_or(Vec::new(), |(_, others)| {
+        others
+            .iter()
+            .map(|other| other.replace('N', place))
+            .collect()
+    })
 }
 
 /// Takes a field away wherever a path leads; `*` is every place of a list.
@@ -66,10 +88,16 @@ fn remove(table: &mut Table, field: &str) {
         match (value, parts) {
             (Value::Table(table), [name]) => drop(table.remove(*name)),
             (Value::Table(table), [name, rest @ ..]) => {
-                table.get_mut(*name).into_iter().for_each(|value| below(value, rest));
+                table
+                    .get_mut(*name)
+                    .into_iter()
+                    .for_each(|value| below(value, rest));
             }
             (Value::Array(items), [place, rest @ ..]) => {
-                let chosen = items.iter_mut().enumerate().filter(|(at, _)| *place == "*" || at.to_string() == *place);
+                let chosen = items
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(at, _)| *place == "*" || at.to_string() == *place);
                 chosen.for_each(|(_, value)| below(value, rest));
             }
             _ => {}
@@ -77,34 +105,50 @@ fn remove(table: &mut Table, field: &str) {
     }
     let parts: Vec<&str> = field.split('.').collect();
     let (first, rest) = parts.split_first().expect("a path has a name");
-    table.get_mut(*first).into_iter().for_each(|value| below(value, rest));
+    table
+        .get_mut(*first)
+        .into_iter()
+        .for_each(|value| below(value, rest));
 }
 
 /// Takes away what stands behind a value that is replaced: its origin, its interval and the correlations with it.
 fn forget(table: &mut Table, field: &str) {
     let is_part = |(a, b): (&str, &str)| a == b || a == "*" || b == "*";
     let is_field = |name: &str| {
-        name.split('.').count() == field.split('.').count() && name.split('.').zip(field.split('.')).all(is_part)
+        name.split('.').count() == field.split('.').count()
+            && name.split('.').zip(field.split('.')).all(is_part)
     };
     for section in ["origins", "intervals"] {
         if let Some(Value::Table(evidence)) = table.get_mut(section) {
             evidence.retain(|name, _| !is_field(name));
-            let correlations =
-                evidence.iter_mut().filter_map(|(_, value)| value.get_mut("correlations")?.as_table_mut());
+            let correlations = evidence
+                .iter_mut()
+                .filter_map(|(_, value)| value.get_mut("correlations")?.as_table_mut());
             correlations.for_each(|correlations| correlations.retain(|name, _| !is_field(name)));
         }
     }
 }
 
 /// Puts a value at the end of a path of sections and places in lists; `*` is every place.
-fn insert(section: &mut Table, key: &str, parts: &[&str], value: Value) -> Result<(), NetworkError> {
+fn insert(
+    section: &mut Table,
+    key: &str,
+    parts: &[&str],
+    value: Value,
+) -> Result<(), NetworkError> {
     let (name, rest) = parts.split_first().expect("a path has a name");
     if rest.is_empty() {
         section.insert((*name).to_owned(), value);
         return Ok(());
     }
     let is_list = rest[0] == "*" || rest[0].parse::<usize>().is_ok();
-    let empty = || if is_list { Value::Array(Vec::new()) } else { Value::Table(Table::new()) };
+    let empty = || {
+        if is_list {
+            Value::Array(Vec::new())
+        } else {
+            Value::Table(Table::new())
+        }
+    };
     match section.entry(*name).or_insert_with(empty) {
         Value::Table(table) => insert(table, key, rest, value),
         Value::Array(items) => insert_in_list(items, key, parts, value),
@@ -112,11 +156,19 @@ fn insert(section: &mut Table, key: &str, parts: &[&str], value: Value) -> Resul
     }
 }
 
-fn insert_in_list(items: &mut Vec<Value>, key: &str, parts: &[&str], value: Value) -> Result<(), NetworkError> {
+fn insert_in_list(
+    items: &mut Vec<Value>,
+    key: &str,
+    parts: &[&str],
+    value: Value,
+) -> Result<(), NetworkError> {
     let (name, place, rest) = (parts[0], parts[1], &parts[2..]);
     // Without groups there is one, of as many nodes as ranks: the first place stands for it.
     if items.is_empty() && name == "nodes" {
-        items.push(Value::Table(Table::from_iter([("count".to_owned(), Value::Integer(0))])));
+        items.push(Value::Table(Table::from_iter([(
+            "count".to_owned(),
+            Value::Integer(0),
+        )])));
     }
     let last = items.len().saturating_sub(1);
     let wrong = || {
@@ -140,7 +192,12 @@ fn insert_in_list(items: &mut Vec<Value>, key: &str, parts: &[&str], value: Valu
                 let inner: Vec<&str> = std::iter::once(name).chain(rest.iter().copied()).collect();
                 insert_in_list(items, key, &inner, value.clone())?;
             }
-            _ => return Err(field_error(key, format!("`{name}.{place}` is not a section"))),
+            _ => {
+                return Err(field_error(
+                    key,
+                    format!("`{name}.{place}` is not a section"),
+                ));
+            }
         }
     }
     Ok(())
@@ -161,18 +218,36 @@ fn literal(field: &str, value: &str) -> Value {
     } else if let Ok(truth) = value.parse::<bool>() {
         Value::Boolean(truth)
     } else {
-        let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let quoted = value
+            .strip_prefix('"')
+            .and_then(|value| value.strip_suffix('"'));
         Value::String(quoted.unwrap_or(value).to_owned())
     }
 }
 
 /// Names the override at fault instead of a line of a text that the user never wrote.
-fn override_error(error: toml::de::Error, merged: &str, overrides: &[(String, String)]) -> NetworkError {
-    let name = line_at(&error, merged).split('=').next().unwrap_or("").trim();
+fn override_error(
+    error: toml::de::Error,
+    merged: &str,
+    overrides: &[(String, String)],
+) -> NetworkError {
+    let name = line_at(&error, merged)
+        .split('=')
+        .next()
+        .unwrap_or("")
+        .trim();
     let last = |key: &str| upgrade::current_name(key).rsplit('.').next() == Some(name);
-    let culprit = overrides.iter().find(|(key, _)| !name.is_empty() && last(key));
-    match culprit.or(if overrides.len() == 1 { overrides.first() } else { None }) {
-        Some((key, value)) => field_error(&format!("--set {key}={value}"), error.message().to_owned()),
+    let culprit = overrides
+        .iter()
+        .find(|(key, _)| !name.is_empty() && last(key));
+    match culprit.or(if overrides.len() == 1 {
+        overrides.first()
+    } else {
+        None
+    }) {
+        Some((key, value)) => {
+            field_error(&format!("--set {key}={value}"), error.message().to_owned())
+        }
         None => NetworkError::Malformed(Box::new(error)),
     }
 }

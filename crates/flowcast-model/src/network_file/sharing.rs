@@ -7,8 +7,8 @@ use crate::error::{NetworkError, field_error};
 use crate::sharing::SharingError;
 use crate::sharing::model::{LIMITS, Model};
 use crate::sharing::parameters::{
-    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
-    Sharing,
+    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters,
+    SaturationParameters, Sharing,
 };
 
 /// The section on disk.
@@ -35,7 +35,12 @@ impl TryFrom<SharingFile> for Sharing {
 
     fn try_from(file: SharingFile) -> Result<Sharing, NetworkError> {
         let limits = file.model.as_deref() == Some(LIMITS);
-        let model = file.model.as_deref().filter(|_| !limits).map(Model::named).transpose();
+        let model = file
+            .model
+            .as_deref()
+            .filter(|_| !limits)
+            .map(Model::named)
+            .transpose();
         let refused = |error: SharingError| field_error("sharing.model", error.to_string());
         Ok(Sharing {
             model: model.map_err(refused)?,
@@ -53,7 +58,11 @@ impl TryFrom<SharingFile> for Sharing {
 impl From<Sharing> for SharingFile {
     fn from(sharing: Sharing) -> SharingFile {
         SharingFile {
-            model: sharing.model.map(Model::name).or(sharing.limits.then_some(LIMITS)).map(str::to_owned),
+            model: sharing
+                .model
+                .map(Model::name)
+                .or(sharing.limits.then_some(LIMITS))
+                .map(str::to_owned),
             flow_cuts: sharing.flow_cuts,
             closed_loop: sharing.closed_loop,
             alpha_fair: sharing.alpha_fair,

@@ -35,7 +35,10 @@ const MOVED: [(&str, &str); 26] = [
     ("sharing.jitter", "sharing.packet.jitter"),
     ("sharing.noise", "sharing.packet.noise"),
     ("sharing.backbone_from", "sharing.asymmetric.backbone_from"),
-    ("sharing.backbone_share", "sharing.asymmetric.backbone_share"),
+    (
+        "sharing.backbone_share",
+        "sharing.asymmetric.backbone_share",
+    ),
     ("sharing.penalty_out", "sharing.ib_penalty.out"),
     ("sharing.penalty_in", "sharing.ib_penalty.into"),
     ("sharing.penalty_crowded", "sharing.ib_penalty.crowded"),
@@ -46,7 +49,10 @@ const RATED: [&str; 3] = ["nic", "backbone", "topology"];
 
 /// The present name of a field that may have one of schema 1.
 pub fn current_name(name: &str) -> &str {
-    MOVED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+    MOVED
+        .iter()
+        .find(|(old, _)| *old == name)
+        .map_or(name, |(_, new)| new)
 }
 
 /// A file of schema 1 as one of the present schema, with its comments; `None` for a file of another schema.
@@ -67,15 +73,28 @@ pub fn upgraded(text: &str) -> Result<Option<String>, NetworkError> {
         }
         _ => return Ok(None),
     }
-    let is_wire = document.get("sharing").and_then(|sharing| sharing.get("model")).and_then(Item::as_str)
+    let is_wire = document
+        .get("sharing")
+        .and_then(|sharing| sharing.get("model"))
+        .and_then(Item::as_str)
         == Some(Model::Packet.name());
-    if let Some(sharing) = document.get_mut("sharing").and_then(Item::as_table_like_mut) {
-        MOVED.iter().for_each(|(old, new)| move_into_section(sharing, old, new));
+    if let Some(sharing) = document
+        .get_mut("sharing")
+        .and_then(Item::as_table_like_mut)
+    {
+        MOVED
+            .iter()
+            .for_each(|(old, new)| move_into_section(sharing, old, new));
     }
     if is_wire {
-        RATED.iter().for_each(|section| document.get_mut(section).into_iter().for_each(rename_rates));
+        RATED
+            .iter()
+            .for_each(|section| document.get_mut(section).into_iter().for_each(rename_rates));
     }
-    if let Some(intervals) = document.get_mut("intervals").and_then(Item::as_table_like_mut) {
+    if let Some(intervals) = document
+        .get_mut("intervals")
+        .and_then(Item::as_table_like_mut)
+    {
         rename_intervals(intervals, is_wire);
     }
     Ok(Some(document.to_string()))
@@ -83,10 +102,19 @@ pub fn upgraded(text: &str) -> Result<Option<String>, NetworkError> {
 
 /// `sharing.FIELD` to `sharing.SECTION.FIELD`.
 fn move_into_section(sharing: &mut dyn TableLike, old: &str, new: &str) {
-    let (old, new) = (old.trim_start_matches("sharing."), new.trim_start_matches("sharing."));
-    let (section, name) = new.split_once('.').expect("parameters stand in the section of a model");
-    let Some(field) = Field::take(sharing, old) else { return };
-    let section = sharing.entry(section).or_insert_with(|| Item::Table(Table::new()));
+    let (old, new) = (
+        old.trim_start_matches("sharing."),
+        new.trim_start_matches("sharing."),
+    );
+    let (section, name) = new
+        .split_once('.')
+        .expect("parameters stand in the section of a model");
+    let Some(field) = Field::take(sharing, old) else {
+        return;
+    };
+    let section = sharing
+        .entry(section)
+        .or_insert_with(|| Item::Table(Table::new()));
     if let Some(section) = section.as_table_like_mut() {
         field.put(section, name);
     }
@@ -94,21 +122,36 @@ fn move_into_section(sharing: &mut dyn TableLike, old: &str, new: &str) {
 
 /// `bandwidth` to `wire_rate`, also in the levels of a topology.
 fn rename_rates(item: &mut Item) {
-    if let Some(levels) = item.get_mut("levels").and_then(Item::as_array_of_tables_mut) {
-        levels.iter_mut().for_each(|level| rename(level, "bandwidth", "wire_rate"));
+    if let Some(levels) = item
+        .get_mut("levels")
+        .and_then(Item::as_array_of_tables_mut)
+    {
+        levels
+            .iter_mut()
+            .for_each(|level| rename(level, "bandwidth", "wire_rate"));
     }
-    item.as_table_like_mut().into_iter().for_each(|section| rename(section, "bandwidth", "wire_rate"));
+    item.as_table_like_mut()
+        .into_iter()
+        .for_each(|section| rename(section, "bandwidth", "wire_rate"));
 }
 
 fn rename_intervals(intervals: &mut dyn TableLike, is_wire: bool) {
-    MOVED.iter().for_each(|(old, new)| rename(intervals, old, new));
+    MOVED
+        .iter()
+        .for_each(|(old, new)| rename(intervals, old, new));
     for section in RATED.iter().filter(|_| is_wire) {
-        rename(intervals, &format!("{section}.bandwidth"), &format!("{section}.wire_rate"));
+        rename(
+            intervals,
+            &format!("{section}.bandwidth"),
+            &format!("{section}.wire_rate"),
+        );
     }
 }
 
 fn rename(section: &mut dyn TableLike, old: &str, new: &str) {
-    Field::take(section, old).into_iter().for_each(|field| field.put(section, new));
+    Field::take(section, old)
+        .into_iter()
+        .for_each(|field| field.put(section, new));
 }
 
 /// A value with the comments around it.
@@ -120,12 +163,18 @@ struct Field {
 impl Field {
     fn take(section: &mut dyn TableLike, name: &str) -> Option<Field> {
         let comments = section.key(name)?.leaf_decor().clone();
-        Some(Field { comments, value: section.remove(name)? })
+        Some(Field {
+            comments,
+            value: section.remove(name)?,
+        })
     }
 
     fn put(self, section: &mut dyn TableLike, name: &str) {
         section.insert(name, self.value);
-        section.key_mut(name).into_iter().for_each(|mut key| *key.leaf_decor_mut() = self.comments.clone());
+        section
+            .key_mut(name)
+            .into_iter()
+            .for_each(|mut key| *key.leaf_decor_mut() = self.comments.clone());
     }
 }
 

@@ -83,9 +83,13 @@ impl ActiveFlows {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
         }
-        path.data().iter().for_each(|link| self.members[link.index()].push(flow));
+        path.data()
+            .iter()
+            .for_each(|link| self.members[link.index()].push(flow));
         if !self.acknowledging.is_empty() {
-            path.acknowledgements().iter().for_each(|link| self.acknowledging[link.index()].push(flow));
+            path.acknowledgements()
+                .iter()
+                .for_each(|link| self.acknowledging[link.index()].push(flow));
         }
         self.started.push(flow);
         self.count += 1;
@@ -95,9 +99,13 @@ impl ActiveFlows {
     /// Removes a flow that ends; the links of its path count as touched.
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
-        path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));
+        path.data()
+            .iter()
+            .for_each(|link| remove_from(&mut self.members[link.index()], flow));
         if !self.acknowledging.is_empty() {
-            path.acknowledgements().iter().for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
+            path.acknowledgements()
+                .iter()
+                .for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
         }
         self.touch(path);
     }
@@ -112,7 +120,9 @@ impl ActiveFlows {
 
     /// The model has taken the changes into account.
     pub fn settle(&mut self) {
-        self.touched.drain(..).for_each(|link| self.is_touched[link.index()] = false);
+        self.touched
+            .drain(..)
+            .for_each(|link| self.is_touched[link.index()] = false);
         self.started.clear();
     }
 
@@ -123,8 +133,14 @@ impl ActiveFlows {
             started.sort_unstable();
             started.dedup();
             // None that has ended in between.
-            started.retain(|flow| self.members[fabric.paths[*flow].out().index()].contains(&(*flow as u32)));
-            return if started.is_empty() { Vec::new() } else { vec![started] };
+            started.retain(|flow| {
+                self.members[fabric.paths[*flow].out().index()].contains(&(*flow as u32))
+            });
+            return if started.is_empty() {
+                Vec::new()
+            } else {
+                vec![started]
+            };
         }
         self.search += 1;
         let mut groups = Vec::new();
@@ -135,7 +151,11 @@ impl ActiveFlows {
                 // ACKs that waited on a link without data no longer wait there, or begin to.
                 Reach::Queues => {
                     let acknowledging = &self.acknowledging[self.touched[index].index()];
-                    roots.extend(acknowledging.iter().map(|flow| fabric.paths[*flow as usize].out()));
+                    roots.extend(
+                        acknowledging
+                            .iter()
+                            .map(|flow| fabric.paths[*flow as usize].out()),
+                    );
                 }
                 Reach::Itself => {}
             }
@@ -158,17 +178,24 @@ impl ActiveFlows {
                 continue;
             }
             let carries_data = !self.members[link.index()].is_empty();
-            let acknowledging: &[u32] =
-                if reach == Reach::Queues && carries_data { &self.acknowledging[link.index()] } else { &[] };
+            let acknowledging: &[u32] = if reach == Reach::Queues && carries_data {
+                &self.acknowledging[link.index()]
+            } else {
+                &[]
+            };
             for flow in self.members[link.index()].iter().chain(acknowledging) {
-                if std::mem::replace(&mut self.seen_flows[*flow as usize], self.search) == self.search {
+                if std::mem::replace(&mut self.seen_flows[*flow as usize], self.search)
+                    == self.search
+                {
                     continue;
                 }
                 found.push(*flow as usize);
                 let path = &fabric.paths[*flow as usize];
                 links.extend(path.data());
                 match reach {
-                    Reach::Nodes => links.extend(path.data().iter().map(|link| fabric.opposite(*link))),
+                    Reach::Nodes => {
+                        links.extend(path.data().iter().map(|link| fabric.opposite(*link)))
+                    }
                     Reach::Queues => {
                         let queues = path.acknowledgements().iter();
                         links.extend(queues.filter(|link| !self.members[link.index()].is_empty()));

@@ -44,7 +44,11 @@ pub struct DegreeFair {
 }
 
 impl RateModel for Asymmetric {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
         let count = |link: LinkId| counts[link.index()];
         let allocate = |flow: &usize| self.allocation(fabric, *flow, &count);
@@ -58,29 +62,55 @@ impl RateModel for Asymmetric {
         changes: &mut Changes,
     ) -> Result<(), SharingError> {
         let count = |link: LinkId| active_flows.members(link).len() as u32;
-        for link in active_flows.touched().iter().flat_map(|link| [*link, fabric.opposite(*link)]) {
+        for link in active_flows
+            .touched()
+            .iter()
+            .flat_map(|link| [*link, fabric.opposite(*link)])
+        {
             let members = active_flows.members(link).iter();
-            changes.extend(members.map(|flow| (*flow, self.allocation(fabric, *flow as usize, &count))));
+            changes.extend(
+                members.map(|flow| (*flow, self.allocation(fabric, *flow as usize, &count))),
+            );
         }
         Ok(())
     }
 }
 
 impl Asymmetric {
-    fn allocation(&self, fabric: &Fabric, flow: usize, count: &impl Fn(LinkId) -> u32) -> Allocation {
+    fn allocation(
+        &self,
+        fabric: &Fabric,
+        flow: usize,
+        count: &impl Fn(LinkId) -> u32,
+    ) -> Allocation {
         let busier = |link: LinkId| {
             let opposite = fabric.opposite(link);
-            if count(opposite) > count(link) { opposite } else { link }
+            if count(opposite) > count(link) {
+                opposite
+            } else {
+                link
+            }
         };
         by_degree(fabric, flow, self.saturation, count, busier)
     }
 }
 
 impl RateModel for DegreeFair {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
-        let allocate =
-            |flow: &usize| by_degree(fabric, *flow, self.saturation, &|link| counts[link.index()], |link| link);
+        let allocate = |flow: &usize| {
+            by_degree(
+                fabric,
+                *flow,
+                self.saturation,
+                &|link| counts[link.index()],
+                |link| link,
+            )
+        };
         Ok(active.iter().map(allocate).collect())
     }
 
@@ -92,8 +122,12 @@ impl RateModel for DegreeFair {
     ) -> Result<(), SharingError> {
         let count = |link: LinkId| active_flows.members(link).len() as u32;
         for link in active_flows.touched() {
-            let allocate =
-                |flow: &u32| (*flow, by_degree(fabric, *flow as usize, self.saturation, &count, |link| link));
+            let allocate = |flow: &u32| {
+                (
+                    *flow,
+                    by_degree(fabric, *flow as usize, self.saturation, &count, |link| link),
+                )
+            };
             changes.extend(active_flows.members(*link).iter().map(allocate));
         }
         Ok(())
@@ -109,12 +143,18 @@ fn by_degree(
     counted: impl Fn(LinkId) -> LinkId,
 ) -> Allocation {
     let path = &fabric.paths[flow];
-    let mut best = Allocation { share: fabric.uncontended_share(path), limit: Limit::Alone };
+    let mut best = Allocation {
+        share: fabric.uncontended_share(path),
+        limit: Limit::Alone,
+    };
     for link in path.data().iter().map(|link| counted(*link)) {
         let share = link_share(fabric, link, count(link), saturation);
         // Two levels that leave the same share up to rounding: the one nearer to the node is named.
         if share < best.share.0 * (1.0 - 1e-12) {
-            best = Allocation { share: AllocatedFraction(share), limit: Limit::Link(link) };
+            best = Allocation {
+                share: AllocatedFraction(share),
+                limit: Limit::Link(link),
+            };
         }
     }
     best

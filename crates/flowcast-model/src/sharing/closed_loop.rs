@@ -51,18 +51,30 @@ pub struct ClosedLoop {
 impl ClosedLoop {
     /// Solves closely, as patterns need it; [`ClosedLoop::for_program`] solves less closely.
     pub fn new(feedback: Feedback) -> ClosedLoop {
-        ClosedLoop { feedback, patience: Patience::HIGH, delays: Vec::new(), kept: None, is_large: None }
+        ClosedLoop {
+            feedback,
+            patience: Patience::HIGH,
+            delays: Vec::new(),
+            kept: None,
+            is_large: None,
+        }
     }
 
     /// With these parameters, for the messages of a program: solved from change to change from the first one on, and
     /// less closely.
     pub fn for_program(feedback: Feedback) -> ClosedLoop {
-        ClosedLoop { patience: Patience::LOW, is_large: Some(true), ..ClosedLoop::new(feedback) }
+        ClosedLoop {
+            patience: Patience::LOW,
+            is_large: Some(true),
+            ..ClosedLoop::new(feedback)
+        }
     }
 
     /// The queueing delay of each link in the last solution, in units of an uncontended flow's round trip.
     pub fn delays(&self) -> &[f64] {
-        self.kept.as_ref().map_or(&self.delays, |kept| kept.queues().delays())
+        self.kept
+            .as_ref()
+            .map_or(&self.delays, |kept| kept.queues().delays())
     }
 
     /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions leave
@@ -70,18 +82,23 @@ impl ClosedLoop {
     /// exact ones.
     fn solve(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) -> Result<Changes, Restless> {
         let mut relaxation = Relaxation::new(fabric, self.feedback);
-        relaxation.queues_mut().start_from(&self.delays, active_flows);
+        relaxation
+            .queues_mut()
+            .start_from(&self.delays, active_flows);
         if self.feedback.kappa > 0.0 {
             for lean in LEANS {
                 relaxation.queues_mut().lean(fabric, lean);
                 // A start for the next need not have converged.
-                let _ = relaxation.update(fabric, active_flows, Patience::EXACT, &mut Changes::new());
+                let _ =
+                    relaxation.update(fabric, active_flows, Patience::EXACT, &mut Changes::new());
             }
             relaxation.queues_mut().lean(fabric, 0.0);
         }
         let mut changes = Changes::new();
         let solved = relaxation.update(fabric, active_flows, Patience::EXACT, &mut changes);
-        solved.or_else(|_| relaxation.update(fabric, active_flows, Patience::CAUTIOUS, &mut changes))?;
+        solved.or_else(|_| {
+            relaxation.update(fabric, active_flows, Patience::CAUTIOUS, &mut changes)
+        })?;
         self.delays.clear();
         self.delays.extend(relaxation.queues().delays());
         Ok(changes)
@@ -89,13 +106,29 @@ impl ClosedLoop {
 }
 
 impl RateModel for ClosedLoop {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
         let mut active_flows = ActiveFlows::new(fabric.link_count());
-        active.iter().for_each(|flow| active_flows.insert(*flow as u32, &fabric.paths[*flow]));
-        let changes = self.solve(fabric, &active_flows).map_err(|restless| unsettled(active.len(), restless))?;
-        let mut shares = vec![Allocation { share: AllocatedFraction::WHOLE, limit: Limit::Alone }; active.len()];
+        active
+            .iter()
+            .for_each(|flow| active_flows.insert(*flow as u32, &fabric.paths[*flow]));
+        let changes = self
+            .solve(fabric, &active_flows)
+            .map_err(|restless| unsettled(active.len(), restless))?;
+        let mut shares = vec![
+            Allocation {
+                share: AllocatedFraction::WHOLE,
+                limit: Limit::Alone
+            };
+            active.len()
+        ];
         for (flow, allocation) in changes {
-            let position = active.binary_search(&(flow as usize)).expect("only active flows have changed");
+            let position = active
+                .binary_search(&(flow as usize))
+                .expect("only active flows have changed");
             shares[position] = allocation;
         }
         Ok(shares)
@@ -112,7 +145,9 @@ impl RateModel for ClosedLoop {
         changes: &mut Changes,
     ) -> Result<(), SharingError> {
         if *self.is_large.get_or_insert(fabric.paths.len() > LARGE) {
-            let kept = self.kept.get_or_insert_with(|| Relaxation::new(fabric, self.feedback));
+            let kept = self
+                .kept
+                .get_or_insert_with(|| Relaxation::new(fabric, self.feedback));
             let updated = kept
                 .update(fabric, active_flows, self.patience, changes)
                 .or_else(|_| kept.update_with_care(fabric, active_flows, self.patience, changes));
@@ -127,5 +162,8 @@ impl RateModel for ClosedLoop {
 }
 
 fn unsettled(flows: usize, Restless { imbalance }: Restless) -> SharingError {
-    SharingError::Unsettled { flows, residual: imbalance }
+    SharingError::Unsettled {
+        flows,
+        residual: imbalance,
+    }
 }

@@ -26,7 +26,9 @@ pub enum SharingError {
         expected: &'static str,
     },
     /// Flow cuts know dual-processor nodes only (RR-5910 section 5.2), and the strict reading was asked for.
-    #[error("node {node}: found {flows} flows {direction} at a time, expected at most 2 (flow-cuts with --strict)")]
+    #[error(
+        "node {node}: found {flows} flows {direction} at a time, expected at most 2 (flow-cuts with --strict)"
+    )]
     Crowded {
         /// The node with more than two flows in one direction.
         node: Node,
@@ -46,7 +48,9 @@ pub enum SharingError {
         most: f64,
     },
     /// More packets or connections than have numbers.
-    #[error("packet: found {found} packets of a connection or connections, expected at most {most}")]
+    #[error(
+        "packet: found {found} packets of a connection or connections, expected at most {most}"
+    )]
     TooManyPackets {
         /// Number of packets or connections that were asked for.
         found: u64,
@@ -75,7 +79,9 @@ pub enum SharingError {
         expected: String,
     },
     /// A node that the topology has no place for.
-    #[error("node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins")]
+    #[error(
+        "node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins"
+    )]
     NoSuchNode {
         /// The node, whose number is too large.
         node: Node,
@@ -103,8 +109,16 @@ pub enum SharingError {
 
 impl SharingError {
     /// A parameter that is missing or out of range.
-    pub(crate) fn parameter(field: &'static str, found: Option<f64>, expected: &'static str) -> SharingError {
+    pub(crate) fn parameter(
+        field: &'static str,
+        found: Option<f64>,
+        expected: &'static str,
+    ) -> SharingError {
         let found = found.map_or("nothing".to_owned(), |value| value.to_string());
-        SharingError::Parameter { field, found, expected }
+        SharingError::Parameter {
+            field,
+            found,
+            expected,
+        }
     }
 }

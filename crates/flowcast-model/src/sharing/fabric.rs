@@ -77,10 +77,18 @@ impl fmt::Display for Link {
             Link::Bus(first, last) => write!(f, "over the bus of nodes {first} to {last}"),
             Link::Up(rack) => write!(f, "out of rack {rack}"),
             Link::Down(rack) => write!(f, "into rack {rack}"),
-            Link::Ascending(Cable { level, switch, port }) => {
+            Link::Ascending(Cable {
+                level,
+                switch,
+                port,
+            }) => {
                 write!(f, "up from switch {switch} of level {level}, cable {port}")
             }
-            Link::Descending(Cable { level, switch, port }) => {
+            Link::Descending(Cable {
+                level,
+                switch,
+                port,
+            }) => {
                 write!(f, "down to switch {switch} of level {level}, cable {port}")
             }
         }
@@ -186,7 +194,11 @@ impl Path {
 }
 
 fn in_order(links: &[LinkId]) -> impl Iterator<Item = LinkId> {
-    links[..1].iter().chain(&links[2..]).chain(&links[1..2]).copied()
+    links[..1]
+        .iter()
+        .chain(&links[2..])
+        .chain(&links[1..2])
+        .copied()
 }
 
 /// A cable between switches, in both directions.
@@ -240,7 +252,14 @@ impl Fabric {
     /// The fabric that these flows cross. Racks are joined by links of the capacity `backbone`; without one, or
     /// without racks, all nodes share a switch that is no limit.
     pub fn new(flows: &[Flow], racks: &Racks, backbone: Option<AllocatedFraction>) -> Fabric {
-        Fabric::cabled(flows, racks, Cabling { backbone, ..Cabling::default() })
+        Fabric::cabled(
+            flows,
+            racks,
+            Cabling {
+                backbone,
+                ..Cabling::default()
+            },
+        )
     }
 
     /// The fabric that these flows cross over such cables.
@@ -248,15 +267,32 @@ impl Fabric {
         let nodes = nodes_of(flows);
         let first_level = if cabling.bus.is_some() { 2 } else { 1 };
         let capacity = cabling.backbone.unwrap_or(AllocatedFraction(f64::INFINITY));
-        let rack =
-            |rack| Inner { name: InnerName::Rack(racks.name(Rack(rack)).to_owned()), capacity, level: first_level };
+        let rack = |rack| Inner {
+            name: InnerName::Rack(racks.name(Rack(rack)).to_owned()),
+            capacity,
+            level: first_level,
+        };
         let mut inner: Vec<Inner> = (0..racks.count() as u32).map(rack).collect();
         let buses = Buses::new(cabling.bus, &nodes, inner.len());
         inner.extend(buses.links());
-        let ports = Ports { numbers: numbered(&nodes), duplex: cabling.duplex };
-        let numbering = Numbering { ports, racks, has_backbone: cabling.backbone.is_some(), buses };
+        let ports = Ports {
+            numbers: numbered(&nodes),
+            duplex: cabling.duplex,
+        };
+        let numbering = Numbering {
+            ports,
+            racks,
+            has_backbone: cabling.backbone.is_some(),
+            buses,
+        };
         let paths = flows.iter().map(|flow| numbering.path(flow)).collect();
-        Fabric { paths, nodes, inner, depth: first_level, duplex: cabling.duplex }
+        Fabric {
+            paths,
+            nodes,
+            inner,
+            depth: first_level,
+            duplex: cabling.duplex,
+        }
     }
 
     /// The fabric of a network: that of its topology, else racks, backbone and buses.
@@ -266,7 +302,11 @@ impl Fabric {
     pub fn of(flows: &[Flow], racks: &Racks, network: &Network) -> Result<Fabric, SharingError> {
         let duplex = network.nic.duplex;
         let Some(topology) = &network.topology else {
-            let cabling = Cabling { backbone: backbone_share(network)?, duplex, bus: bus_share(network)? };
+            let cabling = Cabling {
+                backbone: backbone_share(network)?,
+                duplex,
+                bus: bus_share(network)?,
+            };
             return Ok(Fabric::cabled(flows, racks, cabling));
         };
         if !racks.is_empty() {
@@ -295,24 +335,43 @@ impl Fabric {
         let nodes = nodes_of(flows);
         let (last, places) = (nodes.last().copied(), tree.nodes().unwrap_or(u64::MAX));
         if let Some(node) = last.filter(|node| u64::from(node.0) >= places) {
-            return Err(SharingError::NoSuchNode { node, nodes: places });
+            return Err(SharingError::NoSuchNode {
+                node,
+                nodes: places,
+            });
         }
         let mut climbing = Climbing {
             tree,
             capacities,
-            ports: Ports { numbers: numbered(&nodes), duplex },
+            ports: Ports {
+                numbers: numbered(&nodes),
+                duplex,
+            },
             cables: BTreeMap::new(),
             inner: Vec::new(),
         };
         let mut known = BTreeMap::new();
-        let mut path = |flow: &Flow| *known.entry((flow.src, flow.dst)).or_insert_with(|| climbing.path(flow));
+        let mut path = |flow: &Flow| {
+            *known
+                .entry((flow.src, flow.dst))
+                .or_insert_with(|| climbing.path(flow))
+        };
         let paths = flows.iter().map(&mut path).collect();
-        Ok(Fabric { paths, nodes, inner: climbing.inner, depth: tree.depth() as u8, duplex })
+        Ok(Fabric {
+            paths,
+            nodes,
+            inner: climbing.inner,
+            depth: tree.depth() as u8,
+            duplex,
+        })
     }
 
     /// The same links with one flow only.
     pub fn only(&self, path: &Path) -> Fabric {
-        Fabric { paths: vec![*path], ..self.clone() }
+        Fabric {
+            paths: vec![*path],
+            ..self.clone()
+        }
     }
 
     /// How many links there are, used or not.
@@ -338,7 +397,9 @@ impl Fabric {
         path.data()[2..]
             .iter()
             .map(|link| self.capacity(*link))
-            .fold(AllocatedFraction::WHOLE, |least, share| if share < least { share } else { least })
+            .fold(AllocatedFraction::WHOLE, |least, share| {
+                if share < least { share } else { least }
+            })
     }
 
     /// Whether the link belongs to a node's interface, and not to a cable between switches or to a bus.
@@ -348,7 +409,11 @@ impl Fabric {
 
     /// Whether the link carries both directions: a half-duplex port or a bus.
     pub fn is_shared(&self, link: LinkId) -> bool {
-        if self.is_of_node(link) { self.duplex == Duplex::Half } else { self.is_bus(link) }
+        if self.is_of_node(link) {
+            self.duplex == Duplex::Half
+        } else {
+            self.is_bus(link)
+        }
     }
 
     /// Whether the link is a medium that a group of nodes shares.
@@ -370,7 +435,10 @@ impl Fabric {
     /// stands at both ends of paths, is where it stands first.
     pub fn place(&self, link: LinkId) -> u32 {
         let top = 2 * u32::from(self.depth) + 1;
-        match ((link.index() / 2).checked_sub(self.nodes.len()), link.0.is_multiple_of(2)) {
+        match (
+            (link.index() / 2).checked_sub(self.nodes.len()),
+            link.0.is_multiple_of(2),
+        ) {
             (None, true) => 0,
             (None, false) => top,
             (Some(place), true) => u32::from(self.inner[place].level),
@@ -380,7 +448,11 @@ impl Fabric {
 
     /// The link of the opposite direction; a shared link itself.
     pub fn opposite(&self, link: LinkId) -> LinkId {
-        if self.is_shared(link) { link } else { LinkId(link.0 ^ 1) }
+        if self.is_shared(link) {
+            link
+        } else {
+            LinkId(link.0 ^ 1)
+        }
     }
 
     /// What the link is: of a node, a bus, a rack or a cable between switches, one direction or both.
@@ -419,26 +491,65 @@ mod tests {
 
     #[test]
     fn acknowledgements_cross_the_links_of_the_reversed_flow() {
-        let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let flow = |src, dst| Flow {
+            id: 1,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(1),
+            start: Time::ZERO,
+        };
         let mut racks = Racks::default();
         racks.place(Node(0), Node(9), "A").unwrap();
         racks.place(Node(10), Node(19), "B").unwrap();
-        let fabric = Fabric::new(&[flow(3, 12), flow(12, 3), flow(3, 4)], &racks, Some(AllocatedFraction(10.0)));
+        let fabric = Fabric::new(
+            &[flow(3, 12), flow(12, 3), flow(3, 4)],
+            &racks,
+            Some(AllocatedFraction(10.0)),
+        );
         assert_eq!(fabric.paths[0].acknowledgements(), fabric.paths[1].data());
-        let names: Vec<String> = fabric.paths[0].data().iter().map(|link| fabric.link(*link).to_string()).collect();
-        assert_eq!(names, ["out of node 3", "into node 12", "out of rack A", "into rack B"]);
+        let names: Vec<String> = fabric.paths[0]
+            .data()
+            .iter()
+            .map(|link| fabric.link(*link).to_string())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "out of node 3",
+                "into node 12",
+                "out of rack A",
+                "into rack B"
+            ]
+        );
         assert_eq!(fabric.paths[2].data().len(), 2);
-        assert_eq!(fabric.capacity(fabric.paths[0].data()[2]), AllocatedFraction(10.0));
+        assert_eq!(
+            fabric.capacity(fabric.paths[0].data()[2]),
+            AllocatedFraction(10.0)
+        );
         let plain = Fabric::new(&[flow(3, 12)], &racks, None);
         assert!(!plain.paths[0].is_between_racks());
     }
     #[test]
     fn a_message_through_a_tree_crosses_its_cables_from_the_source_to_the_destination() {
-        let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let flow = |src, dst| Flow {
+            id: 1,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(1),
+            start: Time::ZERO,
+        };
         let tree = Tree::fat(4, 1).unwrap();
-        let fabric =
-            Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![AllocatedFraction(0.5); 3], Duplex::Full).unwrap();
-        let names: Vec<String> = fabric.paths[0].data_in_order().map(|link| fabric.link(link).to_string()).collect();
+        let fabric = Fabric::in_tree(
+            &[flow(0, 13), flow(0, 1)],
+            &tree,
+            vec![AllocatedFraction(0.5); 3],
+            Duplex::Full,
+        )
+        .unwrap();
+        let names: Vec<String> = fabric.paths[0]
+            .data_in_order()
+            .map(|link| fabric.link(link).to_string())
+            .collect();
         let expected = [
             "out of node 0",
             "up from switch 0 of level 1, cable 1",
@@ -448,12 +559,32 @@ mod tests {
             "into node 13",
         ];
         assert_eq!(names, expected);
-        let places: Vec<u32> = fabric.paths[0].data_in_order().map(|link| fabric.place(link)).collect();
+        let places: Vec<u32> = fabric.paths[0]
+            .data_in_order()
+            .map(|link| fabric.place(link))
+            .collect();
         assert_eq!(places, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(fabric.uncontended_share(&fabric.paths[0]), AllocatedFraction(0.5));
-        assert_eq!(fabric.uncontended_share(&fabric.paths[1]), AllocatedFraction::WHOLE);
-        let outside =
-            Fabric::in_tree(&[flow(0, 16)], &tree, vec![AllocatedFraction::WHOLE; 3], Duplex::Full).unwrap_err();
-        assert_eq!(outside, SharingError::NoSuchNode { node: Node(16), nodes: 16 });
+        assert_eq!(
+            fabric.uncontended_share(&fabric.paths[0]),
+            AllocatedFraction(0.5)
+        );
+        assert_eq!(
+            fabric.uncontended_share(&fabric.paths[1]),
+            AllocatedFraction::WHOLE
+        );
+        let outside = Fabric::in_tree(
+            &[flow(0, 16)],
+            &tree,
+            vec![AllocatedFraction::WHOLE; 3],
+            Duplex::Full,
+        )
+        .unwrap_err();
+        assert_eq!(
+            outside,
+            SharingError::NoSuchNode {
+                node: Node(16),
+                nodes: 16
+            }
+        );
     }
 }

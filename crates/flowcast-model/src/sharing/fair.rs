@@ -23,7 +23,11 @@ pub struct Fair {
 }
 
 impl RateModel for Fair {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
         Ok(max_min(fabric, active))
     }
 
@@ -66,7 +70,9 @@ impl Eq for Level {}
 
 impl Ord for Level {
     fn cmp(&self, other: &Level) -> Ordering {
-        self.share.total_cmp(&other.share).then(self.link.cmp(&other.link))
+        self.share
+            .total_cmp(&other.share)
+            .then(self.link.cmp(&other.link))
     }
 }
 
@@ -96,21 +102,35 @@ impl<'a> Filling<'a> {
         let mut filling = Filling {
             fabric,
             active,
-            free: (0..unfixed.len() as u32).map(|link| fabric.capacity(LinkId(link)).0).collect(),
+            free: (0..unfixed.len() as u32)
+                .map(|link| fabric.capacity(LinkId(link)).0)
+                .collect(),
             unfixed,
             members,
             first,
             is_fixed: vec![false; active.len()],
             heap: BinaryHeap::new(),
-            allocations: vec![Allocation { share: AllocatedFraction::WHOLE, limit: Limit::Alone }; active.len()],
+            allocations: vec![
+                Allocation {
+                    share: AllocatedFraction::WHOLE,
+                    limit: Limit::Alone
+                };
+                active.len()
+            ],
         };
-        let used = (0..filling.unfixed.len() as u32).filter(|link| filling.unfixed[*link as usize] > 0);
-        filling.heap = used.map(|link| Reverse(filling.level(LinkId(link)))).collect();
+        let used =
+            (0..filling.unfixed.len() as u32).filter(|link| filling.unfixed[*link as usize] > 0);
+        filling.heap = used
+            .map(|link| Reverse(filling.level(LinkId(link))))
+            .collect();
         filling
     }
 
     fn level(&self, link: LinkId) -> Level {
-        Level { share: self.free[link.index()].max(0.0) / f64::from(self.unfixed[link.index()]), link }
+        Level {
+            share: self.free[link.index()].max(0.0) / f64::from(self.unfixed[link.index()]),
+            link,
+        }
     }
 
     fn fix_flows_of(&mut self, link: LinkId, share: f64) {
@@ -126,8 +146,15 @@ impl<'a> Filling<'a> {
     fn fix(&mut self, position: usize, link: LinkId, share: f64) {
         let path = &self.fabric.paths[self.active[position]];
         let is_alone = share >= self.fabric.uncontended_share(path).0;
-        let limit = if is_alone { Limit::Alone } else { Limit::Link(link) };
-        self.allocations[position] = Allocation { share: AllocatedFraction(share), limit };
+        let limit = if is_alone {
+            Limit::Alone
+        } else {
+            Limit::Link(link)
+        };
+        self.allocations[position] = Allocation {
+            share: AllocatedFraction(share),
+            limit,
+        };
         for crossed in path.data() {
             self.free[crossed.index()] -= share;
             self.unfixed[crossed.index()] -= 1;

@@ -59,13 +59,22 @@ impl FlowCuts {
     pub fn new(cuts: Cuts, strictness: Strictness) -> FlowCuts {
         let ratio = (1.0 + cuts.odd_inner) / (1.0 + cuts.odd_end);
         let alpha = std::f64::consts::LN_2 / ratio.ln();
-        let crowded = (alpha > 0.0 && alpha <= 100.0).then(|| ClosedLoop::new(Feedback { alpha, kappa: 0.0 }));
-        FlowCuts { cuts, strictness, crowded }
+        let crowded = (alpha > 0.0 && alpha <= 100.0)
+            .then(|| ClosedLoop::new(Feedback { alpha, kappa: 0.0 }));
+        FlowCuts {
+            cuts,
+            strictness,
+            crowded,
+        }
     }
 }
 
 impl RateModel for FlowCuts {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
         let mut pattern = ActivePattern::new(fabric, active);
         if self.strictness == Strictness::Strict {
             pattern.refuse_crowds()?;
@@ -88,7 +97,9 @@ impl RateModel for FlowCuts {
 impl FlowCuts {
     fn cut_zigzag(&self, pattern: &mut ActivePattern<'_>, zigzag: &ZigZag) {
         let is_odd = !zigzag.is_closed && zigzag.flows.len() % 2 == 1;
-        let limit = Limit::ZigZag { flows: zigzag.flows.len() as u32 };
+        let limit = Limit::ZigZag {
+            flows: zigzag.flows.len() as u32,
+        };
         for (place, flow) in zigzag.flows.iter().enumerate() {
             let cut = match (is_odd, place % 2) {
                 (false, _) => 1.0,
@@ -99,17 +110,29 @@ impl FlowCuts {
         }
     }
 
-    fn share_crowded(&mut self, pattern: &mut ActivePattern<'_>, zigzag: &ZigZag) -> Result<(), SharingError> {
+    fn share_crowded(
+        &mut self,
+        pattern: &mut ActivePattern<'_>,
+        zigzag: &ZigZag,
+    ) -> Result<(), SharingError> {
         let mut positions = zigzag.flows.clone();
         positions.sort_unstable();
-        let flows: Vec<usize> = positions.iter().map(|position| pattern.active[*position]).collect();
+        let flows: Vec<usize> = positions
+            .iter()
+            .map(|position| pattern.active[*position])
+            .collect();
         let shares = match &mut self.crowded {
             Some(alpha_fair) => alpha_fair.shares(pattern.fabric, &flows)?,
             None => fair::max_min(pattern.fabric, &flows),
         };
-        let limit = Limit::CrowdedZigZag { flows: flows.len() as u32 };
+        let limit = Limit::CrowdedZigZag {
+            flows: flows.len() as u32,
+        };
         for (position, allocation) in positions.iter().zip(shares) {
-            pattern.allocations[*position] = Allocation { share: allocation.share, limit };
+            pattern.allocations[*position] = Allocation {
+                share: allocation.share,
+                limit,
+            };
         }
         Ok(())
     }
@@ -120,7 +143,11 @@ impl FlowCuts {
                 let of = |position: usize| pattern.active[position] as u32;
                 let (first, second) = (of(incoming), of(outgoing));
                 pattern.cut(incoming, 0.0, Limit::IncomingOfPair { partner: second });
-                pattern.cut(outgoing, self.cuts.io_out, Limit::OutgoingOfPair { partner: first });
+                pattern.cut(
+                    outgoing,
+                    self.cuts.io_out,
+                    Limit::OutgoingOfPair { partner: first },
+                );
             } else if pattern.is_between_neighbours(pair[0]) {
                 pattern.cut(pair[0], self.cuts.include, Limit::Between);
             } else {
@@ -154,22 +181,51 @@ impl<'a> ActivePattern<'a> {
             members[path.into().index()].push(position);
         }
         let counts = members.iter().map(|flows| flows.len() as u32).collect();
-        let allocations = vec![Allocation { share: AllocatedFraction::WHOLE, limit: Limit::Alone }; active.len()];
-        ActivePattern { fabric, active, counts, members, allocations }
+        let allocations = vec![
+            Allocation {
+                share: AllocatedFraction::WHOLE,
+                limit: Limit::Alone
+            };
+            active.len()
+        ];
+        ActivePattern {
+            fabric,
+            active,
+            counts,
+            members,
+            allocations,
+        }
     }
 
     fn cut(&mut self, position: usize, cut: f64, limit: Limit) {
-        self.allocations[position] = Allocation { share: AllocatedFraction(1.0 / (1.0 + cut)), limit };
+        self.allocations[position] = Allocation {
+            share: AllocatedFraction(1.0 / (1.0 + cut)),
+            limit,
+        };
     }
 
     fn refuse_crowds(&self) -> Result<(), SharingError> {
         use super::fabric::{Link, LinkId};
-        let Some(crowded) = self.counts.iter().position(|count| *count > 2) else { return Ok(()) };
+        let Some(crowded) = self.counts.iter().position(|count| *count > 2) else {
+            return Ok(());
+        };
         let flows = self.counts[crowded];
         Err(match self.fabric.link(LinkId(crowded as u32)) {
-            Link::Out(node) => SharingError::Crowded { node, flows, direction: "out" },
-            Link::In(node) => SharingError::Crowded { node, flows, direction: "in" },
-            Link::Port(node) => SharingError::Crowded { node, flows, direction: "in and out" },
+            Link::Out(node) => SharingError::Crowded {
+                node,
+                flows,
+                direction: "out",
+            },
+            Link::In(node) => SharingError::Crowded {
+                node,
+                flows,
+                direction: "in",
+            },
+            Link::Port(node) => SharingError::Crowded {
+                node,
+                flows,
+                direction: "in and out",
+            },
             _ => unreachable!("only links of nodes are counted here"),
         })
     }
@@ -181,24 +237,41 @@ impl<'a> ActivePattern<'a> {
     }
 
     fn is_dominant(&self, position: usize) -> bool {
-        self.ends(position).iter().any(|link| self.counts[*link] > 1)
+        self.ends(position)
+            .iter()
+            .any(|link| self.counts[*link] > 1)
     }
 
     fn is_crowded(&self, zigzag: &ZigZag) -> bool {
-        zigzag.flows.iter().flat_map(|flow| self.ends(*flow)).any(|link| self.counts[link] > 2)
+        zigzag
+            .flows
+            .iter()
+            .flat_map(|flow| self.ends(*flow))
+            .any(|link| self.counts[link] > 2)
     }
 
     /// The dominant flows in groups that hang together: open zig-zags from one end to the other, then the rest.
     fn zigzags(&self) -> Vec<ZigZag> {
         let mut is_seen = vec![false; self.active.len()];
         let mut zigzags = Vec::new();
-        let is_end = |position: &usize| self.ends(*position).iter().filter(|link| self.counts[**link] > 1).count() == 1;
-        let dominant: Vec<usize> = (0..self.active.len()).filter(|position| self.is_dominant(*position)).collect();
+        let is_end = |position: &usize| {
+            self.ends(*position)
+                .iter()
+                .filter(|link| self.counts[**link] > 1)
+                .count()
+                == 1
+        };
+        let dominant: Vec<usize> = (0..self.active.len())
+            .filter(|position| self.is_dominant(*position))
+            .collect();
         let (ends, inner): (Vec<usize>, Vec<usize>) = dominant.into_iter().partition(is_end);
         for (starts, is_closed) in [(ends, false), (inner, true)] {
             for start in starts {
                 if !is_seen[start] {
-                    zigzags.push(ZigZag { flows: self.connected(start, &mut is_seen), is_closed });
+                    zigzags.push(ZigZag {
+                        flows: self.connected(start, &mut is_seen),
+                        is_closed,
+                    });
                 }
             }
         }
@@ -212,7 +285,11 @@ impl<'a> ActivePattern<'a> {
         let mut next = 0;
         while let Some(position) = found.get(next).copied() {
             next += 1;
-            for neighbour in self.ends(position).into_iter().flat_map(|link| &self.members[link]) {
+            for neighbour in self
+                .ends(position)
+                .into_iter()
+                .flat_map(|link| &self.members[link])
+            {
                 if !std::mem::replace(&mut is_seen[*neighbour], true) {
                     found.push(*neighbour);
                 }
@@ -232,9 +309,12 @@ impl<'a> ActivePattern<'a> {
 
     fn directed_paths(&self) -> Vec<Vec<usize>> {
         let mut is_seen = vec![false; self.active.len()];
-        let others: Vec<usize> = (0..self.active.len()).filter(|position| !self.is_dominant(*position)).collect();
-        let (starts, rings): (Vec<usize>, Vec<usize>) =
-            others.into_iter().partition(|position| self.along(*position, 0).is_none());
+        let others: Vec<usize> = (0..self.active.len())
+            .filter(|position| !self.is_dominant(*position))
+            .collect();
+        let (starts, rings): (Vec<usize>, Vec<usize>) = others
+            .into_iter()
+            .partition(|position| self.along(*position, 0).is_none());
         let mut paths = Vec::new();
         for start in starts.into_iter().chain(rings) {
             if !is_seen[start] {
@@ -256,6 +336,8 @@ impl<'a> ActivePattern<'a> {
     }
 
     fn is_between_neighbours(&self, position: usize) -> bool {
-        self.ends(position).iter().all(|link| self.counts[link ^ 1] > 0)
+        self.ends(position)
+            .iter()
+            .all(|link| self.counts[link ^ 1] > 0)
     }
 }

@@ -26,12 +26,20 @@ pub struct IbPenalty {
 
 impl Default for IbPenalty {
     fn default() -> IbPenalty {
-        IbPenalty { out: 0.925, into: 0.965, crowded: 1.35 }
+        IbPenalty {
+            out: 0.925,
+            into: 0.965,
+            crowded: 1.35,
+        }
     }
 }
 
 impl RateModel for IbPenalty {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
         let pairs = flows_by_pair(fabric, active);
         let mut senders = vec![0u32; counts.len()];
@@ -43,7 +51,8 @@ impl RateModel for IbPenalty {
             let (out, into) = (path.out().index(), path.into().index());
             if counts[out] > 1 {
                 let crowding = if counts[into] > 2 { self.crowded } else { 1.0 };
-                sender_penalties[out] = sender_penalties[out].max(f64::from(counts[out]) * self.out * crowding);
+                sender_penalties[out] =
+                    sender_penalties[out].max(f64::from(counts[out]) * self.out * crowding);
             }
         }
         let allocate = |flow: &usize| {
@@ -52,7 +61,12 @@ impl RateModel for IbPenalty {
             let parallel = pairs[&(path.src, path.dst)].flows;
             let receiver = f64::from(parallel) * self.into * f64::from(senders[into]);
             let receiver = if counts[into] > 1 { receiver } else { 1.0 };
-            allocation(sender_penalties[path.out().index()], receiver, fabric, *flow)
+            allocation(
+                sender_penalties[path.out().index()],
+                receiver,
+                fabric,
+                *flow,
+            )
         };
         let mut allocations: Vec<Allocation> = active.iter().map(allocate).collect();
         bus::fit_into_buses(fabric, active, &mut allocations);
@@ -70,7 +84,10 @@ struct Pair {
 fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), Pair> {
     let mut pairs = BTreeMap::new();
     for path in active.iter().map(|flow| &fabric.paths[*flow]) {
-        let none = || Pair { flows: 0, ends: [path.out(), path.into()] };
+        let none = || Pair {
+            flows: 0,
+            ends: [path.out(), path.into()],
+        };
         pairs.entry((path.src, path.dst)).or_insert_with(none).flows += 1;
     }
     pairs
@@ -79,7 +96,18 @@ fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), Pair
 fn allocation(sender: f64, receiver: f64, fabric: &Fabric, flow: usize) -> Allocation {
     let path = &fabric.paths[flow];
     let penalty = sender.max(receiver).max(1.0);
-    let link = if sender >= receiver { path.out() } else { path.into() };
-    let limit = if penalty > 1.0 { Limit::Link(link) } else { Limit::Alone };
-    Allocation { share: AllocatedFraction(fabric.uncontended_share(path).0 / penalty), limit }
+    let link = if sender >= receiver {
+        path.out()
+    } else {
+        path.into()
+    };
+    let limit = if penalty > 1.0 {
+        Limit::Link(link)
+    } else {
+        Limit::Alone
+    };
+    Allocation {
+        share: AllocatedFraction(fabric.uncontended_share(path).0 / penalty),
+        limit,
+    }
 }

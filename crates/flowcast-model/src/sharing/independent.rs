@@ -9,9 +9,15 @@ use super::{RateModel, SharingError};
 pub struct Independent;
 
 impl RateModel for Independent {
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
-        let alone =
-            |flow: &usize| Allocation { share: fabric.uncontended_share(&fabric.paths[*flow]), limit: Limit::Alone };
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError> {
+        let alone = |flow: &usize| Allocation {
+            share: fabric.uncontended_share(&fabric.paths[*flow]),
+            limit: Limit::Alone,
+        };
         Ok(active.iter().map(alone).collect())
     }
 

@@ -46,8 +46,8 @@ pub use error::SharingError;
 use fabric::{Allocation, Fabric};
 pub use model::LIMITS;
 pub use parameters::{
-    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
-    Sharing,
+    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters,
+    SaturationParameters, Sharing,
 };
 
 /// New allocations, by flow; flows that are not named keep theirs.
@@ -60,7 +60,11 @@ pub trait RateModel {
     ///
     /// # Errors
     /// The model does not know these flows' situation, or found no solution.
-    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError>;
+    fn shares(
+        &mut self,
+        fabric: &Fabric,
+        active: &[usize],
+    ) -> Result<Vec<Allocation>, SharingError>;
 
     /// Which flows the start or end of one can affect.
     fn reach(&self) -> Reach {

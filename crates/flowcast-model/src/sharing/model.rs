@@ -64,9 +64,12 @@ impl Model {
     /// [`SharingError::UnknownModel`] lists the names.
     pub fn named(name: &str) -> Result<Model, SharingError> {
         let names = Model::ALL.map(Model::name);
-        Model::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| SharingError::UnknownModel {
-            found: format!("`{name}`{}", near::question(name, names)),
-            expected: names.join(", "),
-        })
+        Model::ALL
+            .into_iter()
+            .find(|model| model.name() == name)
+            .ok_or_else(|| SharingError::UnknownModel {
+                found: format!("`{name}`{}", near::question(name, names)),
+                expected: names.join(", "),
+            })
     }
 }

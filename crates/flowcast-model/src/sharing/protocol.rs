@@ -75,16 +75,32 @@ impl Protocol {
     pub fn of(given: &PacketParameters) -> Result<Protocol, SharingError> {
         let congestion = given.congestion.unwrap_or_default();
         // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
-        let window = if congestion == Congestion::Fixed { Bytes(44_000) } else { Bytes(4 << 20) };
+        let window = if congestion == Congestion::Fixed {
+            Bytes(44_000)
+        } else {
+            Bytes(4 << 20)
+        };
         let segment = segment(given)?;
-        let window = at_least(segment, "sharing.packet.window", given.window.unwrap_or(window), "one packet to 1GB")?;
+        let window = at_least(
+            segment,
+            "sharing.packet.window",
+            given.window.unwrap_or(window),
+            "one packet to 1GB",
+        )?;
         Ok(Protocol {
             congestion,
             segment,
             window,
             send_buffer: given
                 .send_buffer
-                .map(|buffer| at_least(window, "sharing.packet.send_buffer", buffer, "sharing.packet.window to 1GB"))
+                .map(|buffer| {
+                    at_least(
+                        window,
+                        "sharing.packet.send_buffer",
+                        buffer,
+                        "sharing.packet.window to 1GB",
+                    )
+                })
                 .transpose()?,
             first_window: at_least(
                 segment,
@@ -99,11 +115,18 @@ impl Protocol {
                     at_least(frame, "sharing.packet.queue", queue, "one frame to 1GB")
                 })
                 .transpose()?,
-            burst: at_least(Bytes(0), "sharing.packet.burst", given.burst.unwrap_or_default(), "0B to 1GB")?,
+            burst: at_least(
+                Bytes(0),
+                "sharing.packet.burst",
+                given.burst.unwrap_or_default(),
+                "0B to 1GB",
+            )?,
             connections: given.connections.unwrap_or_default(),
             idle_restart: given.idle_restart.unwrap_or(true),
             warm_ups: warm_ups(given.warm_ups.unwrap_or(0))?,
-            small_queues: given.small_queues.unwrap_or(congestion != Congestion::Fixed),
+            small_queues: given
+                .small_queues
+                .unwrap_or(congestion != Congestion::Fixed),
             jitter: given.jitter.unwrap_or(Time::from_micros(100.0)),
             noise: noise(given.noise.unwrap_or(0.0))?,
             most_packets: given.most_packets.unwrap_or(MOST_PACKETS),
@@ -120,14 +143,22 @@ fn segment(given: &PacketParameters) -> Result<Bytes, SharingError> {
     if (256..=LARGEST_SEGMENT).contains(&found.0) {
         return Ok(found);
     }
-    Err(SharingError::Parameter { field: "sharing.packet.segment", found: found.to_string(), expected: "256B to 65kB" })
+    Err(SharingError::Parameter {
+        field: "sharing.packet.segment",
+        found: found.to_string(),
+        expected: "256B to 65kB",
+    })
 }
 
 fn warm_ups(found: u32) -> Result<u32, SharingError> {
     if found <= MOST_WARM_UPS {
         return Ok(found);
     }
-    Err(SharingError::Parameter { field: "sharing.packet.warm_ups", found: found.to_string(), expected: "0 to 1000" })
+    Err(SharingError::Parameter {
+        field: "sharing.packet.warm_ups",
+        found: found.to_string(),
+        expected: "0 to 1000",
+    })
 }
 
 fn noise(found: f64) -> Result<f64, SharingError> {
@@ -141,9 +172,18 @@ fn noise(found: f64) -> Result<f64, SharingError> {
     })
 }
 
-fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {
+fn at_least(
+    least: Bytes,
+    field: &'static str,
+    found: Bytes,
+    range: &'static str,
+) -> Result<Bytes, SharingError> {
     if (least.0..=1_000_000_000).contains(&found.0) {
         return Ok(found);
     }
-    Err(SharingError::Parameter { field, found: found.to_string(), expected: range })
+    Err(SharingError::Parameter {
+        field,
+        found: found.to_string(),
+        expected: range,
+    })
 }

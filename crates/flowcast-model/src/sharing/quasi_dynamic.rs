@@ -69,7 +69,11 @@ impl QuasiDynamicQueues {
         if self.ends.len() <= flow as usize {
             self.ends.resize(flow as usize + 1, Ends::default());
         }
-        let ends = Ends { out: path.out().0, into: path.into().0, is_longer: path.is_between_racks() };
+        let ends = Ends {
+            out: path.out().0,
+            into: path.into().0,
+            is_longer: path.is_between_racks(),
+        };
         self.ends[flow as usize] = ends;
     }
 
@@ -77,7 +81,11 @@ impl QuasiDynamicQueues {
     pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
         let share = self.queues.rate(self.delay(fabric, flow));
         let is_longer = self.ends[flow as usize].is_longer;
-        share.min(if is_longer { fabric.uncontended_share(&fabric.paths[flow as usize]).0 } else { 1.0 })
+        share.min(if is_longer {
+            fabric.uncontended_share(&fabric.paths[flow as usize]).0
+        } else {
+            1.0
+        })
     }
 
     /// The delay of each link.
@@ -114,7 +122,11 @@ impl QuasiDynamicQueues {
     fn delay(&self, fabric: &Fabric, flow: u32) -> f64 {
         let ends = self.ends[flow as usize];
         let delay = self.queues.seen(LinkId(ends.out)) + self.queues.seen(LinkId(ends.into));
-        if ends.is_longer { delay + self.queues.inner_delay(&fabric.paths[flow as usize]) } else { delay }
+        if ends.is_longer {
+            delay + self.queues.inner_delay(&fabric.paths[flow as usize])
+        } else {
+            delay
+        }
     }
 
     fn weigh(&mut self, fabric: &Fabric, flow: u32) {
@@ -151,19 +163,28 @@ impl QuasiDynamicQueues {
             return 0.0;
         }
         let (out, into) = (link.min(other), link.max(other));
-        let goal = self.queues.split(out, (self.balance(out), self.balance(into)));
+        let goal = self
+            .queues
+            .split(out, (self.balance(out), self.balance(into)));
         let before = self.queues.pair(out);
         let apart = (goal.0 - before.0, goal.1 - before.1);
-        self.queues.set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
+        self.queues
+            .set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
         // Of what data see: at kappa = 1 the rates do not depend on which of the two links holds the queue.
         let kappa = self.queues.feedback.kappa;
-        (apart.0 + kappa * apart.1).abs().max((apart.1 + kappa * apart.0).abs())
+        (apart.0 + kappa * apart.1)
+            .abs()
+            .max((apart.1 + kappa * apart.0).abs())
     }
 
     /// One step of Newton's method to the delay that fills the link.
     fn balance(&self, link: LinkId) -> f64 {
         let load = self.loads[link.index()];
-        if load.0 == 0.0 { 0.0 } else { self.queues.newton_step(link, load) }
+        if load.0 == 0.0 {
+            0.0
+        } else {
+            self.queues.newton_step(link, load)
+        }
     }
 
     fn fill(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) {
@@ -172,15 +193,25 @@ impl QuasiDynamicQueues {
             return self.queues.set(link, delay);
         }
         let (out, into) = (LinkId(link.0 & !1), LinkId(link.0 | 1));
-        let seen = (self.filling(fabric, active_flows, out), self.filling(fabric, active_flows, into));
+        let seen = (
+            self.filling(fabric, active_flows, out),
+            self.filling(fabric, active_flows, into),
+        );
         self.queues.set_pair(out, self.queues.split(out, seen));
     }
 
     fn filling(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> f64 {
         let (mut elsewhere, seen) = (std::mem::take(&mut self.elsewhere), self.queues.seen(link));
         elsewhere.clear();
-        elsewhere.extend(active_flows.members(link).iter().map(|flow| (self.delay(fabric, *flow) - seen).max(0.0)));
-        let delay = self.queues.filling_delay(link, elsewhere.iter().copied(), LAST_STEP);
+        elsewhere.extend(
+            active_flows
+                .members(link)
+                .iter()
+                .map(|flow| (self.delay(fabric, *flow) - seen).max(0.0)),
+        );
+        let delay = self
+            .queues
+            .filling_delay(link, elsewhere.iter().copied(), LAST_STEP);
         self.elsewhere = elsewhere;
         delay
     }

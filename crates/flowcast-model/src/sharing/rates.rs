@@ -35,8 +35,12 @@ pub fn rate_model(
     Ok(Some(match model {
         Model::Independent => Box::new(Independent),
         Model::Fair => Box::new(Fair::default()),
-        Model::DegreeFair => Box::new(DegreeFair { saturation: saturation(network)? }),
-        Model::Asymmetric => Box::new(Asymmetric { saturation: saturation(network)? }),
+        Model::DegreeFair => Box::new(DegreeFair {
+            saturation: saturation(network)?,
+        }),
+        Model::Asymmetric => Box::new(Asymmetric {
+            saturation: saturation(network)?,
+        }),
         Model::FlowCuts => Box::new(FlowCuts::new(cuts(&sharing.flow_cuts)?, strictness)),
         Model::ClosedLoop => Box::new(ClosedLoop::new(feedback(&sharing.closed_loop)?)),
         Model::AlphaFair => Box::new(ClosedLoop::new(alpha_fair(sharing)?)),
@@ -76,7 +80,9 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
             "the bytes that a flow keeps in flight, for sharing.closed_loop.transient",
         ));
     }
-    let Protocol { window, segment, .. } = Protocol::of(&sharing.packet)?;
+    let Protocol {
+        window, segment, ..
+    } = Protocol::of(&sharing.packet)?;
     Ok(Some(Windows { window, segment }))
 }
 
@@ -84,9 +90,14 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
 ///
 /// # Errors
 /// As [`rate_model`].
-pub fn program_model(model: Model, network: &Network) -> Result<Option<Box<dyn RateModel>>, SharingError> {
+pub fn program_model(
+    model: Model,
+    network: &Network,
+) -> Result<Option<Box<dyn RateModel>>, SharingError> {
     Ok(Some(match model {
-        Model::ClosedLoop => Box::new(ClosedLoop::for_program(feedback(&network.sharing.closed_loop)?)),
+        Model::ClosedLoop => Box::new(ClosedLoop::for_program(feedback(
+            &network.sharing.closed_loop,
+        )?)),
         Model::AlphaFair => Box::new(ClosedLoop::for_program(alpha_fair(&network.sharing)?)),
         _ => return rate_model(model, network, Strictness::Extended),
     }))
@@ -97,7 +108,10 @@ pub fn program_model(model: Model, network: &Network) -> Result<Option<Box<dyn R
 ///
 /// # Errors
 /// A parameter that is out of range.
-pub fn quasi_dynamic_feedback(model: Model, network: &Network) -> Result<Option<Feedback>, SharingError> {
+pub fn quasi_dynamic_feedback(
+    model: Model,
+    network: &Network,
+) -> Result<Option<Feedback>, SharingError> {
     if model != Model::ClosedLoop {
         return Ok(None);
     }
@@ -114,14 +128,21 @@ pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
     if rate.as_bytes_per_second() > 0.0 {
         Ok(rate)
     } else {
-        Err(SharingError::parameter("nic.bandwidth", Some(0.0), "a finite rate for windows and packets"))
+        Err(SharingError::parameter(
+            "nic.bandwidth",
+            Some(0.0),
+            "a finite rate for windows and packets",
+        ))
     }
 }
 
 fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
-    const EXPECTED: &str = "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
+    const EXPECTED: &str =
+        "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
     let cut = |field, value: Option<f64>| {
-        value.filter(|cut| (0.0..=1e6).contains(cut)).ok_or_else(|| SharingError::parameter(field, value, EXPECTED))
+        value
+            .filter(|cut| (0.0..=1e6).contains(cut))
+            .ok_or_else(|| SharingError::parameter(field, value, EXPECTED))
     };
     Ok(Cuts {
         odd_end: cut("sharing.flow_cuts.odd_end", given.odd_end)?,
@@ -136,7 +157,11 @@ fn feedback(given: &LoopParameters) -> Result<Feedback, SharingError> {
     let alpha = exponent("sharing.closed_loop.alpha", given.alpha)?;
     let kappa = given.kappa.unwrap_or(1.0);
     if !(0.0..=2.0).contains(&kappa) {
-        return Err(SharingError::parameter("sharing.closed_loop.kappa", Some(kappa), "a number from 0 to 2"));
+        return Err(SharingError::parameter(
+            "sharing.closed_loop.kappa",
+            Some(kappa),
+            "a number from 0 to 2",
+        ));
     }
     Ok(Feedback { alpha, kappa })
 }
@@ -155,13 +180,19 @@ fn exponent(field: &'static str, alpha: Option<f64>) -> Result<f64, SharingError
     if (0.1..=100.0).contains(&alpha) {
         return Ok(alpha);
     }
-    Err(SharingError::parameter(field, Some(alpha), "a number from 0.1 to 100"))
+    Err(SharingError::parameter(
+        field,
+        Some(alpha),
+        "a number from 0.1 to 100",
+    ))
 }
 
 fn saturation(network: &Network) -> Result<Saturation, SharingError> {
     let given = &network.sharing.asymmetric;
     let nic = network.nic.rate().as_bytes_per_second();
-    let cap = given.backbone_share.map(|rate| rate.as_bytes_per_second() / nic);
+    let cap = given
+        .backbone_share
+        .map(|rate| rate.as_bytes_per_second() / nic);
     if let Some(cap) = cap.filter(|cap| !cap.is_finite() || *cap <= 0.0) {
         return Err(SharingError::parameter(
             "sharing.asymmetric.backbone_share",
@@ -169,7 +200,10 @@ fn saturation(network: &Network) -> Result<Saturation, SharingError> {
             "a rate above 0 beside that of the interface",
         ));
     }
-    Ok(Saturation { from: given.backbone_from, cap: cap.map(AllocatedFraction) })
+    Ok(Saturation {
+        from: given.backbone_from,
+        cap: cap.map(AllocatedFraction),
+    })
 }
 
 fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
@@ -177,11 +211,19 @@ fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
     let weight = |field, value: Option<f64>, default: f64| {
         let weight = value.unwrap_or(default);
         let is_weight = weight > 0.0 && weight <= 1e6;
-        if is_weight { Ok(weight) } else { Err(SharingError::parameter(field, value, "a number above 0")) }
+        if is_weight {
+            Ok(weight)
+        } else {
+            Err(SharingError::parameter(field, value, "a number above 0"))
+        }
     };
     Ok(IbPenalty {
         out: weight("sharing.ib_penalty.out", given.out, published.out)?,
         into: weight("sharing.ib_penalty.into", given.into, published.into)?,
-        crowded: weight("sharing.ib_penalty.crowded", given.crowded, published.crowded)?,
+        crowded: weight(
+            "sharing.ib_penalty.crowded",
+            given.crowded,
+            published.crowded,
+        )?,
     })
 }

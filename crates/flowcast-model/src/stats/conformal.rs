@@ -40,11 +40,18 @@ pub fn margin(residuals: &[f64], further: &[f64], level: f64) -> Result<Margin, 
     check("margin", residuals, 1)?;
     check("margin", further, 0)?;
     let further = if further.is_empty() { &[0.0] } else { further };
-    let mut sums: Vec<f64> = residuals.iter().flat_map(|error| further.iter().map(move |more| error + more)).collect();
+    let mut sums: Vec<f64> = residuals
+        .iter()
+        .flat_map(|error| further.iter().map(move |more| error + more))
+        .collect();
     let count = residuals.len();
     if let Some(rank) = rank(count, f64::midpoint(1.0, level)) {
         sums.sort_unstable_by(f64::total_cmp);
-        return Ok(Margin { low: sums[(count - rank) * further.len()], high: sums[rank * further.len() - 1], level });
+        return Ok(Margin {
+            low: sums[(count - rank) * further.len()],
+            high: sums[rank * further.len() - 1],
+            level,
+        });
     }
     sums.iter_mut().for_each(|sum| *sum = sum.abs());
     sums.sort_unstable_by(f64::total_cmp);
@@ -53,7 +60,11 @@ pub fn margin(residuals: &[f64], further: &[f64], level: f64) -> Result<Margin, 
         None => (count, count as f64 / (count + 1) as f64),
     };
     let high = sums[rank * further.len() - 1];
-    Ok(Margin { low: -high, high, level })
+    Ok(Margin {
+        low: -high,
+        high,
+        level,
+    })
 }
 
 /// `⌈(n+1)·p⌉`, if there are so many.
@@ -77,10 +88,21 @@ pub fn share_interval(inside: usize, all: usize, level: f64) -> Result<(f64, f64
         });
     }
     let tail = (1.0 - level) / 2.0;
-    let beta =
-        |a: usize, b: usize, share: f64| Beta::new(a as f64, b as f64).expect("both are above 0").inverse_cdf(share);
-    let low = if inside == 0 { 0.0 } else { beta(inside, all - inside + 1, tail) };
-    let high = if inside == all { 1.0 } else { beta(inside + 1, all - inside, 1.0 - tail) };
+    let beta = |a: usize, b: usize, share: f64| {
+        Beta::new(a as f64, b as f64)
+            .expect("both are above 0")
+            .inverse_cdf(share)
+    };
+    let low = if inside == 0 {
+        0.0
+    } else {
+        beta(inside, all - inside + 1, tail)
+    };
+    let high = if inside == all {
+        1.0
+    } else {
+        beta(inside + 1, all - inside, 1.0 - tail)
+    };
     Ok((low, high))
 }
 
@@ -92,18 +114,60 @@ mod tests {
     #[test]
     fn both_ends_are_the_outermost_of_nineteen_residuals() {
         let residuals: Vec<f64> = (0..19).map(|at| f64::from(at) - 3.0).collect();
-        assert_eq!(margin(&residuals, &[], 0.9), Ok(Margin { low: -3.0, high: 15.0, level: 0.9 }));
-        assert_eq!(margin(&residuals, &[-0.5, 0.5], 0.9), Ok(Margin { low: -3.5, high: 15.5, level: 0.9 }));
+        assert_eq!(
+            margin(&residuals, &[], 0.9),
+            Ok(Margin {
+                low: -3.0,
+                high: 15.0,
+                level: 0.9
+            })
+        );
+        assert_eq!(
+            margin(&residuals, &[-0.5, 0.5], 0.9),
+            Ok(Margin {
+                low: -3.5,
+                high: 15.5,
+                level: 0.9
+            })
+        );
         let more: Vec<f64> = (0..39).map(f64::from).collect();
-        assert_eq!(margin(&more, &[], 0.9), Ok(Margin { low: 1.0, high: 37.0, level: 0.9 }));
+        assert_eq!(
+            margin(&more, &[], 0.9),
+            Ok(Margin {
+                low: 1.0,
+                high: 37.0,
+                level: 0.9
+            })
+        );
     }
 
     #[test]
     fn few_residuals_give_a_margin_to_both_sides_and_very_few_a_lower_level() {
         let residuals: Vec<f64> = (1..=9).map(|at| -f64::from(at)).collect();
-        assert_eq!(margin(&residuals, &[], 0.9), Ok(Margin { low: -9.0, high: 9.0, level: 0.9 }));
-        assert_eq!(margin(&residuals[..4], &[], 0.9), Ok(Margin { low: -4.0, high: 4.0, level: 0.8 }));
-        assert_eq!(margin(&[], &[1.0, 3.0], 0.5), Ok(Margin { low: 1.5, high: 2.5, level: 0.5 }));
+        assert_eq!(
+            margin(&residuals, &[], 0.9),
+            Ok(Margin {
+                low: -9.0,
+                high: 9.0,
+                level: 0.9
+            })
+        );
+        assert_eq!(
+            margin(&residuals[..4], &[], 0.9),
+            Ok(Margin {
+                low: -4.0,
+                high: 4.0,
+                level: 0.8
+            })
+        );
+        assert_eq!(
+            margin(&[], &[1.0, 3.0], 0.5),
+            Ok(Margin {
+                low: 1.5,
+                high: 2.5,
+                level: 0.5
+            })
+        );
         assert!(margin(&[], &[], 0.9).is_err() && margin(&[f64::NAN], &[], 0.9).is_err());
     }
 
@@ -112,7 +176,9 @@ mod tests {
         let mut resampler = Resampler::from_seed(5);
         let mut inside = 0;
         for _ in 0..400 {
-            let mut drawn: Vec<f64> = (0..400).map(|at| normal_score((f64::from(at) + 0.5) / 400.0).exp()).collect();
+            let mut drawn: Vec<f64> = (0..400)
+                .map(|at| normal_score((f64::from(at) + 0.5) / 400.0).exp())
+                .collect();
             resampler.shuffle(&mut drawn);
             let found = margin(&drawn[1..=30], &[], 0.9).unwrap();
             inside += usize::from(found.low <= drawn[0] && drawn[0] <= found.high);
@@ -124,7 +190,10 @@ mod tests {
     #[test]
     fn shares_have_the_intervals_of_the_tables() {
         let (low, high) = share_interval(8, 10, 0.95).unwrap();
-        assert!((low - 0.443_904_5).abs() < 1e-6 && (high - 0.974_789_3).abs() < 1e-6, "{low} {high}");
+        assert!(
+            (low - 0.443_904_5).abs() < 1e-6 && (high - 0.974_789_3).abs() < 1e-6,
+            "{low} {high}"
+        );
         let (low, high) = share_interval(10, 10, 0.95).unwrap();
         assert!((low - 0.691_502_9).abs() < 1e-6 && high == 1.0, "{low}");
         assert!(share_interval(0, 0, 0.95).is_err());

@@ -37,9 +37,17 @@ pub fn signed_errors(predicted: &[f64], measured: &[f64]) -> Result<Vec<f64>, St
     check("error", predicted, 1)?;
     check("error", measured, 1)?;
     if let Some(&found) = measured.iter().find(|value| **value <= 0.0) {
-        return Err(StatsError::OutOfRange { name: "measured", found, expected: "a number above 0" });
+        return Err(StatsError::OutOfRange {
+            name: "measured",
+            found,
+            expected: "a number above 0",
+        });
     }
-    Ok(predicted.iter().zip(measured).map(|(predicted, measured)| (predicted - measured) / measured).collect())
+    Ok(predicted
+        .iter()
+        .zip(measured)
+        .map(|(predicted, measured)| (predicted - measured) / measured)
+        .collect())
 }
 
 /// The errors of a set of predictions.
@@ -47,13 +55,26 @@ pub fn signed_errors(predicted: &[f64], measured: &[f64]) -> Result<Vec<f64>, St
 /// # Errors
 /// As [`signed_errors`].
 pub fn error_summary(predicted: &[f64], measured: &[f64]) -> Result<ErrorSummary, StatsError> {
-    let errors: Vec<f64> = signed_errors(predicted, measured)?.into_iter().map(f64::abs).collect();
+    let errors: Vec<f64> = signed_errors(predicted, measured)?
+        .into_iter()
+        .map(f64::abs)
+        .collect();
     let total: f64 = measured.iter().sum();
     let pick = |better: fn(f64, f64) -> bool| {
-        let first = ErrorOfOne { index: 0, error: errors[0] };
-        errors.iter().enumerate().fold(first, |chosen, (index, &error)| {
-            if better(error, chosen.error) { ErrorOfOne { index, error } } else { chosen }
-        })
+        let first = ErrorOfOne {
+            index: 0,
+            error: errors[0],
+        };
+        errors
+            .iter()
+            .enumerate()
+            .fold(first, |chosen, (index, &error)| {
+                if better(error, chosen.error) {
+                    ErrorOfOne { index, error }
+                } else {
+                    chosen
+                }
+            })
     };
     Ok(ErrorSummary {
         mean_absolute: errors.iter().sum::<f64>() / errors.len() as f64,
@@ -72,7 +93,13 @@ mod tests {
         let summary = error_summary(&[1.0, 2.0, 3.0, 4.0], &[1.1, 1.9, 3.3, 4.0]).unwrap();
         assert!((summary.mean_absolute * 100.0 / 5.861_244_019_138_758 - 1.0).abs() < 1e-9);
         assert!((summary.global * 100.0 / 2.912_621_359_223_307 - 1.0).abs() < 1e-9);
-        assert_eq!(summary.best, ErrorOfOne { index: 3, error: 0.0 });
+        assert_eq!(
+            summary.best,
+            ErrorOfOne {
+                index: 3,
+                error: 0.0
+            }
+        );
         assert_eq!(summary.worst.index, 0);
         assert!((summary.worst.error * 100.0 / 9.090_909_090_909_099 - 1.0).abs() < 1e-9);
     }

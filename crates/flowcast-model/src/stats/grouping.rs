@@ -18,7 +18,10 @@ pub struct GroupingRule {
 
 impl Default for GroupingRule {
     fn default() -> GroupingRule {
-        GroupingRule { relative_gap: 0.002, min_share: 0.1 }
+        GroupingRule {
+            relative_gap: 0.002,
+            min_share: 0.1,
+        }
     }
 }
 
@@ -39,7 +42,10 @@ pub struct IntervalCluster {
 ///
 /// # Errors
 /// No value, or one that is not finite.
-pub fn interval_clusters(values: &[f64], rule: GroupingRule) -> Result<Vec<IntervalCluster>, StatsError> {
+pub fn interval_clusters(
+    values: &[f64],
+    rule: GroupingRule,
+) -> Result<Vec<IntervalCluster>, StatsError> {
     check("interval clusters", values, 1)?;
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -60,7 +66,9 @@ pub fn alpha_bands(values: &[f64], alone: f64, alphas: &[f64], half: f64) -> Vec
     // The ends of a band are decimal fractions that a double misses by an ulp; a value on the end is inside.
     let slack = 4.0 * f64::EPSILON;
     let band = |value: f64| {
-        let inside = |alpha: &&f64| (value / alone - (1.0 + **alpha)).abs() <= half + slack * (1.0 + **alpha);
+        let inside = |alpha: &&f64| {
+            (value / alone - (1.0 + **alpha)).abs() <= half + slack * (1.0 + **alpha)
+        };
         alphas.iter().find(inside).copied()
     };
     values.iter().map(|value| band(*value)).collect()
@@ -77,8 +85,18 @@ mod tests {
         values.push(1.5);
         let clusters = interval_clusters(&values, GroupingRule::default()).unwrap();
         let expected = [
-            IntervalCluster { min: 1.0, median: 1.001, max: 1.0029, count: 3 },
-            IntervalCluster { min: 2.0, median: 2.0, max: 2.0, count: 6 },
+            IntervalCluster {
+                min: 1.0,
+                median: 1.001,
+                max: 1.0029,
+                count: 3,
+            },
+            IntervalCluster {
+                min: 2.0,
+                median: 2.0,
+                max: 2.0,
+                count: 6,
+            },
         ];
         assert_eq!(clusters, expected);
     }
@@ -87,12 +105,25 @@ mod tests {
     fn a_group_of_exactly_the_share_is_dropped() {
         let mut values = vec![3.0; 9];
         values.push(7.0);
-        assert_eq!(interval_clusters(&values, GroupingRule::default()).unwrap().len(), 1);
+        assert_eq!(
+            interval_clusters(&values, GroupingRule::default())
+                .unwrap()
+                .len(),
+            1
+        );
     }
 
     #[test]
     fn times_are_told_by_the_band_they_lie_in() {
-        let bands = alpha_bands(&[0.95, 1.1, 1.12, 1.45, 1.61, 2.0, 2.2], 1.0, &[0.0, 0.5, 1.0], 0.1);
-        assert_eq!(bands, [Some(0.0), Some(0.0), None, Some(0.5), None, Some(1.0), None]);
+        let bands = alpha_bands(
+            &[0.95, 1.1, 1.12, 1.45, 1.61, 2.0, 2.2],
+            1.0,
+            &[0.0, 0.5, 1.0],
+            0.1,
+        );
+        assert_eq!(
+            bands,
+            [Some(0.0), Some(0.0), None, Some(0.5), None, Some(1.0), None]
+        );
     }
 }

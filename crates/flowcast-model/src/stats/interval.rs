@@ -37,7 +37,11 @@ pub fn mean_interval(values: &[f64], level: f64) -> Result<MeanInterval, StatsEr
     let count = values.len() as f64;
     let standard_deviation = standard_deviation(values)?;
     let half_width = student_score(level, count - 1.0) * standard_deviation / count.sqrt();
-    Ok(MeanInterval { mean: mean(values)?, standard_deviation, half_width })
+    Ok(MeanInterval {
+        mean: mean(values)?,
+        standard_deviation,
+        half_width,
+    })
 }
 
 /// How many standard errors to each side hold the share `level` of Student's t with so many degrees of freedom, above 0.
@@ -48,7 +52,9 @@ pub fn student_score(level: f64, freedom: f64) -> f64 {
 
 /// How likely Student's t with so many degrees of freedom, above 0, is above `score`.
 pub fn student_tail(score: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are above 0").sf(score)
+    StudentsT::new(0.0, 1.0, freedom)
+        .expect("degrees of freedom are above 0")
+        .sf(score)
 }
 
 /// Repeat until the mean is known well enough.
@@ -66,7 +72,12 @@ pub struct StoppingRule {
 
 impl Default for StoppingRule {
     fn default() -> StoppingRule {
-        StoppingRule { level: 0.95, relative_half_width: 0.025, min_repetitions: 5, max_repetitions: 1000 }
+        StoppingRule {
+            level: 0.95,
+            relative_half_width: 0.025,
+            min_repetitions: 5,
+            max_repetitions: 1000,
+        }
     }
 }
 
@@ -91,13 +102,15 @@ impl StoppingRule {
             return Ok(Decision::Continue);
         }
         let interval = mean_interval(samples, self.level)?;
-        Ok(if interval.relative_half_width() <= self.relative_half_width {
-            Decision::Precise(interval)
-        } else if samples.len() >= self.max_repetitions {
-            Decision::GaveUp(interval)
-        } else {
-            Decision::Continue
-        })
+        Ok(
+            if interval.relative_half_width() <= self.relative_half_width {
+                Decision::Precise(interval)
+            } else if samples.len() >= self.max_repetitions {
+                Decision::GaveUp(interval)
+            } else {
+                Decision::Continue
+            },
+        )
     }
 }
 
@@ -158,7 +171,11 @@ fn rank_from_the_ends(count: usize, level: f64) -> Option<usize> {
 }
 
 fn relative(half_width: f64, centre: f64) -> f64 {
-    if half_width == 0.0 { 0.0 } else { half_width / centre.abs() }
+    if half_width == 0.0 {
+        0.0
+    } else {
+        half_width / centre.abs()
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +188,10 @@ mod tests {
     #[test]
     fn the_interval_of_five_values_uses_the_t_of_four_degrees_of_freedom() {
         let interval = mean_interval(&FIVE, 0.95).unwrap();
-        assert!((interval.half_width / 0.141_571_477_698_227 - 1.0).abs() < 1e-9, "{interval:?}");
+        assert!(
+            (interval.half_width / 0.141_571_477_698_227 - 1.0).abs() < 1e-9,
+            "{interval:?}"
+        );
         assert!((interval.standard_deviation / 0.114_017_542_509_913 - 1.0).abs() < 1e-9);
         assert!((interval.relative_half_width() / 0.014_100_744_790_66 - 1.0).abs() < 1e-9);
     }
@@ -181,16 +201,29 @@ mod tests {
         let rule = StoppingRule::default();
         assert!(matches!(rule.decide(&FIVE), Ok(Decision::Precise(_))));
         assert_eq!(rule.decide(&FIVE[..4]), Ok(Decision::Continue));
-        let strict = StoppingRule { relative_half_width: 0.01, ..rule };
+        let strict = StoppingRule {
+            relative_half_width: 0.01,
+            ..rule
+        };
         assert_eq!(strict.decide(&FIVE), Ok(Decision::Continue));
-        let short = StoppingRule { max_repetitions: 5, ..strict };
+        let short = StoppingRule {
+            max_repetitions: 5,
+            ..strict
+        };
         assert!(matches!(short.decide(&FIVE), Ok(Decision::GaveUp(_))));
     }
 
     #[test]
     fn the_medians_interval_has_the_ranks_of_the_binomial_table() {
         // Ranks for 95 % from the tables of the sign test.
-        for (count, rank) in [(5, None), (6, Some(1)), (10, Some(2)), (20, Some(6)), (50, Some(18)), (100, Some(40))] {
+        for (count, rank) in [
+            (5, None),
+            (6, Some(1)),
+            (10, Some(2)),
+            (20, Some(6)),
+            (50, Some(18)),
+            (100, Some(40)),
+        ] {
             assert_eq!(rank_from_the_ends(count, 0.95), rank, "{count}");
         }
     }

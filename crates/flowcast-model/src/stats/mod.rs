@@ -69,22 +69,41 @@ pub enum StatsError {
 }
 
 /// Refuses short lists and values that are no numbers.
-pub(crate) fn check(statistic: &'static str, values: &[f64], expected: usize) -> Result<(), StatsError> {
+pub(crate) fn check(
+    statistic: &'static str,
+    values: &[f64],
+    expected: usize,
+) -> Result<(), StatsError> {
     if values.len() < expected {
-        return Err(StatsError::TooFew { statistic, found: values.len(), expected });
+        return Err(StatsError::TooFew {
+            statistic,
+            found: values.len(),
+            expected,
+        });
     }
     match values.iter().position(|value| !value.is_finite()) {
-        Some(at) => Err(StatsError::NotFinite { position: at + 1, found: values[at] }),
+        Some(at) => Err(StatsError::NotFinite {
+            position: at + 1,
+            found: values[at],
+        }),
         None => Ok(()),
     }
 }
 
 /// Refuses lists of different length.
-fn check_pairs(left: (&'static str, &[f64]), right: (&'static str, &[f64])) -> Result<(), StatsError> {
+fn check_pairs(
+    left: (&'static str, &[f64]),
+    right: (&'static str, &[f64]),
+) -> Result<(), StatsError> {
     if left.1.len() == right.1.len() {
         return Ok(());
     }
-    Err(StatsError::Lengths { left_name: left.0, left: left.1.len(), right_name: right.0, right: right.1.len() })
+    Err(StatsError::Lengths {
+        left_name: left.0,
+        left: left.1.len(),
+        right_name: right.0,
+        right: right.1.len(),
+    })
 }
 
 /// Refuses a confidence level outside (0, 1).
@@ -92,5 +111,9 @@ fn check_level(level: f64) -> Result<(), StatsError> {
     if level > 0.0 && level < 1.0 {
         return Ok(());
     }
-    Err(StatsError::OutOfRange { name: "confidence level", found: level, expected: "a number between 0 and 1" })
+    Err(StatsError::OutOfRange {
+        name: "confidence level",
+        found: level,
+        expected: "a number between 0 and 1",
+    })
 }

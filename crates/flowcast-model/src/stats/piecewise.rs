@@ -64,18 +64,31 @@ pub struct PiecewiseFit {
 pub fn fit_piecewise(x: &[f64], y: &[f64], most: usize) -> Result<PiecewiseFit, StatsError> {
     check_relative(x, y)?;
     if most == 0 {
-        return Err(StatsError::OutOfRange { name: "pieces", found: 0.0, expected: "at least 1" });
+        return Err(StatsError::OutOfRange {
+            name: "pieces",
+            found: 0.0,
+            expected: "at least 1",
+        });
     }
     if let Some(pair) = x.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(StatsError::OutOfRange { name: "x", found: pair[1], expected: "more than the one before" });
+        return Err(StatsError::OutOfRange {
+            name: "x",
+            found: pair[1],
+            expected: "more than the one before",
+        });
     }
     let by_count = left_out_residuals(x, y, most);
     let mean_error = |residuals: &[f64]| residuals.iter().map(|error| error.abs()).sum::<f64>();
     let pieces = (0..by_count.len())
         .min_by(|one, other| mean_error(&by_count[*one]).total_cmp(&mean_error(&by_count[*other])))
         .unwrap_or(0);
-    let curve = segmentations(x, y, pieces + 1).pop().expect("one piece is always possible");
-    Ok(PiecewiseFit { residuals: by_count.into_iter().nth(pieces).unwrap_or_default(), curve })
+    let curve = segmentations(x, y, pieces + 1)
+        .pop()
+        .expect("one piece is always possible");
+    Ok(PiecewiseFit {
+        residuals: by_count.into_iter().nth(pieces).unwrap_or_default(),
+        curve,
+    })
 }
 
 /// Predictions of points from those that are left when every fifth is taken away, these among them; `fit` gets the points
@@ -92,7 +105,9 @@ pub fn residuals_left_out<F: Fn(f64) -> f64>(
     let mut residuals = vec![0.0; x.len()];
     for (kept, left_out) in folds(x.len()) {
         let predict = fit(&of(x, &kept), &of(y, &kept));
-        left_out.into_iter().for_each(|at| residuals[at] = residual(y[at], predict(x[at])));
+        left_out
+            .into_iter()
+            .for_each(|at| residuals[at] = residual(y[at], predict(x[at])));
     }
     Ok(residuals)
 }
@@ -107,7 +122,9 @@ fn left_out_residuals(x: &[f64], y: &[f64], most: usize) -> Vec<Vec<f64>> {
         let curves = segmentations(&of(x, &kept), &of(y, &kept), most);
         all.truncate(curves.len());
         for (residuals, curve) in all.iter_mut().zip(&curves) {
-            left_out.iter().for_each(|at| residuals[*at] = residual(y[*at], curve.at(x[*at])));
+            left_out
+                .iter()
+                .for_each(|at| residuals[*at] = residual(y[*at], curve.at(x[*at])));
         }
     }
     all
@@ -129,7 +146,11 @@ fn residual(measured: f64, predicted: f64) -> f64 {
 
 /// The best curves of 1, 2, .. pieces, as many as there can be, at most `most`.
 fn segmentations(x: &[f64], y: &[f64], most: usize) -> Vec<PiecewiseLine> {
-    let search = Search(Points { x, y, weights: &inverses(y) });
+    let search = Search(Points {
+        x,
+        y,
+        weights: &inverses(y),
+    });
     let stretches = (x.len() / LEAST_POINTS).clamp(1, STRETCHES);
     let places: Vec<usize> = (0..=stretches).map(|at| at * x.len() / stretches).collect();
     let reach = x.len() / stretches + 1;
@@ -150,8 +171,13 @@ impl Search<'_> {
     /// By the number of pieces, from one on: the cuts, out of `places`, with the smallest sum of errors.
     fn best_cuts(&self, places: &[usize], most: usize) -> Vec<Vec<usize>> {
         let last = places.len() - 1;
-        let errors: Vec<Vec<f64>> =
-            (0..=last).map(|to| (0..to).map(|from| self.errors(places[from], places[to])).collect()).collect();
+        let errors: Vec<Vec<f64>> = (0..=last)
+            .map(|to| {
+                (0..to)
+                    .map(|from| self.errors(places[from], places[to]))
+                    .collect()
+            })
+            .collect();
         // By number of pieces and place that they reach: the sum of errors, and where the last of them begins.
         let mut best = vec![vec![(f64::INFINITY, 0); places.len()]];
         best[0][0].0 = 0.0;
@@ -159,13 +185,16 @@ impl Search<'_> {
             let before = &best[pieces - 1];
             let reach = |to: usize| {
                 let sums = (0..to).map(|from| (before[from].0 + errors[to][from], from));
-                sums.min_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or((f64::INFINITY, 0))
+                sums.min_by(|one, other| one.0.total_cmp(&other.0))
+                    .unwrap_or((f64::INFINITY, 0))
             };
             best.push((0..=last).map(reach).collect());
         }
         let cuts_of = |pieces: usize| {
             let mut cuts = vec![last; pieces + 1];
-            (0..pieces).rev().for_each(|piece| cuts[piece] = best[piece + 1][cuts[piece + 1]].1);
+            (0..pieces)
+                .rev()
+                .for_each(|piece| cuts[piece] = best[piece + 1][cuts[piece + 1]].1);
             cuts.into_iter().map(|cut| places[cut]).collect()
         };
         (1..=most).map(cuts_of).collect()
@@ -182,7 +211,10 @@ impl Search<'_> {
                 let lowest = (before + LEAST_POINTS).max(own.saturating_sub(reach));
                 let highest = (after - LEAST_POINTS).min(own + reach);
                 let others = (lowest..=highest).map(|at| (errors(at), at));
-                let Some((least, at)) = others.min_by(|one, other| one.0.total_cmp(&other.0)) else { continue };
+                let Some((least, at)) = others.min_by(|one, other| one.0.total_cmp(&other.0))
+                else {
+                    continue;
+                };
                 if least < errors(own) * (1.0 - 1e-12) {
                     cuts[knee] = at;
                     moved = true;
@@ -195,7 +227,9 @@ impl Search<'_> {
         let mut pieces: Vec<Piece> = Vec::with_capacity(cuts.len() - 1);
         for pair in cuts.windows(2) {
             let line = self.0.between(pair[0], pair[1]).line_at_least_zero();
-            let from = pieces.last().map_or(0.0, |before| self.knee(pair[0], &before.line, &line));
+            let from = pieces
+                .last()
+                .map_or(0.0, |before| self.knee(pair[0], &before.line, &line));
             pieces.push(Piece { from, line });
         }
         PiecewiseLine { pieces }
@@ -207,7 +241,10 @@ impl Search<'_> {
         let (below, above) = (self.0.x[first - 1], self.0.x[first]);
         let crossing = (next.intercept - one.intercept) / (one.slope - next.slope);
         let power = above.log2().floor().exp2();
-        [crossing, power, (below * above).sqrt()].into_iter().find(|at| *at > below && *at <= above).unwrap_or(above)
+        [crossing, power, (below * above).sqrt()]
+            .into_iter()
+            .find(|at| *at > below && *at <= above)
+            .unwrap_or(above)
     }
 }
 
@@ -227,7 +264,9 @@ mod tests {
     }
 
     fn sizes(count: u32) -> Vec<f64> {
-        (0..count).map(|at| (20.0 * f64::from(at) / f64::from(count)).exp2().floor() + f64::from(at)).collect()
+        (0..count)
+            .map(|at| (20.0 * f64::from(at) / f64::from(count)).exp2().floor() + f64::from(at))
+            .collect()
     }
 
     #[test]
@@ -237,32 +276,62 @@ mod tests {
         let fit = fit_piecewise(&x, &y, 8).unwrap();
         let pieces = fit.curve.pieces();
         assert_eq!(pieces.len(), 3, "{pieces:?}");
-        assert!((pieces[1].from - 4096.0).abs() < 1e-6 && pieces[2].from == 65536.0, "{pieces:?}");
-        assert!(x.iter().all(|x| (fit.curve.at(*x) / truth(*x) - 1.0).abs() < 1e-9));
+        assert!(
+            (pieces[1].from - 4096.0).abs() < 1e-6 && pieces[2].from == 65536.0,
+            "{pieces:?}"
+        );
+        assert!(
+            x.iter()
+                .all(|x| (fit.curve.at(*x) / truth(*x) - 1.0).abs() < 1e-9)
+        );
     }
 
     #[test]
     fn noise_does_not_make_more_pieces_than_it_hides() {
         let x = sizes(200);
-        let mut noise: Vec<f64> = (0..200).map(|at| 0.02 * normal_score((f64::from(at) + 0.5) / 200.0)).collect();
+        let mut noise: Vec<f64> = (0..200)
+            .map(|at| 0.02 * normal_score((f64::from(at) + 0.5) / 200.0))
+            .collect();
         Resampler::from_seed(7).shuffle(&mut noise);
-        let y: Vec<f64> = x.iter().zip(noise).map(|(x, noise)| truth(*x) * noise.exp()).collect();
+        let y: Vec<f64> = x
+            .iter()
+            .zip(noise)
+            .map(|(x, noise)| truth(*x) * noise.exp())
+            .collect();
         let fit = fit_piecewise(&x, &y, 8).unwrap();
-        assert!((3..=5).contains(&fit.curve.pieces().len()), "{:?}", fit.curve);
-        let mut errors: Vec<f64> = x.iter().map(|x| (fit.curve.at(*x) / truth(*x) - 1.0).abs()).collect();
+        assert!(
+            (3..=5).contains(&fit.curve.pieces().len()),
+            "{:?}",
+            fit.curve
+        );
+        let mut errors: Vec<f64> = x
+            .iter()
+            .map(|x| (fit.curve.at(*x) / truth(*x) - 1.0).abs())
+            .collect();
         assert!(crate::stats::sample::median_in_place(&mut errors) < 0.006);
     }
 
     #[test]
     fn few_points_give_one_piece() {
         let fit = fit_piecewise(&[1.0, 2.0, 3.0], &[2.0, 3.0, 4.0], 8).unwrap();
-        assert_eq!(fit.curve.pieces(), [Piece { from: 0.0, line: Line { intercept: 1.0, slope: 1.0 } }]);
+        assert_eq!(
+            fit.curve.pieces(),
+            [Piece {
+                from: 0.0,
+                line: Line {
+                    intercept: 1.0,
+                    slope: 1.0
+                }
+            }]
+        );
         assert_eq!(fit_piecewise(&[5.0], &[2.0], 8).unwrap().curve.at(9.0), 2.0);
     }
 
     #[test]
     fn equal_and_descending_x_are_refused() {
-        let message = fit_piecewise(&[1.0, 1.0], &[2.0, 3.0], 8).unwrap_err().to_string();
+        let message = fit_piecewise(&[1.0, 1.0], &[2.0, 3.0], 8)
+            .unwrap_err()
+            .to_string();
         assert_eq!(message, "x: found 1, expected more than the one before");
         assert!(fit_piecewise(&[1.0], &[2.0], 0).is_err());
     }
@@ -274,7 +343,9 @@ mod tests {
             return search.errors(from, end);
         }
         let rest = |cut: usize| search.errors(from, cut) + reference(search, cut, pieces - 1);
-        (from + 1..=end + 1 - pieces).map(rest).fold(f64::INFINITY, f64::min)
+        (from + 1..=end + 1 - pieces)
+            .map(rest)
+            .fold(f64::INFINITY, f64::min)
     }
 
     proptest! {

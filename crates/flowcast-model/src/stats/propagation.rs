@@ -33,8 +33,14 @@ pub fn relative_error_of_product(x: Uncertain, alpha: f64, y: Uncertain, beta: f
 mod tests {
     use super::*;
 
-    const X: Uncertain = Uncertain { value: 10.0, error: 0.3 };
-    const Y: Uncertain = Uncertain { value: 4.0, error: 0.4 };
+    const X: Uncertain = Uncertain {
+        value: 10.0,
+        error: 0.3,
+    };
+    const Y: Uncertain = Uncertain {
+        value: 4.0,
+        error: 0.4,
+    };
 
     #[test]
     fn errors_of_sums_add_in_squares() {
@@ -43,7 +49,13 @@ mod tests {
 
     #[test]
     fn relative_errors_of_products_are_weighted_by_the_exponents() {
-        assert!((relative_error_of_product(X, 1.0, Y, -1.0) / 0.104_403_065_089_105_5 - 1.0).abs() < 1e-12);
-        assert!((relative_error_of_product(X, 2.0, Y, -1.0) / 0.116_619_037_896_906_02 - 1.0).abs() < 1e-12);
+        assert!(
+            (relative_error_of_product(X, 1.0, Y, -1.0) / 0.104_403_065_089_105_5 - 1.0).abs()
+                < 1e-12
+        );
+        assert!(
+            (relative_error_of_product(X, 2.0, Y, -1.0) / 0.116_619_037_896_906_02 - 1.0).abs()
+                < 1e-12
+        );
     }
 }

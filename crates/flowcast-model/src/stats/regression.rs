@@ -33,9 +33,16 @@ pub fn least_squares(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     let (mean_x, mean_y) = (x.iter().sum::<f64>() / count, y.iter().sum::<f64>() / count);
     // Σ(x - mean)(y - mean) is Σxy - n·mean(x)·mean(y) without the cancellation.
     let spread: f64 = x.iter().map(|x| (x - mean_x).powi(2)).sum();
-    let common: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    let common: f64 = x
+        .iter()
+        .zip(y)
+        .map(|(x, y)| (x - mean_x) * (y - mean_y))
+        .sum();
     let slope = common / spread;
-    Ok(Line { intercept: mean_y - slope * mean_x, slope })
+    Ok(Line {
+        intercept: mean_y - slope * mean_x,
+        slope,
+    })
 }
 
 /// The line of least squares among those with intercept and slope at or above 0. When the free line has a negative
@@ -48,18 +55,38 @@ pub fn least_squares_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsEr
     let squares: f64 = x.iter().map(|x| x * x).sum();
     let products: f64 = x.iter().zip(y).map(|(x, y)| x * y).sum();
     let level = y.iter().sum::<f64>() / y.len() as f64;
-    let distance = |line: &Line| x.iter().zip(y).map(|(x, y)| (y - line.at(*x)).powi(2)).sum::<f64>();
+    let distance = |line: &Line| {
+        x.iter()
+            .zip(y)
+            .map(|(x, y)| (y - line.at(*x)).powi(2))
+            .sum::<f64>()
+    };
     Ok(nearest_allowed(free, products / squares, level, distance))
 }
 
 /// `free` if it is allowed, else the nearer of the line through the origin and the level one.
-pub(super) fn nearest_allowed(free: Line, slope: f64, level: f64, distance: impl Fn(&Line) -> f64) -> Line {
+pub(super) fn nearest_allowed(
+    free: Line,
+    slope: f64,
+    level: f64,
+    distance: impl Fn(&Line) -> f64,
+) -> Line {
     if free.intercept >= 0.0 && free.slope >= 0.0 {
         return free;
     }
-    let through_origin = Line { intercept: 0.0, slope: slope.max(0.0) };
-    let level = Line { intercept: level.max(0.0), slope: 0.0 };
-    if distance(&through_origin) <= distance(&level) { through_origin } else { level }
+    let through_origin = Line {
+        intercept: 0.0,
+        slope: slope.max(0.0),
+    };
+    let level = Line {
+        intercept: level.max(0.0),
+        slope: 0.0,
+    };
+    if distance(&through_origin) <= distance(&level) {
+        through_origin
+    } else {
+        level
+    }
 }
 
 /// The median of the slopes between all pairs of points, and the median of what it leaves as intercept.
@@ -78,7 +105,10 @@ pub fn theil_sen(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     }
     let slope = median_in_place(&mut slopes);
     let mut intercepts: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - slope * x).collect();
-    Ok(Line { intercept: median_in_place(&mut intercepts), slope })
+    Ok(Line {
+        intercept: median_in_place(&mut intercepts),
+        slope,
+    })
 }
 
 /// [`theil_sen`] with intercept and slope at or above 0: when the free line is not allowed, the median slope through
@@ -88,10 +118,20 @@ pub fn theil_sen(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
 /// As [`least_squares`].
 pub fn theil_sen_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsError> {
     let free = theil_sen(x, y)?;
-    let mut slopes: Vec<f64> = x.iter().zip(y).filter(|(x, _)| **x != 0.0).map(|(x, y)| y / x).collect();
+    let mut slopes: Vec<f64> = x
+        .iter()
+        .zip(y)
+        .filter(|(x, _)| **x != 0.0)
+        .map(|(x, y)| y / x)
+        .collect();
     let slope = median_in_place(&mut slopes);
     let level = median_in_place(&mut y.to_vec());
-    let distance = |line: &Line| x.iter().zip(y).map(|(x, y)| (y - line.at(*x)).abs()).sum::<f64>();
+    let distance = |line: &Line| {
+        x.iter()
+            .zip(y)
+            .map(|(x, y)| (y - line.at(*x)).abs())
+            .sum::<f64>()
+    };
     Ok(nearest_allowed(free, slope, level, distance))
 }
 
@@ -99,7 +139,11 @@ fn check_points(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
     check_pairs(("x", x), ("y", y))?;
     check("line", x, 2)?;
     check("line", y, 2)?;
-    if x.iter().all(|value| *value == x[0]) { Err(StatsError::OneX(x[0])) } else { Ok(()) }
+    if x.iter().all(|value| *value == x[0]) {
+        Err(StatsError::OneX(x[0]))
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -113,12 +157,18 @@ mod tests {
     fn the_denominator_is_the_corrected_one() {
         let line = least_squares(&SIZES, &[2.0, 4.5, 6.4, 8.7, 11.1]).unwrap();
         assert!((line.slope / 0.001_093_75 - 1.0).abs() < 1e-9, "{line:?}");
-        assert!((line.intercept / 2.058_906_25 - 1.0).abs() < 1e-9, "{line:?}");
+        assert!(
+            (line.intercept / 2.058_906_25 - 1.0).abs() < 1e-9,
+            "{line:?}"
+        );
     }
 
     #[test]
     fn a_line_needs_two_different_x() {
-        assert_eq!(least_squares(&[3.0, 3.0], &[1.0, 2.0]), Err(StatsError::OneX(3.0)));
+        assert_eq!(
+            least_squares(&[3.0, 3.0], &[1.0, 2.0]),
+            Err(StatsError::OneX(3.0))
+        );
         assert!(theil_sen(&[3.0], &[1.0]).is_err());
         assert!(least_squares(&[1.0, 2.0], &[1.0]).is_err());
         assert!(least_squares(&[1.0, f64::NAN], &[1.0, 2.0]).is_err());
@@ -128,15 +178,33 @@ mod tests {
     fn a_negative_intercept_becomes_a_line_through_the_origin() {
         // Free line: -1 + 2x. Through the origin: Σxy/Σx² = (1·1 + 2·3 + 3·5)/14.
         let line = least_squares_at_least_zero(&[1.0, 2.0, 3.0], &[1.0, 3.0, 5.0]).unwrap();
-        assert_eq!(line, Line { intercept: 0.0, slope: 22.0 / 14.0 });
+        assert_eq!(
+            line,
+            Line {
+                intercept: 0.0,
+                slope: 22.0 / 14.0
+            }
+        );
         let falling = least_squares_at_least_zero(&[0.0, 1.0, 2.0], &[3.0, 2.0, 1.0]).unwrap();
-        assert_eq!(falling, Line { intercept: 2.0, slope: 0.0 });
+        assert_eq!(
+            falling,
+            Line {
+                intercept: 2.0,
+                slope: 0.0
+            }
+        );
     }
 
     #[test]
     fn theil_and_sens_line_is_held_at_zero_too() {
         let line = theil_sen_at_least_zero(&[1.0, 2.0, 3.0], &[1.0, 3.0, 6.0]).unwrap();
-        assert_eq!(line, Line { intercept: 0.0, slope: 1.5 });
+        assert_eq!(
+            line,
+            Line {
+                intercept: 0.0,
+                slope: 1.5
+            }
+        );
     }
 
     #[test]
@@ -144,7 +212,10 @@ mod tests {
         let mut y = SIZES.map(|x| 3.0 + 0.5 * x);
         y[4] = 1e6;
         let line = theil_sen(&SIZES, &y).unwrap();
-        assert!((line.slope - 0.5).abs() < 1e-12 && (line.intercept - 3.0).abs() < 1e-9, "{line:?}");
+        assert!(
+            (line.slope - 0.5).abs() < 1e-12 && (line.intercept - 3.0).abs() < 1e-9,
+            "{line:?}"
+        );
     }
 
     proptest! {

@@ -23,10 +23,16 @@ pub fn relative_line_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsEr
 ///
 /// # Errors
 /// No point, lists of different length, or numbers that are not finite.
-pub fn weighted_line_at_least_zero(x: &[f64], y: &[f64], weights: &[f64]) -> Result<Line, StatsError> {
+pub fn weighted_line_at_least_zero(
+    x: &[f64],
+    y: &[f64],
+    weights: &[f64],
+) -> Result<Line, StatsError> {
     check_pairs(("x", x), ("y", y))?;
     check_pairs(("x", x), ("weights", weights))?;
-    [x, y, weights].into_iter().try_for_each(|values| check("line", values, 1))?;
+    [x, y, weights]
+        .into_iter()
+        .try_for_each(|values| check("line", values, 1))?;
     Ok(Points { x, y, weights }.line_at_least_zero())
 }
 
@@ -37,8 +43,17 @@ pub(super) fn check_relative(x: &[f64], y: &[f64]) -> Result<(), StatsError> {
     check_pairs(("x", x), ("y", y))?;
     check("line", x, 1)?;
     check("line", y, 1)?;
-    let refused = |name, found, expected| Err(StatsError::OutOfRange { name, found, expected });
-    match (x.iter().find(|x| **x < 0.0), y.iter().find(|y| **y <= LEAST)) {
+    let refused = |name, found, expected| {
+        Err(StatsError::OutOfRange {
+            name,
+            found,
+            expected,
+        })
+    };
+    match (
+        x.iter().find(|x| **x < 0.0),
+        y.iter().find(|y| **y <= LEAST),
+    ) {
         (Some(x), _) => refused("x", *x, "a number of at least 0"),
         (_, Some(y)) => refused("y", *y, "a number above 0, by more than 1e-300"),
         _ => Ok(()),
@@ -60,12 +75,18 @@ pub(super) struct Points<'a> {
 
 impl<'a> Points<'a> {
     pub(super) fn between(self, from: usize, to: usize) -> Points<'a> {
-        Points { x: &self.x[from..to], y: &self.y[from..to], weights: &self.weights[from..to] }
+        Points {
+            x: &self.x[from..to],
+            y: &self.y[from..to],
+            weights: &self.weights[from..to],
+        }
     }
 
     /// What the lines here make small.
     pub(super) fn errors(self, line: &Line) -> f64 {
-        self.all().map(|(_, (x, y, weight))| (line.at(x) - y).abs() * weight).sum()
+        self.all()
+            .map(|(_, (x, y, weight))| (line.at(x) - y).abs() * weight)
+            .sum()
     }
 
     pub(super) fn line_at_least_zero(self) -> Line {
@@ -73,19 +94,32 @@ impl<'a> Points<'a> {
         if free.intercept >= 0.0 && free.slope >= 0.0 {
             return free;
         }
-        let slope = self.best_slope((0.0, 0.0), &mut Vec::new()).map_or(0.0, |slope| slope.value);
+        let slope = self
+            .best_slope((0.0, 0.0), &mut Vec::new())
+            .map_or(0.0, |slope| slope.value);
         nearest_allowed(free, slope, self.level().value, |line| self.errors(line))
     }
 
     fn free_line(self) -> Line {
         let start = self.level();
-        let mut best = Line { intercept: start.value, slope: 0.0 };
+        let mut best = Line {
+            intercept: start.value,
+            slope: 0.0,
+        };
         let (mut least, mut pivot) = (self.errors(&best), start.at);
         let mut slopes = Vec::with_capacity(self.x.len());
         loop {
             let (x, y) = (self.x[pivot], self.y[pivot]);
-            let Some(Weighted { value: slope, at, .. }) = self.best_slope((x, y), &mut slopes) else { return best };
-            let line = Line { intercept: y - slope * x, slope };
+            let Some(Weighted {
+                value: slope, at, ..
+            }) = self.best_slope((x, y), &mut slopes)
+            else {
+                return best;
+            };
+            let line = Line {
+                intercept: y - slope * x,
+                slope,
+            };
             let errors = self.errors(&line);
             // Less by rounding alone would go on for ever.
             if errors >= least * (1.0 - 1e-12) {
@@ -96,7 +130,11 @@ impl<'a> Points<'a> {
     }
 
     /// Of the best line through a place; none where no point has another x.
-    fn best_slope(self, (own_x, own_y): (f64, f64), slopes: &mut Vec<Weighted>) -> Option<Weighted> {
+    fn best_slope(
+        self,
+        (own_x, own_y): (f64, f64),
+        slopes: &mut Vec<Weighted>,
+    ) -> Option<Weighted> {
         slopes.clear();
         let others = self.all().filter(|(_, (x, ..))| *x != own_x);
         slopes.extend(others.map(|(at, (x, y, weight))| Weighted {
@@ -109,8 +147,10 @@ impl<'a> Points<'a> {
 
     /// The level line's height.
     fn level(self) -> Weighted {
-        let mut heights: Vec<Weighted> =
-            self.all().map(|(at, (_, value, weight))| Weighted { value, weight, at }).collect();
+        let mut heights: Vec<Weighted> = self
+            .all()
+            .map(|(at, (_, value, weight))| Weighted { value, weight, at })
+            .collect();
         weighted_median(&mut heights).expect("there is a point")
     }
 
@@ -146,7 +186,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn relative_errors(line: &Line, x: &[f64], y: &[f64]) -> f64 {
-        Points { x, y, weights: &inverses(y) }.errors(line)
+        Points {
+            x,
+            y,
+            weights: &inverses(y),
+        }
+        .errors(line)
     }
 
     #[test]
@@ -155,25 +200,46 @@ mod tests {
         let mut y = x.map(|x| 2.0 + 0.5 * x);
         y[4] *= 3.0;
         let line = relative_line_at_least_zero(&x, &y).unwrap();
-        assert!((line.intercept - 2.0).abs() < 1e-9 && (line.slope - 0.5).abs() < 1e-12, "{line:?}");
+        assert!(
+            (line.intercept - 2.0).abs() < 1e-9 && (line.slope - 0.5).abs() < 1e-12,
+            "{line:?}"
+        );
     }
 
     #[test]
     fn lines_without_a_second_x_are_level() {
-        assert_eq!(relative_line_at_least_zero(&[8.0], &[3.0]), Ok(Line { intercept: 3.0, slope: 0.0 }));
+        assert_eq!(
+            relative_line_at_least_zero(&[8.0], &[3.0]),
+            Ok(Line {
+                intercept: 3.0,
+                slope: 0.0
+            })
+        );
         let falling = relative_line_at_least_zero(&[1.0, 2.0, 3.0], &[5.0, 4.0, 3.0]).unwrap();
-        assert_eq!(falling, Line { intercept: 4.0, slope: 0.0 });
+        assert_eq!(
+            falling,
+            Line {
+                intercept: 4.0,
+                slope: 0.0
+            }
+        );
         let steep = relative_line_at_least_zero(&[1.0, 2.0, 4.0], &[1.0, 2.0, 8.0]).unwrap();
         assert_eq!((steep.intercept, steep.slope), (0.0, 1.0));
     }
 
     #[test]
     fn values_of_zero_are_refused() {
-        let message = relative_line_at_least_zero(&[1.0], &[0.0]).unwrap_err().to_string();
-        assert_eq!(message, "y: found 0, expected a number above 0, by more than 1e-300");
+        let message = relative_line_at_least_zero(&[1.0], &[0.0])
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            message,
+            "y: found 0, expected a number above 0, by more than 1e-300"
+        );
         assert!(relative_line_at_least_zero(&[1.0, 2.0], &[1e-320, 1.0]).is_err());
         assert!(
-            relative_line_at_least_zero(&[-1.0], &[1.0]).is_err() && relative_line_at_least_zero(&[], &[]).is_err()
+            relative_line_at_least_zero(&[-1.0], &[1.0]).is_err()
+                && relative_line_at_least_zero(&[], &[]).is_err()
         );
     }
 
@@ -181,15 +247,34 @@ mod tests {
     fn reference(x: &[f64], y: &[f64]) -> f64 {
         let all = || x.iter().zip(y);
         let pairs = all().flat_map(|(x, y)| {
-            all().filter(move |(other, _)| *other != x).map(move |(other_x, other_y)| {
-                let slope = (other_y - y) / (other_x - x);
-                Line { intercept: y - slope * x, slope }
-            })
+            all()
+                .filter(move |(other, _)| *other != x)
+                .map(move |(other_x, other_y)| {
+                    let slope = (other_y - y) / (other_x - x);
+                    Line {
+                        intercept: y - slope * x,
+                        slope,
+                    }
+                })
         });
-        let bounds = all()
-            .flat_map(|(x, y)| [Line { intercept: *y, slope: 0.0 }, Line { intercept: 0.0, slope: y / x.max(1e-300) }]);
-        let allowed = pairs.chain(bounds).filter(|line| line.intercept >= 0.0 && line.slope >= 0.0);
-        allowed.map(|line| relative_errors(&line, x, y)).fold(f64::INFINITY, f64::min)
+        let bounds = all().flat_map(|(x, y)| {
+            [
+                Line {
+                    intercept: *y,
+                    slope: 0.0,
+                },
+                Line {
+                    intercept: 0.0,
+                    slope: y / x.max(1e-300),
+                },
+            ]
+        });
+        let allowed = pairs
+            .chain(bounds)
+            .filter(|line| line.intercept >= 0.0 && line.slope >= 0.0);
+        allowed
+            .map(|line| relative_errors(&line, x, y))
+            .fold(f64::INFINITY, f64::min)
     }
 
     proptest! {

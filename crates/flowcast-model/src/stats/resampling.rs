@@ -33,7 +33,9 @@ impl Resampler {
     pub fn draw_places(&mut self, count: usize) -> Vec<usize> {
         // A range of u32 and not of usize, so that 32-bit machines draw the same.
         let most = u32::try_from(count).expect("samples fit in memory many times over");
-        (0..most).map(|_| self.0.random_range(0..most) as usize).collect()
+        (0..most)
+            .map(|_| self.0.random_range(0..most) as usize)
+            .collect()
     }
 
     /// A number from 0 to below 1, each as likely.
@@ -62,7 +64,10 @@ pub fn percentile_interval(estimates: &[f64], level: f64) -> Result<(f64, f64), 
     let mut sorted = estimates.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - level) / 2.0;
-    Ok((quantile_of_sorted(&sorted, tail), quantile_of_sorted(&sorted, 1.0 - tail)))
+    Ok((
+        quantile_of_sorted(&sorted, tail),
+        quantile_of_sorted(&sorted, 1.0 - tail),
+    ))
 }
 
 /// The percentile interval of `estimate` over `replicates` resamplings of `values`.
@@ -109,8 +114,14 @@ mod tests {
         let values: Vec<f64> = (0..200).map(|index| f64::from(index * 37 % 100)).collect();
         let (low, high) = bootstrap_interval(&values, mean_of, 4000, 0.95, 1).unwrap();
         let student = mean_interval(&values, 0.95).unwrap();
-        assert!((low - (student.mean - student.half_width)).abs() < 0.5, "{low} {student:?}");
-        assert!((high - (student.mean + student.half_width)).abs() < 0.5, "{high} {student:?}");
+        assert!(
+            (low - (student.mean - student.half_width)).abs() < 0.5,
+            "{low} {student:?}"
+        );
+        assert!(
+            (high - (student.mean + student.half_width)).abs() < 0.5,
+            "{high} {student:?}"
+        );
     }
 
     #[test]

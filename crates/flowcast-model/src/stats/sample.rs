@@ -33,7 +33,11 @@ pub fn median_in_place(values: &mut [f64]) -> f64 {
 pub fn quantile(values: &[f64], share: f64) -> Result<f64, StatsError> {
     check("quantile", values, 1)?;
     if !(0.0..=1.0).contains(&share) {
-        return Err(StatsError::OutOfRange { name: "share", found: share, expected: "a number from 0 to 1" });
+        return Err(StatsError::OutOfRange {
+            name: "share",
+            found: share,
+            expected: "a number from 0 to 1",
+        });
     }
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -113,7 +117,14 @@ mod tests {
 
     #[test]
     fn empty_samples_and_values_that_are_no_numbers_are_refused() {
-        assert_eq!(median(&[]), Err(StatsError::TooFew { statistic: "median", found: 0, expected: 1 }));
+        assert_eq!(
+            median(&[]),
+            Err(StatsError::TooFew {
+                statistic: "median",
+                found: 0,
+                expected: 1
+            })
+        );
         assert_eq!(
             mean(&[1.0, f64::INFINITY]).unwrap_err().to_string(),
             "value 2: found inf, expected a finite number"

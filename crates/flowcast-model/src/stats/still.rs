@@ -41,7 +41,14 @@ impl StillHolds {
     /// Whether a median lies from `low` to `high`; a wrong alarm has the probability `level` at most, above 0 and below 1.
     pub fn new((low, high): (f64, f64), level: f64) -> StillHolds {
         // Either end may give the alarm.
-        StillHolds { low, high, needed: (2.0 / level).ln(), above: 0, below: 0, count: 0 }
+        StillHolds {
+            low,
+            high,
+            needed: (2.0 / level).ln(),
+            above: 0,
+            below: 0,
+            count: 0,
+        }
     }
 
     /// Takes a measurement and says what is known now.
@@ -59,7 +66,12 @@ impl StillHolds {
 
     /// What is known now.
     pub fn verdict(&self) -> Verdict {
-        let StillHolds { above, below, count, .. } = *self;
+        let StillHolds {
+            above,
+            below,
+            count,
+            ..
+        } = *self;
         let shown = |beyond: u32| log_ratio(beyond, count) >= self.needed;
         match () {
             () if shown(above) => Verdict::Above,
@@ -81,7 +93,9 @@ impl StillHolds {
 /// float holds is more than any level needs.
 fn log_ratio(beyond: u32, count: u32) -> f64 {
     let all = f64::from(count) + 1.0;
-    let sum = (1..=beyond).fold(1.0, |sum, at| 1.0 + sum * f64::from(at) / (all + 1.0 - f64::from(at)));
+    let sum = (1..=beyond).fold(1.0, |sum, at| {
+        1.0 + sum * f64::from(at) / (all + 1.0 - f64::from(at))
+    });
     (sum / (all - f64::from(beyond))).ln()
 }
 
@@ -95,14 +109,18 @@ mod tests {
         const PARTS: u32 = 20_000;
         let part = |at: u32| 0.5 + 0.5 * (f64::from(at) + 0.5) / f64::from(PARTS);
         let value = |p: f64| p.powi(beyond as i32) * (1.0 - p).powi((count - beyond) as i32);
-        (0..PARTS).map(|at| value(part(at))).sum::<f64>() / (2.0 * f64::from(PARTS)) * 2f64.powi(count as i32 + 1)
+        (0..PARTS).map(|at| value(part(at))).sum::<f64>() / (2.0 * f64::from(PARTS))
+            * 2f64.powi(count as i32 + 1)
     }
 
     #[test]
     fn the_ratio_is_the_integral() {
         for (beyond, count) in [(0, 0), (1, 1), (0, 1), (7, 10), (50, 60), (20, 60)] {
             let (ratio, truth) = (log_ratio(beyond, count).exp(), summed(beyond, count));
-            assert!((ratio / truth - 1.0).abs() < 1e-3, "{beyond} of {count}: {ratio} {truth}");
+            assert!(
+                (ratio / truth - 1.0).abs() < 1e-3,
+                "{beyond} of {count}: {ratio} {truth}"
+            );
         }
         // By hand: 2^2 (1/2 - 1/8) = 1.5.
         assert!((log_ratio(1, 1).exp() - 1.5).abs() < 1e-9);
@@ -113,15 +131,24 @@ mod tests {
     fn eleven_of_eleven_are_enough() {
         let mut test = StillHolds::new((1.0, 2.0), 0.01);
         let first = (1..).find(|_| test.observe(2.1) == Verdict::Above).unwrap();
-        assert_eq!((first, test.count()), (11, 11), "2^12/12 is 341 and 2^11/11 186, and 200 are needed");
+        assert_eq!(
+            (first, test.count()),
+            (11, 11),
+            "2^12/12 is 341 and 2^11/11 186, and 200 are needed"
+        );
         let mut test = StillHolds::new((1.0, 2.0), 0.01);
-        assert!((0..20).any(|_| test.observe(1.5) == Verdict::Between) && test.verdict() == Verdict::Between);
+        assert!(
+            (0..20).any(|_| test.observe(1.5) == Verdict::Between)
+                && test.verdict() == Verdict::Between
+        );
     }
 
     /// Medians at the end of what was predicted, with measurements that scatter as round trips do; looked at after each.
     #[test]
     fn a_network_that_holds_raises_an_alarm_as_seldom_as_asked_and_one_that_does_not_always() {
-        let mut scores: Vec<f64> = (0..400).map(|at| normal_score((f64::from(at) + 0.5) / 400.0)).collect();
+        let mut scores: Vec<f64> = (0..400)
+            .map(|at| normal_score((f64::from(at) + 0.5) / 400.0))
+            .collect();
         let (mut alarms, mut misses) = (0, 0);
         for seed in 0..400 {
             Resampler::from_seed(seed).shuffle(&mut scores);
@@ -129,7 +156,9 @@ mod tests {
             Resampler::from_seed(seed + 1000).draw_into(&scores, &mut drawn);
             let looks = |factor: f64| {
                 let mut test = StillHolds::new((90.0, 100.0), 0.05);
-                let mut all = drawn.iter().map(|score| test.observe(100.0 * factor * (0.1 * score.max(-0.5)).exp()));
+                let mut all = drawn
+                    .iter()
+                    .map(|score| test.observe(100.0 * factor * (0.1 * score.max(-0.5)).exp()));
                 all.find(|verdict| [Verdict::Above, Verdict::Below].contains(verdict))
             };
             alarms += u32::from(looks(1.0).is_some());

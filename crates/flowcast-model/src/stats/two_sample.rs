@@ -33,7 +33,10 @@ pub struct DifferenceTest {
 
 impl Default for DifferenceTest {
     fn default() -> DifferenceTest {
-        DifferenceTest { level: 0.95, noise: RunNoise::Repetitions }
+        DifferenceTest {
+            level: 0.95,
+            noise: RunNoise::Repetitions,
+        }
     }
 }
 
@@ -62,12 +65,26 @@ impl DifferenceTest {
 
     /// What the certainty of so many runs rests on, in words.
     pub fn describe(&self, before: usize, after: usize) -> String {
-        let level = format!("certain at {} % for all rows together", (self.level * 1000.0).round() / 10.0);
+        let level = format!(
+            "certain at {} % for all rows together",
+            (self.level * 1000.0).round() / 10.0
+        );
         match self.noise {
-            RunNoise::Repeatable => "equal runs are taken to repeat exactly: every difference is certain".to_owned(),
-            RunNoise::Stated(noise) => format!("equal runs are taken to differ by {} %: {level}", noise * 100.0),
+            RunNoise::Repeatable => {
+                "equal runs are taken to repeat exactly: every difference is certain".to_owned()
+            }
+            RunNoise::Stated(noise) => format!(
+                "equal runs are taken to differ by {} %: {level}",
+                noise * 100.0
+            ),
             RunNoise::Repetitions if before < 2 || after < 2 => {
-                let runs = |count: usize| if count == 1 { "one run".to_owned() } else { format!("{count} runs") };
+                let runs = |count: usize| {
+                    if count == 1 {
+                        "one run".to_owned()
+                    } else {
+                        format!("{count} runs")
+                    }
+                };
                 format!(
                     "{} before and {} after: nothing is certain without repetitions, --run-noise or --assume-repeatable",
                     runs(before),
@@ -75,7 +92,9 @@ impl DifferenceTest {
                 )
             }
             RunNoise::Repetitions => {
-                format!("{before} runs before and {after} after: medians; {level} (Welch's t, Holm's correction)")
+                format!(
+                    "{before} runs before and {after} after: medians; {level} (Welch's t, Holm's correction)"
+                )
             }
         }
     }
@@ -93,12 +112,14 @@ impl DifferenceTest {
             RunNoise::Repetitions if before.len() < 2 || after.len() < 2 => 1.0,
             RunNoise::Repetitions => {
                 let variances = [squared_error(before)?, squared_error(after)?];
-                let freedom = |variance: f64, runs: usize| variance * variance / (runs as f64 - 1.0);
+                let freedom =
+                    |variance: f64, runs: usize| variance * variance / (runs as f64 - 1.0);
                 let sum = variances[0] + variances[1];
                 if sum == 0.0 {
                     return Ok(0.0);
                 }
-                let degrees = sum * sum / (freedom(variances[0], before.len()) + freedom(variances[1], after.len()));
+                let degrees = sum * sum
+                    / (freedom(variances[0], before.len()) + freedom(variances[1], after.len()));
                 2.0 * student_tail(difference / sum.sqrt(), degrees)
             }
             RunNoise::Stated(noise) => {
@@ -136,8 +157,13 @@ mod tests {
     use crate::stats::resampling::{Resampler, normal_score};
 
     fn certain(noise: RunNoise, before: &[f64], after: &[f64]) -> bool {
-        let quantity = TwoSamples { before: before.to_vec(), after: after.to_vec() };
-        DifferenceTest { level: 0.95, noise }.certain_differences(&[quantity]).unwrap()[0]
+        let quantity = TwoSamples {
+            before: before.to_vec(),
+            after: after.to_vec(),
+        };
+        DifferenceTest { level: 0.95, noise }
+            .certain_differences(&[quantity])
+            .unwrap()[0]
     }
 
     #[test]
@@ -154,15 +180,24 @@ mod tests {
     /// t = 1.69064 with 4.08374 degrees of freedom; the density of Student's t beyond it on both sides sums up to 0.16470.
     #[test]
     fn the_p_value_is_welchs() {
-        let quantity = TwoSamples { before: vec![1.0, 2.0, 3.0, 4.0], after: vec![2.0, 4.0, 6.0, 9.0] };
+        let quantity = TwoSamples {
+            before: vec![1.0, 2.0, 3.0, 4.0],
+            after: vec![2.0, 4.0, 6.0, 9.0],
+        };
         let p_value = DifferenceTest::default().p_value(&quantity).unwrap();
         assert!((p_value - 0.16470).abs() < 1e-5, "{p_value}");
     }
 
     #[test]
     fn holm_gives_each_next_test_a_larger_part() {
-        assert_eq!(holm(&[0.02, 0.9, 0.01, 0.03], 0.05), [false, false, true, false]);
-        assert_eq!(holm(&[0.012, 0.9, 0.01, 0.024], 0.05), [true, false, true, true]);
+        assert_eq!(
+            holm(&[0.02, 0.9, 0.01, 0.03], 0.05),
+            [false, false, true, false]
+        );
+        assert_eq!(
+            holm(&[0.012, 0.9, 0.01, 0.024], 0.05),
+            [true, false, true, true]
+        );
     }
 
     /// Of 400 comparisons of equal runs by 20 quantities at 95 %, about 20 have any certain difference.
@@ -170,14 +205,27 @@ mod tests {
     fn equal_runs_differ_certainly_no_more_often_than_the_level_says() {
         let mut random = Resampler::from_seed(1);
         let mut draw = || {
-            let mut scores: Vec<f64> = (0..100).map(|at| normal_score((f64::from(at) + 0.5) / 100.0)).collect();
+            let mut scores: Vec<f64> = (0..100)
+                .map(|at| normal_score((f64::from(at) + 0.5) / 100.0))
+                .collect();
             random.shuffle(&mut scores);
-            scores.into_iter().take(5).map(|score| 10.0 + score).collect::<Vec<f64>>()
+            scores
+                .into_iter()
+                .take(5)
+                .map(|score| 10.0 + score)
+                .collect::<Vec<f64>>()
         };
         let test = DifferenceTest::default();
         let alarms = (0..400).filter(|_| {
-            let quantities: Vec<TwoSamples> = (0..20).map(|_| TwoSamples { before: draw(), after: draw() }).collect();
-            test.certain_differences(&quantities).unwrap().contains(&true)
+            let quantities: Vec<TwoSamples> = (0..20)
+                .map(|_| TwoSamples {
+                    before: draw(),
+                    after: draw(),
+                })
+                .collect();
+            test.certain_differences(&quantities)
+                .unwrap()
+                .contains(&true)
         });
         assert!(alarms.count() <= 30);
     }

@@ -29,16 +29,25 @@ impl TwoWay {
     pub fn new(residuals: &BTreeMap<(&str, &str), f64>) -> Option<TwoWay> {
         let columns: Vec<&str> = sorted(residuals.keys().map(|(_, column)| *column));
         let rows = sorted(residuals.keys().map(|(row, _)| *row));
-        let row = |name: &&str| columns.iter().map(|column| residuals.get(&(*name, *column)).copied()).collect();
+        let row = |name: &&str| {
+            columns
+                .iter()
+                .map(|column| residuals.get(&(*name, *column)).copied())
+                .collect()
+        };
         let table: Vec<Vec<f64>> = rows.iter().filter_map(row).collect();
         if table.len() < 3 || columns.len() < 2 {
             return None;
         }
         let (count, wide) = (table.len() as f64, columns.len() as f64);
         let mean = table.iter().flatten().sum::<f64>() / (count * wide);
-        let of_row: Vec<f64> = table.iter().map(|row| row.iter().sum::<f64>() / wide - mean).collect();
-        let of_column: Vec<f64> =
-            (0..columns.len()).map(|at| table.iter().map(|row| row[at]).sum::<f64>() / count - mean).collect();
+        let of_row: Vec<f64> = table
+            .iter()
+            .map(|row| row.iter().sum::<f64>() / wide - mean)
+            .collect();
+        let of_column: Vec<f64> = (0..columns.len())
+            .map(|at| table.iter().map(|row| row[at]).sum::<f64>() / count - mean)
+            .collect();
         let mut rest = 0.0;
         for (row, of_row) in table.iter().zip(&of_row) {
             for (residual, of_column) in row.iter().zip(&of_column) {
@@ -49,7 +58,9 @@ impl TwoWay {
         let squares = |terms: &[f64]| terms.iter().map(|term| term * term).sum::<f64>();
         // A mean of `of_each` values has its part of the rest; what is below that has no spread of its own.
         let own = |terms: &[f64], of_each: f64| {
-            (squares(terms) / (terms.len() as f64 - 1.0) - rest / of_each).max(0.0).sqrt()
+            (squares(terms) / (terms.len() as f64 - 1.0) - rest / of_each)
+                .max(0.0)
+                .sqrt()
         };
         Some(TwoWay {
             mean,
@@ -69,7 +80,9 @@ impl TwoWay {
             + self.of_rest.powi(2) * (1.0 + 1.0 / (rows * columns));
         let student = StudentsT::new(0.0, 1.0, rows - 1.0).expect("there are more than two rows");
         let scale = variance.sqrt();
-        let at = |place: usize| self.mean + scale * student.inverse_cdf((place as f64 + 0.5) / count as f64);
+        let at = |place: usize| {
+            self.mean + scale * student.inverse_cdf((place as f64 + 0.5) / count as f64)
+        };
         (0..count).map(at).collect()
     }
 }
@@ -104,16 +117,25 @@ mod tests {
         assert!((found.of_rows - 0.025f64.sqrt()).abs() < 1e-12, "{found:?}");
         assert!(found.of_columns < 1e-9 && found.of_rest < 1e-9 && found.mean.abs() < 1e-12);
         let found = TwoWay::new(&table(|_, column| column)).unwrap();
-        assert!((found.of_columns - (5.0f64 / 3.0).sqrt()).abs() < 1e-9 && found.of_rows < 1e-9, "{found:?}");
+        assert!(
+            (found.of_columns - (5.0f64 / 3.0).sqrt()).abs() < 1e-9 && found.of_rows < 1e-9,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn another_program_is_less_certain_than_the_mean_and_quantiles_are_in_order() {
-        let found = TwoWay::new(&table(|row, column| 0.05 * row + 0.01 * (row * column) % 0.03)).unwrap();
+        let found = TwoWay::new(&table(|row, column| {
+            0.05 * row + 0.01 * (row * column) % 0.03
+        }))
+        .unwrap();
         let quantiles = found.quantiles(100);
         assert!(quantiles.is_sorted());
         // Student's t with four degrees of freedom: 2.13 at 95 %.
-        assert!(quantiles[95] - found.mean > 2.0 * found.of_rows, "{found:?}");
+        assert!(
+            quantiles[95] - found.mean > 2.0 * found.of_rows,
+            "{found:?}"
+        );
     }
 
     #[test]

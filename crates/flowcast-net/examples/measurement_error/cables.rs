@@ -22,22 +22,93 @@ const fn cable(
     exponential: bool,
     loss: f64,
 ) -> Cable {
-    Cable { name, megabits, delay_us, overhead_us: 5.0, jitter_us, exponential, loss }
+    Cable {
+        name,
+        megabits,
+        delay_us,
+        overhead_us: 5.0,
+        jitter_us,
+        exponential,
+        loss,
+    }
 }
 
 pub(crate) const CABLES: [Cable; 12] = [
     cable("10 Mbit/s, 50 us", 10.0, 50.0, 0.0, false, 0.0),
-    cable("10 Mbit/s, 500 us, jitter 20 us", 10.0, 500.0, 20.0, false, 0.0),
+    cable(
+        "10 Mbit/s, 500 us, jitter 20 us",
+        10.0,
+        500.0,
+        20.0,
+        false,
+        0.0,
+    ),
     cable("100 Mbit/s, 20 us", 100.0, 20.0, 0.0, false, 0.0),
-    cable("100 Mbit/s, 20 us, jitter 2 us", 100.0, 20.0, 2.0, false, 0.0),
-    cable("100 Mbit/s, 200 us, jitter 5 us exp", 100.0, 200.0, 5.0, true, 0.0),
-    cable("100 Mbit/s, 200 us, loss 0.1 %", 100.0, 200.0, 2.0, false, 1e-3),
-    cable("100 Mbit/s, 200 us, loss 1 %", 100.0, 200.0, 2.0, false, 1e-2),
-    cable("100 Mbit/s, 2 ms, jitter 20 us exp", 100.0, 2000.0, 20.0, true, 0.0),
+    cable(
+        "100 Mbit/s, 20 us, jitter 2 us",
+        100.0,
+        20.0,
+        2.0,
+        false,
+        0.0,
+    ),
+    cable(
+        "100 Mbit/s, 200 us, jitter 5 us exp",
+        100.0,
+        200.0,
+        5.0,
+        true,
+        0.0,
+    ),
+    cable(
+        "100 Mbit/s, 200 us, loss 0.1 %",
+        100.0,
+        200.0,
+        2.0,
+        false,
+        1e-3,
+    ),
+    cable(
+        "100 Mbit/s, 200 us, loss 1 %",
+        100.0,
+        200.0,
+        2.0,
+        false,
+        1e-2,
+    ),
+    cable(
+        "100 Mbit/s, 2 ms, jitter 20 us exp",
+        100.0,
+        2000.0,
+        20.0,
+        true,
+        0.0,
+    ),
     cable("1 Gbit/s, 20 us", 1000.0, 20.0, 0.0, false, 0.0),
-    cable("1 Gbit/s, 20 us, jitter 1 us", 1000.0, 20.0, 1.0, false, 0.0),
-    cable("1 Gbit/s, 200 us, jitter 1 us exp", 1000.0, 200.0, 1.0, true, 0.0),
-    cable("10 Gbit/s, 5 us, jitter 0.1 us", 10_000.0, 5.0, 0.1, false, 0.0),
+    cable(
+        "1 Gbit/s, 20 us, jitter 1 us",
+        1000.0,
+        20.0,
+        1.0,
+        false,
+        0.0,
+    ),
+    cable(
+        "1 Gbit/s, 200 us, jitter 1 us exp",
+        1000.0,
+        200.0,
+        1.0,
+        true,
+        0.0,
+    ),
+    cable(
+        "10 Gbit/s, 5 us, jitter 0.1 us",
+        10_000.0,
+        5.0,
+        0.1,
+        false,
+        0.0,
+    ),
 ];
 
 impl Cable {
@@ -64,7 +135,17 @@ impl Cable {
     }
 
     pub(crate) fn truth(&self) -> [f64; 4] {
-        let LogGp { latency, overhead, gap, gap_per_byte } = self.noise().truth(self.network());
-        [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()]
+        let LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        } = self.noise().truth(self.network());
+        [
+            latency.as_nanos(),
+            overhead.as_nanos(),
+            gap.as_nanos(),
+            gap_per_byte.as_nanos(),
+        ]
     }
 }

@@ -32,7 +32,9 @@ impl Found {
     }
 
     pub(crate) fn worst(&self, truth: &[f64; 4]) -> f64 {
-        (0..4).map(|at| self.error(truth, at).abs()).fold(0.0, f64::max)
+        (0..4)
+            .map(|at| self.error(truth, at).abs())
+            .fold(0.0, f64::max)
     }
 
     pub(crate) fn covers(&self, cable: &Cable, at: usize) -> bool {
@@ -41,8 +43,18 @@ impl Found {
 }
 
 fn values(network: LogGp) -> [f64; 4] {
-    let LogGp { latency, overhead, gap, gap_per_byte } = network;
-    [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()]
+    let LogGp {
+        latency,
+        overhead,
+        gap,
+        gap_per_byte,
+    } = network;
+    [
+        latency.as_nanos(),
+        overhead.as_nanos(),
+        gap.as_nanos(),
+        gap_per_byte.as_nanos(),
+    ]
 }
 
 /// Runs a client against the answering end.
@@ -56,7 +68,10 @@ fn over<R: Send>(cable: &Cable, seed: u64, client: impl FnOnce(&mut VirtualEnd) 
 
 pub(crate) fn budgeted(cable: &Cable, plan: &BudgetPlan) -> Found {
     let done = over(cable, plan.seed, |end| {
-        measure_budgeted(end, plan, PrttSamples::default(), &mut |_| ControlFlow::Continue(())).expect("it measures")
+        measure_budgeted(end, plan, PrttSamples::default(), &mut |_| {
+            ControlFlow::Continue(())
+        })
+        .expect("it measures")
     });
     let fit = done.fit;
     Found {
@@ -82,15 +97,35 @@ pub(crate) fn netgauge(cable: &Cable, seed: u64) -> Found {
         ..PrttPlan::default()
     };
     let done = over(cable, seed, |end| {
-        measure(end, &plan, PrttSamples::default(), &mut |_| ControlFlow::Continue(())).expect("it measures")
+        measure(end, &plan, PrttSamples::default(), &mut |_| {
+            ControlFlow::Continue(())
+        })
+        .expect("it measures")
     });
-    let options = FitOptions { replicates: 0, sizes: SizeChoice::Every, ..FitOptions::default() };
-    let found = fit_loggp(&done.samples, &options).map_or([f64::NAN; 4], |fit| values(fit.parameters));
-    let points = done.samples.points().flat_map(|(point, times)| times.iter().map(move |_| point));
+    let options = FitOptions {
+        replicates: 0,
+        sizes: SizeChoice::Every,
+        ..FitOptions::default()
+    };
+    let found =
+        fit_loggp(&done.samples, &options).map_or([f64::NAN; 4], |fit| values(fit.parameters));
+    let points = done
+        .samples
+        .points()
+        .flat_map(|(point, times)| times.iter().map(move |_| point));
     let (messages, bytes) = points.fold((0, 0), |(messages, bytes), point| {
-        (messages + point.messages + 1, bytes + u64::from(point.messages + 1) * point.size.0)
+        (
+            messages + point.messages + 1,
+            bytes + u64::from(point.messages + 1) * point.size.0,
+        )
     });
-    Found { values: found, half_widths: [0.0; 4], messages, bytes, seconds: done.elapsed.as_seconds() }
+    Found {
+        values: found,
+        half_widths: [0.0; 4],
+        messages,
+        bytes,
+        seconds: done.elapsed.as_seconds(),
+    }
 }
 
 /// Kielmann, Bal and Verstoep's procedure ("Fast Measurement of LogP Parameters for Message Passing Platforms", 2000; Lichei,
@@ -101,9 +136,13 @@ pub(crate) fn kielmann(cable: &Cable, seed: u64) -> Found {
     let (mut one, mut other) = connect_noisy(cable.network(), cable.noise(), seed);
     thread::scope(|scope| {
         scope.spawn(move || echo(&mut other));
-        let mut count = Count { messages: 0, bytes: 0 };
+        let mut count = Count {
+            messages: 0,
+            bytes: 0,
+        };
         let found = kielmann_over(&mut one, &mut count);
-        one.send(&0u64.to_le_bytes()).expect("the other end listens");
+        one.send(&0u64.to_le_bytes())
+            .expect("the other end listens");
         Found {
             values: found,
             half_widths: [0.0; 4],
@@ -127,8 +166,9 @@ const MOST: u64 = 1 << 17;
 fn kielmann_over(end: &mut VirtualEnd, count: &mut Count) -> [f64; 4] {
     let mut typical = |size: u64, number: u64| {
         let repeated = if number == 1 { ROUND_TRIPS } else { 1 };
-        let (mut times, mut busy): (Vec<f64>, Vec<f64>) =
-            (0..repeated).map(|_| flood(end, count, size, number)).unzip();
+        let (mut times, mut busy): (Vec<f64>, Vec<f64>) = (0..repeated)
+            .map(|_| flood(end, count, size, number))
+            .unzip();
         (median_in_place(&mut times), median_in_place(&mut busy))
     };
     let (first, overhead) = typical(1, 1);
@@ -149,7 +189,8 @@ fn kielmann_over(end: &mut VirtualEnd, count: &mut Count) -> [f64; 4] {
 
 /// The time of so many messages and one answer, and of the first send call.
 fn flood(end: &mut VirtualEnd, count: &mut Count, size: u64, number: u64) -> (f64, f64) {
-    end.send(&(number << 32 | size).to_le_bytes()).expect("the other end listens");
+    end.send(&(number << 32 | size).to_le_bytes())
+        .expect("the other end listens");
     end.receive(&mut [0; 1]).expect("the other end answers");
     let mut message = vec![0; size as usize];
     let start = end.now();

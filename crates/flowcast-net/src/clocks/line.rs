@@ -35,32 +35,56 @@ impl Learned {
     /// The clock is this one itself.
     pub fn itself() -> Learned {
         let none = Time::ZERO;
-        Learned { line: ClockLine::default(), deviation: none, drift_deviation: 0.0, asymmetry: none, span: none }
+        Learned {
+            line: ClockLine::default(),
+            deviation: none,
+            drift_deviation: 0.0,
+            asymmetry: none,
+            span: none,
+        }
     }
 
     /// The line of least squares through at least one glance. One whose round trip is longer than the shortest may be wrong
     /// by half of what it is longer, and weighs accordingly.
     pub fn of(glances: &[Glance]) -> Option<Learned> {
         let first = glances.first()?;
-        let mut round_trips: Vec<f64> = glances.iter().map(|glance| glance.round_trip.as_nanos()).collect();
+        let mut round_trips: Vec<f64> = glances
+            .iter()
+            .map(|glance| glance.round_trip.as_nanos())
+            .collect();
         round_trips.sort_unstable_by(f64::total_cmp);
         let (shortest, quarter) = (round_trips[0], round_trips[round_trips.len() / 4]);
         // The shortest is itself longer than the way needs: the more so the more the better bursts differ, the less the more there
         // are. The others may all be late on the same side, as where a machine is busy.
         let least = RESOLUTION + (quarter - shortest) / (glances.len() as f64).sqrt();
-        let weight = |glance: &Glance| ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2);
+        let weight =
+            |glance: &Glance| ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2);
         // Counted from the first glance on, or the squares would swallow the nanoseconds.
         let point = |glance: &Glance| {
-            (weight(glance), (glance.own - first.own).as_nanos(), (glance.ahead - first.ahead).as_nanos())
+            (
+                weight(glance),
+                (glance.own - first.own).as_nanos(),
+                (glance.ahead - first.ahead).as_nanos(),
+            )
         };
         let points: Vec<(f64, f64, f64)> = glances.iter().map(point).collect();
         let all: f64 = points.iter().map(|(weight, ..)| weight).sum();
-        let mean = |value: fn(&(f64, f64, f64)) -> f64| points.iter().map(|one| one.0 * value(one)).sum::<f64>() / all;
+        let mean = |value: fn(&(f64, f64, f64)) -> f64| {
+            points.iter().map(|one| one.0 * value(one)).sum::<f64>() / all
+        };
         let (middle, height) = (mean(|one| one.1), mean(|one| one.2));
-        let spread: f64 = points.iter().map(|(weight, at, _)| weight * (at - middle).powi(2)).sum();
-        let both: f64 = points.iter().map(|(weight, at, ahead)| weight * (at - middle) * (ahead - height)).sum();
+        let spread: f64 = points
+            .iter()
+            .map(|(weight, at, _)| weight * (at - middle).powi(2))
+            .sum();
+        let both: f64 = points
+            .iter()
+            .map(|(weight, at, ahead)| weight * (at - middle) * (ahead - height))
+            .sum();
         let drift = if spread > 0.0 { both / spread } else { 0.0 };
-        let rest = |(weight, at, ahead): &(f64, f64, f64)| weight * (ahead - height - drift * (at - middle)).powi(2);
+        let rest = |(weight, at, ahead): &(f64, f64, f64)| {
+            weight * (ahead - height - drift * (at - middle)).powi(2)
+        };
         let freedom = points.len().saturating_sub(2).max(1) as f64;
         // Not below what the weights stand for: a few bursts may agree by chance.
         let variance = (points.iter().map(rest).sum::<f64>() / freedom).max(1.0);
@@ -72,7 +96,11 @@ impl Learned {
                 drift,
             },
             deviation: Time::from_nanos((variance / all).sqrt()),
-            drift_deviation: if spread > 0.0 { (variance / spread).sqrt() } else { f64::INFINITY },
+            drift_deviation: if spread > 0.0 {
+                (variance / spread).sqrt()
+            } else {
+                f64::INFINITY
+            },
             asymmetry: Time::from_nanos(shortest / 2.0),
             span: last.own - first.own,
         })
@@ -81,7 +109,11 @@ impl Learned {
     /// Standard deviation of what the line reads when this clock shows `own`, without asymmetry.
     pub fn deviation_at(&self, own: Time) -> Time {
         let away = (own - self.line.at).as_nanos();
-        let drifted = if away == 0.0 { 0.0 } else { away * self.drift_deviation };
+        let drifted = if away == 0.0 {
+            0.0
+        } else {
+            away * self.drift_deviation
+        };
         Time::from_nanos(self.deviation.as_nanos().hypot(drifted))
     }
 

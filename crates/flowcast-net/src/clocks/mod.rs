@@ -20,16 +20,22 @@ use flowcast_units::Rank;
 
 pub use line::{Glance, Learned};
 pub(crate) use synchronise::GREETING;
-pub use synchronise::{ClockError, ClockPlan, Clocked, greet_clock, guide, learn, look, wall_clock};
+pub use synchronise::{
+    ClockError, ClockPlan, Clocked, greet_clock, guide, learn, look, wall_clock,
+};
 
 /// Who guides and who learns in each round: first across half the ranks, then a quarter, at last from neighbour to neighbour.
 pub fn rounds(ranks: u32) -> Vec<Vec<(Rank, Rank)>> {
     let count = u64::from(ranks);
-    let reaches = (0..32).map(|power| 1u64 << power).take_while(|reach| *reach < count);
+    let reaches = (0..32)
+        .map(|power| 1u64 << power)
+        .take_while(|reach| *reach < count);
     let mut rounds: Vec<Vec<(Rank, Rank)>> = reaches
         .map(|reach| {
             let guides = (0..count - reach).step_by(2 * reach as usize);
-            guides.map(|guide| (Rank(guide as u32), Rank((guide + reach) as u32))).collect()
+            guides
+                .map(|guide| (Rank(guide as u32), Rank((guide + reach) as u32)))
+                .collect()
         })
         .collect();
     rounds.reverse();

@@ -50,7 +50,11 @@ pub struct ClockPlan {
 impl Default for ClockPlan {
     /// 20 bursts of 50 exchanges within a second.
     fn default() -> ClockPlan {
-        ClockPlan { bursts: 20, exchanges: 50, span: Time::from_seconds(1.0) }
+        ClockPlan {
+            bursts: 20,
+            exchanges: 50,
+            span: Time::from_seconds(1.0),
+        }
     }
 }
 
@@ -84,7 +88,10 @@ pub fn guide(transport: &mut impl Transport, line: &ClockLine) -> Result<(), Clo
 /// The connection fails, or an answer is no time.
 pub fn learn(transport: &mut impl Transport, plan: &ClockPlan) -> Result<Learned, ClockError> {
     if plan.bursts < 2 || plan.exchanges == 0 {
-        return Err(ClockError::Plan { bursts: plan.bursts, exchanges: plan.exchanges });
+        return Err(ClockError::Plan {
+            bursts: plan.bursts,
+            exchanges: plan.exchanges,
+        });
     }
     let rest = plan.span / f64::from(plan.bursts - 1);
     let mut glances = vec![glance(transport, plan.exchanges)?];
@@ -129,15 +136,25 @@ fn exchange(transport: &mut impl Transport) -> Result<Glance, ClockError> {
         return Err(ClockError::Answer(read));
     }
     let own = asked + round_trip * 0.5;
-    Ok(Glance { own, ahead: Time::from_nanos(read) - own, round_trip })
+    Ok(Glance {
+        own,
+        ahead: Time::from_nanos(read) - own,
+        round_trip,
+    })
 }
 
 /// What the wall clock (UTC, from midnight on) shows when a transport's clock shows `now`: between two such the difference of
 /// wall clocks is known, up to whole days.
 pub fn wall_clock(now: Time) -> ClockLine {
     const DAY: u128 = 86_400_000_000_000;
-    let today = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() % DAY);
-    ClockLine { at: now, offset: Time::from_nanos(today as f64) - now, drift: 0.0 }
+    let today = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_nanos() % DAY);
+    ClockLine {
+        at: now,
+        offset: Time::from_nanos(today as f64) - now,
+        drift: 0.0,
+    }
 }
 
 /// A transport whose clock is set: what it shows is a line in terms of the process's.
@@ -151,13 +168,18 @@ pub struct Clocked<T> {
 impl<T> Clocked<T> {
     /// A clock that stood at `line`'s offset at `origin`.
     pub fn new(inner: T, origin: std::time::Instant, line: ClockLine) -> Clocked<T> {
-        Clocked { inner, origin, line }
+        Clocked {
+            inner,
+            origin,
+            line,
+        }
     }
 }
 
 impl<T: Transport> Transport for Clocked<T> {
     fn now(&self) -> Time {
-        self.line.read(Time::from_nanos(self.origin.elapsed().as_nanos() as f64))
+        self.line
+            .read(Time::from_nanos(self.origin.elapsed().as_nanos() as f64))
     }
 
     fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {

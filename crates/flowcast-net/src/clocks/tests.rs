@@ -25,7 +25,10 @@ impl Simulated<'_> {
     /// Exponential, as queues make it.
     fn late(&mut self) -> f64 {
         // Knuth's generator (MMIX), of which the upper half is random enough.
-        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.chance = self
+            .chance
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let share = ((self.chance >> 32) as f64 + 0.5) / f64::from(u32::MAX);
         -self.jitter * share.min(1.0).ln()
     }
@@ -39,7 +42,11 @@ impl Transport for Simulated<'_> {
     fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
         if message == [1] {
             *self.now += self.there + self.late();
-            self.answer = self.guide.1.read(self.guide.0.read(Time::from_nanos(*self.now))).as_nanos();
+            self.answer = self
+                .guide
+                .1
+                .read(self.guide.0.read(Time::from_nanos(*self.now)))
+                .as_nanos();
         }
         Ok(())
     }
@@ -67,18 +74,30 @@ struct Cluster {
 
 impl Cluster {
     fn synchronised(clocks: Vec<ClockLine>, way: Way, seed: u64) -> Cluster {
-        let mut cluster = Cluster { learned: vec![Learned::itself(); clocks.len()], clocks, now: 1e9 };
+        let mut cluster = Cluster {
+            learned: vec![Learned::itself(); clocks.len()],
+            clocks,
+            now: 1e9,
+        };
         for round in rounds(cluster.clocks.len() as u32) {
             // The pairs of a round do not wait for each other.
             let begin = cluster.now;
-            let ends = round.into_iter().map(|pair| cluster.learn(pair, begin, way, seed));
+            let ends = round
+                .into_iter()
+                .map(|pair| cluster.learn(pair, begin, way, seed));
             cluster.now = ends.fold(begin, f64::max);
         }
         cluster
     }
 
     /// When the pair is done.
-    fn learn(&mut self, (guide, learner): (Rank, Rank), begin: f64, (there, back, jitter): Way, seed: u64) -> f64 {
+    fn learn(
+        &mut self,
+        (guide, learner): (Rank, Rank),
+        begin: f64,
+        (there, back, jitter): Way,
+        seed: u64,
+    ) -> f64 {
         let mut now = begin;
         let cluster = self;
         let known = cluster.learned[guide.index()];
@@ -92,7 +111,11 @@ impl Cluster {
             chance: seed.rotate_left(learner.0) ^ u64::from(learner.0),
             answer: 0.0,
         };
-        let plan = ClockPlan { bursts: 20, exchanges: 20, span: Time::from_seconds(1.0) };
+        let plan = ClockPlan {
+            bursts: 20,
+            exchanges: 20,
+            span: Time::from_seconds(1.0),
+        };
         cluster.learned[learner.index()] = learn(&mut way, &plan).unwrap().behind(&known);
         now
     }
@@ -105,13 +128,22 @@ impl Cluster {
 }
 
 fn clock((offset, ppm): (f64, f64)) -> ClockLine {
-    ClockLine { at: Time::ZERO, offset: Time::from_seconds(offset), drift: ppm * 1e-6 }
+    ClockLine {
+        at: Time::ZERO,
+        offset: Time::from_seconds(offset),
+        drift: ppm * 1e-6,
+    }
 }
 
 #[test]
 fn every_rank_learns_once_from_one_that_knows() {
     assert_eq!(rounds(1), Vec::<Vec<(Rank, Rank)>>::new());
-    let numbers = |round: &Vec<(Rank, Rank)>| round.iter().map(|(guide, rank)| (guide.0, rank.0)).collect::<Vec<_>>();
+    let numbers = |round: &Vec<(Rank, Rank)>| {
+        round
+            .iter()
+            .map(|(guide, rank)| (guide.0, rank.0))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(
         rounds(6).iter().map(numbers).collect::<Vec<_>>(),
         [vec![(0, 4)], vec![(0, 2)], vec![(0, 1), (2, 3), (4, 5)]]
@@ -121,7 +153,10 @@ fn every_rank_learns_once_from_one_that_knows() {
         for round in rounds(ranks) {
             let before = known.clone();
             for (guide, learner) in round {
-                assert!(before.contains(&guide.0) && !known.contains(&learner.0), "{guide} {learner} of {ranks}");
+                assert!(
+                    before.contains(&guide.0) && !known.contains(&learner.0),
+                    "{guide} {learner} of {ranks}"
+                );
                 known.push(learner.0);
             }
         }
@@ -133,11 +168,22 @@ fn every_rank_learns_once_from_one_that_knows() {
 
 #[test]
 fn without_jitter_and_asymmetry_nothing_is_left_of_offset_and_drift() {
-    let clocks = [(0.0, 0.0), (3.0, 100.0), (-7.0, -100.0), (1e-3, 42.0), (0.5, -1.0)].map(clock);
+    let clocks = [
+        (0.0, 0.0),
+        (3.0, 100.0),
+        (-7.0, -100.0),
+        (1e-3, 42.0),
+        (0.5, -1.0),
+    ]
+    .map(clock);
     let cluster = Cluster::synchronised(clocks.to_vec(), (5000.0, 5000.0, 0.0), 1);
     for rank in 0..5 {
         // A guide's clock runs on at another rate between the reading and the middle of the exchange: 5 us of 200 ppm.
-        assert!(cluster.error(rank).as_nanos().abs() < 3.0, "{rank}: {}", cluster.error(rank));
+        assert!(
+            cluster.error(rank).as_nanos().abs() < 3.0,
+            "{rank}: {}",
+            cluster.error(rank)
+        );
     }
     let drift = cluster.learned[1].line.drift;
     assert!((drift + 1e-4 / (1.0 + 1e-4)).abs() < 1e-9, "{drift}");
@@ -147,7 +193,11 @@ fn without_jitter_and_asymmetry_nothing_is_left_of_offset_and_drift() {
 fn asymmetry_is_what_remains_and_it_is_said() {
     let clocks = vec![clock((0.0, 0.0)), clock((1.0, 50.0))];
     let cluster = Cluster::synchronised(clocks, (9000.0, 5000.0, 0.0), 1);
-    assert!((cluster.error(1).as_nanos() - 2000.0).abs() < 3.0, "half of 4 us: {}", cluster.error(1));
+    assert!(
+        (cluster.error(1).as_nanos() - 2000.0).abs() < 3.0,
+        "half of 4 us: {}",
+        cluster.error(1)
+    );
     assert!((cluster.learned[1].asymmetry.as_nanos() - 7000.0).abs() < 3.0);
 }
 
@@ -157,13 +207,20 @@ fn the_answering_end_of_round_trips_tells_the_time_too() {
     std::thread::scope(|scope| {
         scope.spawn(move || crate::prtt::answer(&mut guide).unwrap());
         greet_clock(&mut learner).unwrap();
-        let plan = ClockPlan { bursts: 2, exchanges: 3, span: Time::from_micros(100.0) };
+        let plan = ClockPlan {
+            bursts: 2,
+            exchanges: 3,
+            span: Time::from_micros(100.0),
+        };
         let learned = learn(&mut learner, &plan).unwrap();
         // Both ends are on this machine, so their wall clocks are one.
         let own = wall_clock(learner.now());
         let apart = (learned.line.offset - own.offset).as_seconds().abs() % 86_400.0;
         assert!(apart.min(86_400.0 - apart) < 1.0, "{apart} s");
-        assert!(learned.asymmetry > Time::ZERO && learned.span > Time::ZERO, "{learned:?}");
+        assert!(
+            learned.asymmetry > Time::ZERO && learned.span > Time::ZERO,
+            "{learned:?}"
+        );
     });
 }
 
@@ -172,10 +229,19 @@ fn a_peer_that_talks_nonsense_is_refused() {
     let (mut guide, mut learner) = loopback_pair(Waiting::Sleep).unwrap();
     guide.send(&f64::NAN.to_le_bytes()).unwrap();
     assert!(matches!(look(&mut learner, 1), Err(ClockError::Answer(_))));
-    let plan = ClockPlan { bursts: 1, ..ClockPlan::default() };
-    assert!(matches!(learn(&mut learner, &plan), Err(ClockError::Plan { .. })));
+    let plan = ClockPlan {
+        bursts: 1,
+        ..ClockPlan::default()
+    };
+    assert!(matches!(
+        learn(&mut learner, &plan),
+        Err(ClockError::Plan { .. })
+    ));
     learner.send(b"x").unwrap();
-    assert!(matches!(super::guide(&mut guide, &ClockLine::default()), Err(ClockError::Question(b'x'))));
+    assert!(matches!(
+        super::guide(&mut guide, &ClockLine::default()),
+        Err(ClockError::Question(b'x'))
+    ));
 }
 
 proptest! {

@@ -46,7 +46,12 @@ struct Leg {
 impl<'a> Carrier<'a> {
     /// With a clock that starts now.
     pub fn new(mpi: &'a Mpi) -> Carrier<'a> {
-        Carrier { mpi, origin: Instant::now(), outgoing: Vec::new(), incoming: Vec::new() }
+        Carrier {
+            mpi,
+            origin: Instant::now(),
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+        }
     }
 
     /// Carries flows between ranks (their nodes are ranks) once; rank 0 gets the passages of all of them.
@@ -56,7 +61,11 @@ impl<'a> Carrier<'a> {
     pub fn carry(&mut self, flows: &[Flow]) -> Result<Vec<Passage>, MpiError> {
         let ahead = self.clock_difference()?;
         self.mpi.barrier()?;
-        let mut start = if self.mpi.rank == ROOT { (self.clock() + LEAD.as_secs_f64()).to_le_bytes() } else { [0; 8] };
+        let mut start = if self.mpi.rank == ROOT {
+            (self.clock() + LEAD.as_secs_f64()).to_le_bytes()
+        } else {
+            [0; 8]
+        };
         self.mpi.broadcast(&mut start)?;
         let zero = f64::from_le_bytes(start) + ahead;
         let mut passages = vec![(Time::ZERO, Time::ZERO); flows.len()];
@@ -71,24 +80,42 @@ impl<'a> Carrier<'a> {
         self.origin.elapsed().as_secs_f64()
     }
 
-    fn take_part(&mut self, flows: &[Flow], zero: f64, passages: &mut [Passage]) -> Result<(), MpiError> {
+    fn take_part(
+        &mut self,
+        flows: &[Flow],
+        zero: f64,
+        passages: &mut [Passage],
+    ) -> Result<(), MpiError> {
         let (mpi, origin) = (self.mpi, self.origin);
         let since = || Time::from_seconds((origin.elapsed().as_secs_f64() - zero).max(0.0));
         let own = |node: Node| Rank(node.0) == mpi.rank;
         let mut legs = self.receives(flows)?;
-        let largest = flows.iter().filter(|flow| own(flow.src)).map(|flow| flow.size.0 as usize).max().unwrap_or(0);
+        let largest = flows
+            .iter()
+            .filter(|flow| own(flow.src))
+            .map(|flow| flow.size.0 as usize)
+            .max()
+            .unwrap_or(0);
         self.outgoing.resize(largest, 0);
-        let mut to_send: Vec<usize> = (0..flows.len()).filter(|flow| own(flows[*flow].src)).collect();
+        let mut to_send: Vec<usize> = (0..flows.len())
+            .filter(|flow| own(flows[*flow].src))
+            .collect();
         to_send.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
         while !legs.is_empty() || !to_send.is_empty() {
-            while let Some(flow) =
-                to_send.last().copied().filter(|flow| since() >= flows[*flow].start && self.clock() >= zero)
+            while let Some(flow) = to_send
+                .last()
+                .copied()
+                .filter(|flow| since() >= flows[*flow].start && self.clock() >= zero)
             {
                 to_send.pop();
                 passages[flow].0 = since();
                 let data = &self.outgoing[..flows[flow].size.0 as usize];
                 let request = mpi.isend(data, Rank(flows[flow].dst.0), flow as i32)?;
-                legs.push(Leg { flow, is_receive: false, request });
+                legs.push(Leg {
+                    flow,
+                    is_receive: false,
+                    request,
+                });
             }
             let mut done = false;
             let mut at = 0;
@@ -112,13 +139,20 @@ impl<'a> Carrier<'a> {
 
     fn receives(&mut self, flows: &[Flow]) -> Result<Vec<Leg>, MpiError> {
         let mpi = self.mpi;
-        let own: Vec<usize> = (0..flows.len()).filter(|flow| Rank(flows[*flow].dst.0) == mpi.rank).collect();
-        self.incoming.resize_with(own.len().max(self.incoming.len()), Vec::new);
+        let own: Vec<usize> = (0..flows.len())
+            .filter(|flow| Rank(flows[*flow].dst.0) == mpi.rank)
+            .collect();
+        self.incoming
+            .resize_with(own.len().max(self.incoming.len()), Vec::new);
         let mut legs = Vec::with_capacity(own.len());
         for (flow, buffer) in own.into_iter().zip(&mut self.incoming) {
             buffer.resize(flows[flow].size.0 as usize, 0);
             let request = mpi.irecv(buffer, Rank(flows[flow].src.0), flow as i32)?;
-            legs.push(Leg { flow, is_receive: true, request });
+            legs.push(Leg {
+                flow,
+                is_receive: true,
+                request,
+            });
         }
         Ok(legs)
     }
@@ -131,13 +165,18 @@ impl<'a> Carrier<'a> {
                 .flat_map(|(start, end)| [start.as_seconds(), end.as_seconds()])
                 .flat_map(f64::to_le_bytes)
                 .collect();
-            return self.mpi.wait(self.mpi.isend(&bytes, ROOT, RESULT_TAG)?, GENTLY);
+            return self
+                .mpi
+                .wait(self.mpi.isend(&bytes, ROOT, RESULT_TAG)?, GENTLY);
         }
         let mut bytes = vec![0; passages.len() * 16];
         for rank in self.mpi.others() {
-            self.mpi.wait(self.mpi.irecv(&mut bytes, rank, RESULT_TAG)?, GENTLY)?;
+            self.mpi
+                .wait(self.mpi.irecv(&mut bytes, rank, RESULT_TAG)?, GENTLY)?;
             let seconds = |at: usize| {
-                Time::from_seconds(f64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes")))
+                Time::from_seconds(f64::from_le_bytes(
+                    bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"),
+                ))
             };
             for (at, flow) in flows.iter().enumerate() {
                 if Rank(flow.src.0) == rank {
@@ -168,26 +207,40 @@ impl<'a> Carrier<'a> {
             let sent = self.clock();
             let mut answer = [0; 8];
             let coming = self.mpi.irecv(&mut answer, rank, CLOCK_TAG)?;
-            self.mpi.wait(self.mpi.isend(&[0; 8], rank, CLOCK_TAG)?, Duration::ZERO)?;
+            self.mpi
+                .wait(self.mpi.isend(&[0; 8], rank, CLOCK_TAG)?, Duration::ZERO)?;
             self.mpi.wait(coming, Duration::ZERO)?;
             let came = self.clock();
             if came - sent < shortest {
-                (shortest, ahead) = (came - sent, f64::from_le_bytes(answer) - f64::midpoint(sent, came));
+                (shortest, ahead) = (
+                    came - sent,
+                    f64::from_le_bytes(answer) - f64::midpoint(sent, came),
+                );
             }
         }
-        self.mpi.wait(self.mpi.isend(&ahead.to_le_bytes(), rank, CLOCK_TAG)?, GENTLY)
+        self.mpi.wait(
+            self.mpi.isend(&ahead.to_le_bytes(), rank, CLOCK_TAG)?,
+            GENTLY,
+        )
     }
 
     /// The first question is waited for asleep: rank 0 asks the others one after the other.
     fn answer_clock(&self) -> Result<f64, MpiError> {
         let mut asked = [0; 8];
         for exchange in 0..EXCHANGES {
-            let pause = if exchange == 0 { GENTLY } else { Duration::ZERO };
-            self.mpi.wait(self.mpi.irecv(&mut asked, ROOT, CLOCK_TAG)?, pause)?;
+            let pause = if exchange == 0 {
+                GENTLY
+            } else {
+                Duration::ZERO
+            };
+            self.mpi
+                .wait(self.mpi.irecv(&mut asked, ROOT, CLOCK_TAG)?, pause)?;
             let now = self.clock().to_le_bytes();
-            self.mpi.wait(self.mpi.isend(&now, ROOT, CLOCK_TAG)?, Duration::ZERO)?;
+            self.mpi
+                .wait(self.mpi.isend(&now, ROOT, CLOCK_TAG)?, Duration::ZERO)?;
         }
-        self.mpi.wait(self.mpi.irecv(&mut asked, ROOT, CLOCK_TAG)?, GENTLY)?;
+        self.mpi
+            .wait(self.mpi.irecv(&mut asked, ROOT, CLOCK_TAG)?, GENTLY)?;
         Ok(f64::from_le_bytes(asked))
     }
 }

@@ -12,7 +12,8 @@ use super::MpiError;
 const OPEN_MPI: [&str; 2] = ["libmpi.so.40", "libmpi.so"];
 const MPICH: [&str; 3] = ["libmpich.so.12", "libmpi.so.12", "libmpi.so"];
 
-type Transfer = unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, c_int, usize, *mut Request) -> c_int;
+type Transfer =
+    unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, c_int, usize, *mut Request) -> c_int;
 
 /// A message or collective in flight; MPICH uses half of it.
 #[repr(transparent)]
@@ -63,7 +64,11 @@ impl Mpi {
         // SAFETY: MPI 2 and later take no arguments.
         check("MPI_Init", unsafe { init(0, 0) })?;
         let (world, byte, status_ignore) = if is_open_mpi {
-            (address(library, "ompi_mpi_comm_world")?, address(library, "ompi_mpi_byte")?, 0)
+            (
+                address(library, "ompi_mpi_comm_world")?,
+                address(library, "ompi_mpi_byte")?,
+                0,
+            )
         } else {
             (0x4400_0000, 0x4c00_010d, 1)
         };
@@ -71,7 +76,9 @@ impl Mpi {
             let query: unsafe extern "C" fn(usize, *mut c_int) -> c_int = function(library, name)?;
             let mut answer = 0;
             // SAFETY: the variable is there.
-            check("MPI_Comm_rank or _size", unsafe { query(world, &mut answer) })?;
+            check("MPI_Comm_rank or _size", unsafe {
+                query(world, &mut answer)
+            })?;
             Ok(answer.unsigned_abs())
         };
         Ok(Mpi {
@@ -96,7 +103,13 @@ impl Mpi {
     /// The library refuses.
     pub fn isend(&self, data: &[u8], to: Rank, tag: i32) -> Result<Request, MpiError> {
         // The library reads only.
-        self.transfer("MPI_Isend", self.isend, (data.as_ptr().cast_mut(), data.len()), to, tag)
+        self.transfer(
+            "MPI_Isend",
+            self.isend,
+            (data.as_ptr().cast_mut(), data.len()),
+            to,
+            tag,
+        )
     }
 
     /// Begins to receive; `data` must stay and not be touched until the request is done.
@@ -104,7 +117,13 @@ impl Mpi {
     /// # Errors
     /// The library refuses.
     pub fn irecv(&self, data: &mut [u8], from: Rank, tag: i32) -> Result<Request, MpiError> {
-        self.transfer("MPI_Irecv", self.irecv, (data.as_mut_ptr(), data.len()), from, tag)
+        self.transfer(
+            "MPI_Irecv",
+            self.irecv,
+            (data.as_mut_ptr(), data.len()),
+            from,
+            tag,
+        )
     }
 
     fn transfer(
@@ -118,7 +137,17 @@ impl Mpi {
         let mut request = Request::default();
         let length = c_int::try_from(length).map_err(|_| MpiError::TooLong(length))?;
         // SAFETY: the caller keeps the data until the request is done.
-        let code = unsafe { function(data.cast(), length, self.byte, peer.0 as c_int, tag, self.world, &mut request) };
+        let code = unsafe {
+            function(
+                data.cast(),
+                length,
+                self.byte,
+                peer.0 as c_int,
+                tag,
+                self.world,
+                &mut request,
+            )
+        };
         check(name, code).map(|()| request)
     }
 
@@ -129,7 +158,9 @@ impl Mpi {
     pub fn is_done(&self, request: &mut Request) -> Result<bool, MpiError> {
         let mut flag = 0;
         // SAFETY: the request was made by this library, and nobody wants its status.
-        check("MPI_Test", unsafe { (self.test)(request, &mut flag, self.status_ignore) })?;
+        check("MPI_Test", unsafe {
+            (self.test)(request, &mut flag, self.status_ignore)
+        })?;
         Ok(flag != 0)
     }
 
@@ -153,7 +184,9 @@ impl Mpi {
     pub fn barrier(&self) -> Result<(), MpiError> {
         let mut request = Request::default();
         // SAFETY: the request is written before it is used.
-        check("MPI_Ibarrier", unsafe { (self.ibarrier)(self.world, &mut request) })?;
+        check("MPI_Ibarrier", unsafe {
+            (self.ibarrier)(self.world, &mut request)
+        })?;
         self.wait(request, GENTLY)
     }
 
@@ -165,7 +198,16 @@ impl Mpi {
         let mut request = Request::default();
         let length = c_int::try_from(data.len()).map_err(|_| MpiError::TooLong(data.len()))?;
         // SAFETY: the data stay borrowed until the request is done.
-        let code = unsafe { (self.ibcast)(data.as_mut_ptr().cast(), length, self.byte, 0, self.world, &mut request) };
+        let code = unsafe {
+            (self.ibcast)(
+                data.as_mut_ptr().cast(),
+                length,
+                self.byte,
+                0,
+                self.world,
+                &mut request,
+            )
+        };
         check("MPI_Ibcast", code)?;
         self.wait(request, GENTLY)
     }
@@ -185,7 +227,10 @@ impl Mpi {
 fn open(names: &[&str]) -> Result<&'static Library, MpiError> {
     // SAFETY: the library's own initialisation is what is wanted.
     let open = |name: &&str| unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_GLOBAL) }.ok();
-    let found = names.iter().find_map(open).ok_or_else(|| MpiError::NoLibrary(names.join(", ")))?;
+    let found = names
+        .iter()
+        .find_map(open)
+        .ok_or_else(|| MpiError::NoLibrary(names.join(", ")))?;
     Ok(Box::leak(Box::new(found)))
 }
 
@@ -200,15 +245,33 @@ fn address(library: &Library, name: &str) -> Result<usize, MpiError> {
 }
 
 fn version(library: &Library) -> Result<String, MpiError> {
-    let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function(library, "MPI_Get_library_version")?;
+    let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
+        function(library, "MPI_Get_library_version")?;
     let mut text = vec![0u8; 8192];
     let mut length = 0;
     // SAFETY: the standard's longest version fits.
-    check("MPI_Get_library_version", unsafe { ask(text.as_mut_ptr().cast(), &mut length) })?;
-    let text = CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
+    check("MPI_Get_library_version", unsafe {
+        ask(text.as_mut_ptr().cast(), &mut length)
+    })?;
+    let text = CStr::from_bytes_until_nul(&text)
+        .map(|text| text.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    Ok(text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" "))
 }
 
 fn check(name: &'static str, code: c_int) -> Result<(), MpiError> {
-    if code == 0 { Ok(()) } else { Err(MpiError::Refused { function: name, code }) }
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(MpiError::Refused {
+            function: name,
+            code,
+        })
+    }
 }

@@ -36,7 +36,10 @@ impl Order {
         let refused = || MpiError::Order(line.to_owned());
         let mut words = line.split_whitespace();
         let is_carry = words.next() == Some("carry");
-        let numbers = words.map(str::parse).collect::<Result<Vec<u64>, _>>().map_err(|_| refused())?;
+        let numbers = words
+            .map(str::parse)
+            .collect::<Result<Vec<u64>, _>>()
+            .map_err(|_| refused())?;
         let is_carry = is_carry && numbers.len().is_multiple_of(4);
         if !is_carry || numbers.len() / 4 > MOST_FLOWS {
             return Err(refused());
@@ -44,9 +47,20 @@ impl Order {
         let rank = |number: u64| u32::try_from(number).map(Node).map_err(|_| refused());
         let flow = |(chunk, id): (&[u64], u32)| {
             let start = Time::from_nanos(chunk[3] as f64);
-            Ok(Flow { id, src: rank(chunk[0])?, dst: rank(chunk[1])?, size: Bytes(chunk[2]), start })
+            Ok(Flow {
+                id,
+                src: rank(chunk[0])?,
+                dst: rank(chunk[1])?,
+                size: Bytes(chunk[2]),
+                start,
+            })
         };
-        numbers.chunks(4).zip(1..).map(flow).collect::<Result<_, _>>().map(Order)
+        numbers
+            .chunks(4)
+            .zip(1..)
+            .map(flow)
+            .collect::<Result<_, _>>()
+            .map(Order)
     }
 }
 
@@ -84,12 +98,23 @@ impl Reply {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "ready" => Some(Reply::Ready(rest.to_owned())),
-            "hosts" => Some(Reply::Hosts(rest.split_whitespace().map(str::to_owned).collect())),
+            "hosts" => Some(Reply::Hosts(
+                rest.split_whitespace().map(str::to_owned).collect(),
+            )),
             "carried" => {
-                let numbers = rest.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
+                let numbers = rest
+                    .split_whitespace()
+                    .map(str::parse)
+                    .collect::<Result<Vec<u64>, _>>()
+                    .ok()?;
                 let time = |nanos: u64| Time::from_nanos(nanos as f64);
-                let pairs = numbers.chunks_exact(2).map(|pair| (time(pair[0]), time(pair[1])));
-                numbers.len().is_multiple_of(2).then(|| Reply::Carried(pairs.collect()))
+                let pairs = numbers
+                    .chunks_exact(2)
+                    .map(|pair| (time(pair[0]), time(pair[1])));
+                numbers
+                    .len()
+                    .is_multiple_of(2)
+                    .then(|| Reply::Carried(pairs.collect()))
             }
             _ => None,
         }
@@ -104,7 +129,12 @@ pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Res
     let mpi = Mpi::start()?;
     let hosts = tell_hosts(&mpi, host)?;
     if mpi.rank == ROOT {
-        writeln!(output, "{}\n{}", Reply::Ready(mpi.version.clone()), Reply::Hosts(hosts))?;
+        writeln!(
+            output,
+            "{}\n{}",
+            Reply::Ready(mpi.version.clone()),
+            Reply::Hosts(hosts)
+        )?;
         output.flush()?;
     }
     let mut carrier = Carrier::new(&mpi);
@@ -153,9 +183,17 @@ fn next_order(mpi: &Mpi, input: &mut dyn BufRead) -> Result<Option<Order>, MpiEr
     }
     mpi.broadcast(&mut bytes)?;
     let order = Order::parse(String::from_utf8_lossy(&bytes).trim_end())?;
-    let most = order.0.iter().map(|flow| flow.src.0.max(flow.dst.0)).max().unwrap_or(0);
+    let most = order
+        .0
+        .iter()
+        .map(|flow| flow.src.0.max(flow.dst.0))
+        .max()
+        .unwrap_or(0);
     if most >= mpi.size {
-        return Err(MpiError::Order(format!("carry, rank {most} of {}", mpi.size)));
+        return Err(MpiError::Order(format!(
+            "carry, rank {most} of {}",
+            mpi.size
+        )));
     }
     Ok(Some(order))
 }
@@ -174,18 +212,40 @@ mod tests {
             start: Time::from_nanos(start),
         };
         let order = Order(vec![flow(1, 0.0), flow(2, 5e7)]);
-        assert_eq!(order.to_string(), "carry 1 2 4000000 0 2 3 4000000 50000000");
+        assert_eq!(
+            order.to_string(),
+            "carry 1 2 4000000 0 2 3 4000000 50000000"
+        );
         assert_eq!(Order::parse(&order.to_string()).unwrap(), order);
-        let carried = Reply::Carried(vec![(Time::ZERO, Time::from_nanos(7e8)), (Time::from_nanos(5.0), Time::ZERO)]);
-        for reply in [Reply::Ready("Open MPI v4".into()), Reply::Hosts(vec!["a".into(), "b".into()]), carried] {
+        let carried = Reply::Carried(vec![
+            (Time::ZERO, Time::from_nanos(7e8)),
+            (Time::from_nanos(5.0), Time::ZERO),
+        ]);
+        for reply in [
+            Reply::Ready("Open MPI v4".into()),
+            Reply::Hosts(vec!["a".into(), "b".into()]),
+            carried,
+        ] {
             assert_eq!(Reply::parse(&reply.to_string()), Some(reply));
         }
     }
 
     #[test]
     fn what_is_no_order_is_told() {
-        for line in ["", "stop", "carry 1 2 3", "carry 1 2 x 4", "carry 5000000000 2 3 4"] {
-            assert!(Order::parse(line).unwrap_err().to_string().contains("four numbers for each flow"), "{line}");
+        for line in [
+            "",
+            "stop",
+            "carry 1 2 3",
+            "carry 1 2 x 4",
+            "carry 5000000000 2 3 4",
+        ] {
+            assert!(
+                Order::parse(line)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("four numbers for each flow"),
+                "{line}"
+            );
         }
         assert_eq!(Reply::parse("mpirun: hello"), None);
         assert_eq!(Reply::parse("carried 1 2 3"), None);

@@ -24,9 +24,17 @@ struct Pilot {
 }
 
 impl Pilot {
-    fn measure<T: Transport>(client: &mut Client<'_, T>, plan: &PrttPlan) -> Result<Pilot, PrttError> {
+    fn measure<T: Transport>(
+        client: &mut Client<'_, T>,
+        plan: &PrttPlan,
+    ) -> Result<Pilot, PrttError> {
         let (smallest, largest) = (plan.sizes[0], largest(plan));
-        let both = |size| [PrttPoint::round_trip(size), PrttPoint::new(plan.messages, Time::ZERO, size)];
+        let both = |size| {
+            [
+                PrttPoint::round_trip(size),
+                PrttPoint::new(plan.messages, Time::ZERO, size),
+            ]
+        };
         let taken = client.round(&[both(smallest), both(largest)].concat())?;
         let [base, most] = [&taken[..2], &taken[2..]].map(|two| two[0].1 + two[1].1);
         let beyond = (largest.0 - smallest.0) as f64;
@@ -41,7 +49,10 @@ impl Pilot {
     }
 
     fn round(&self, sizes: &[Bytes]) -> Time {
-        let beyond: f64 = sizes.iter().map(|size| (size.0 - self.smallest.0) as f64).sum();
+        let beyond: f64 = sizes
+            .iter()
+            .map(|size| (size.0 - self.smallest.0) as f64)
+            .sum();
         self.base * sizes.len() as f64 + Time::from_nanos(beyond * self.per_byte) + self.delayed
     }
 }
@@ -52,9 +63,13 @@ pub(crate) fn fitted_into_time<T: Transport>(
     plan: &PrttPlan,
 ) -> Result<PrttPlan, PrttError> {
     let pilot = Pilot::measure(client, plan)?;
-    let fits = |count: &usize| pilot.round(&spread(&plan.sizes, *count)) * ROUNDS_IN_TIME <= plan.max_time;
+    let fits =
+        |count: &usize| pilot.round(&spread(&plan.sizes, *count)) * ROUNDS_IN_TIME <= plan.max_time;
     let all = plan.sizes.len();
-    let count = (FEWEST_SIZES..=all).rev().find(fits).unwrap_or(FEWEST_SIZES.min(all));
+    let count = (FEWEST_SIZES..=all)
+        .rev()
+        .find(fits)
+        .unwrap_or(FEWEST_SIZES.min(all));
     let sizes = spread(&plan.sizes, count);
     let round = pilot.round(&sizes);
     if round * 2.0 > plan.max_time {
@@ -65,15 +80,27 @@ pub(crate) fn fitted_into_time<T: Transport>(
             largest(plan),
             Rounded(round)
         );
-        return Err(PrttError::Plan { field: "max-time", found: plan.max_time.to_string(), expected });
+        return Err(PrttError::Plan {
+            field: "max-time",
+            found: plan.max_time.to_string(),
+            expected,
+        });
     }
     let rounds = plan.max_time.as_nanos() / round.as_nanos().max(1.0);
-    let warm_up_rounds = plan.warm_up_rounds.min((rounds / WARM_UP_PART).max(1.0) as u32);
-    Ok(PrttPlan { sizes, warm_up_rounds, ..plan.clone() })
+    let warm_up_rounds = plan
+        .warm_up_rounds
+        .min((rounds / WARM_UP_PART).max(1.0) as u32);
+    Ok(PrttPlan {
+        sizes,
+        warm_up_rounds,
+        ..plan.clone()
+    })
 }
 
 /// So many of the sizes, at equal distances in their list, the first and the last among them.
 fn spread(sizes: &[Bytes], count: usize) -> Vec<Bytes> {
     let last = (count - 1).max(1);
-    (0..count).map(|at| sizes[at * (sizes.len() - 1) / last]).collect()
+    (0..count)
+        .map(|at| sizes[at * (sizes.len() - 1) / last])
+        .collect()
 }

@@ -51,9 +51,13 @@ impl SharedMemory {
     /// # Errors
     /// The system gives none.
     pub fn new() -> Result<SharedMemory, TransportError> {
-        let file = memfd_create("flowcast-measure", MemfdFlags::CLOEXEC).map(File::from).map_err(io::Error::from);
+        let file = memfd_create("flowcast-measure", MemfdFlags::CLOEXEC)
+            .map(File::from)
+            .map_err(io::Error::from);
         let file = file.and_then(|file| file.set_len(2 * LENGTH as u64).map(|()| file));
-        Ok(SharedMemory(file.map_err(|error| failed("make shared memory", error))?))
+        Ok(SharedMemory(
+            file.map_err(|error| failed("make shared memory", error))?,
+        ))
     }
 
     /// Where another process of this user finds it.
@@ -77,8 +81,15 @@ impl ShmTransport {
     /// No such memory, or it has this end already.
     pub fn answering_end(path: &Path) -> Result<ShmTransport, TransportError> {
         let doing = || format!("open {}", path.display());
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| failed(&doing(), error))?;
-        let length = file.metadata().map_err(|error| failed(&doing(), error))?.len();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|error| failed(&doing(), error))?;
+        let length = file
+            .metadata()
+            .map_err(|error| failed(&doing(), error))?
+            .len();
         if length != 2 * LENGTH as u64 {
             let problem = format!("found {length} bytes, expected {}", 2 * LENGTH);
             return Err(failed(&doing(), io::Error::other(problem)));
@@ -87,19 +98,35 @@ impl ShmTransport {
     }
 
     fn over(file: &File, [outgoing, incoming]: [usize; 2]) -> Result<ShmTransport, TransportError> {
-        let memory = MmapOptions::new().len(2 * LENGTH).map_raw(file).map_err(|error| failed("map memory", error))?;
+        let memory = MmapOptions::new()
+            .len(2 * LENGTH)
+            .map_raw(file)
+            .map_err(|error| failed("map memory", error))?;
         #[expect(unsafe_code, reason = "the rings are made of the mapping")]
         // SAFETY: a mapping begins at a page and the rings are whole pages long; it lives as long as the rings; each ring has one
         // writer, who claims it below before it writes, and with it one reader, the end whose own ring is the other one.
-        let [outgoing, incoming] = unsafe { [outgoing, incoming].map(|at| Ring::new(memory.as_mut_ptr().add(at))) };
+        let [outgoing, incoming] =
+            unsafe { [outgoing, incoming].map(|at| Ring::new(memory.as_mut_ptr().add(at))) };
         if !outgoing.claim() {
-            return Err(failed("take an end of shared memory", io::Error::other("it has that end already")));
+            return Err(failed(
+                "take an end of shared memory",
+                io::Error::other("it has that end already"),
+            ));
         }
-        Ok(ShmTransport { outgoing, incoming, start: Instant::now(), _memory: memory })
+        Ok(ShmTransport {
+            outgoing,
+            incoming,
+            start: Instant::now(),
+            _memory: memory,
+        })
     }
 
     /// Moves bytes until all are moved; `step` says how many more it moved.
-    fn until_done(&self, total: usize, mut step: impl FnMut(usize) -> usize) -> Result<(), TransportError> {
+    fn until_done(
+        &self,
+        total: usize,
+        mut step: impl FnMut(usize) -> usize,
+    ) -> Result<(), TransportError> {
         let (mut done, mut looks, mut since) = (0, 0u32, None::<Instant>);
         while done < total {
             let moved = step(done);
@@ -128,7 +155,9 @@ impl ShmTransport {
             return Err(TransportError::Closed);
         }
         if waited > PATIENCE {
-            return Err(TransportError::Silent(Time::from_seconds(waited.as_secs_f64())));
+            return Err(TransportError::Silent(Time::from_seconds(
+                waited.as_secs_f64(),
+            )));
         }
         if waited > POLL_FOR {
             thread::yield_now();
@@ -181,9 +210,15 @@ impl Cores {
         let apart = others.iter().find(|cpu| place(**cpu) != place(measuring));
         let found = apart.or(others.first()).copied();
         let answering = found.ok_or_else(|| {
-            failed("measure between two cores", io::Error::other("this process may use one core alone"))
+            failed(
+                "measure between two cores",
+                io::Error::other("this process may use one core alone"),
+            )
         })?;
-        Ok(Cores { measuring, answering })
+        Ok(Cores {
+            measuring,
+            answering,
+        })
     }
 
     /// `two cores of one package`, say; `two cores` where the system does not tell.
@@ -202,8 +237,11 @@ impl Cores {
 /// # Errors
 /// The system cannot tell.
 pub fn usable_cores() -> Result<Vec<usize>, TransportError> {
-    let allowed = sched_getaffinity(None).map_err(|error| failed("read which cores it may use", error.into()))?;
-    Ok((0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect())
+    let allowed = sched_getaffinity(None)
+        .map_err(|error| failed("read which cores it may use", error.into()))?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect())
 }
 
 /// What the cores of a group share, by the system's account.
@@ -221,7 +259,12 @@ pub fn unit_of(core: usize, unit: Unit) -> Option<String> {
         Unit::Package => "topology/physical_package_id",
         Unit::Cache => "cache/index3/shared_cpu_list",
     };
-    Some(fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/{file}")).ok()?.trim().to_owned())
+    Some(
+        fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/{file}"))
+            .ok()?
+            .trim()
+            .to_owned(),
+    )
 }
 
 /// Keeps this process on a core.
@@ -241,14 +284,18 @@ pub fn pin(core: usize) -> Result<(), TransportError> {
 /// Package and core of a processor.
 fn place(cpu: usize) -> Option<(u32, u32)> {
     let read = |name: &str| {
-        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
+        let text =
+            fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()?;
         text.trim().parse().ok()
     };
     Some((read("physical_package_id")?, read("core_id")?))
 }
 
 fn failed(doing: &str, source: io::Error) -> TransportError {
-    TransportError::Io { doing: doing.to_owned(), source }
+    TransportError::Io {
+        doing: doing.to_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -261,7 +308,10 @@ mod tests {
 
     fn pair() -> (ShmTransport, ShmTransport) {
         let memory = SharedMemory::new().unwrap();
-        (memory.measuring_end().unwrap(), ShmTransport::answering_end(&memory.path()).unwrap())
+        (
+            memory.measuring_end().unwrap(),
+            ShmTransport::answering_end(&memory.path()).unwrap(),
+        )
     }
 
     #[test]
@@ -291,7 +341,10 @@ mod tests {
         let mut found = [0; 3];
         one.receive(&mut found).unwrap();
         assert_eq!(found, [1, 2, 3]);
-        assert!(matches!(one.receive(&mut found), Err(TransportError::Closed)));
+        assert!(matches!(
+            one.receive(&mut found),
+            Err(TransportError::Closed)
+        ));
     }
 
     #[test]
@@ -316,13 +369,26 @@ mod tests {
     fn an_end_is_taken_once() {
         let memory = SharedMemory::new().unwrap();
         let _end = memory.measuring_end().unwrap();
-        assert!(memory.measuring_end().unwrap_err().to_string().contains("it has that end already"));
+        assert!(
+            memory
+                .measuring_end()
+                .unwrap_err()
+                .to_string()
+                .contains("it has that end already")
+        );
     }
 
     #[test]
     fn memory_of_another_size_and_cores_that_are_not_there_are_refused() {
-        let refused = ShmTransport::answering_end(Path::new("/dev/null")).unwrap_err().to_string();
+        let refused = ShmTransport::answering_end(Path::new("/dev/null"))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("found 0 bytes, expected"), "{refused}");
-        assert!(pin(usize::MAX).unwrap_err().to_string().contains("run on core"));
+        assert!(
+            pin(usize::MAX)
+                .unwrap_err()
+                .to_string()
+                .contains("run on core")
+        );
     }
 }

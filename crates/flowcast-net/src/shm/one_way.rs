@@ -35,7 +35,11 @@ pub enum Direction {
 ///
 /// # Errors
 /// Another size, or the other end is gone.
-pub fn one_way(end: &mut ShmTransport, direction: Direction, size: Bytes) -> Result<Time, TransportError> {
+pub fn one_way(
+    end: &mut ShmTransport,
+    direction: Direction,
+    size: Bytes,
+) -> Result<Time, TransportError> {
     let length = length(size.0)?;
     let mut message = vec![0; length];
     let mut times = [0.0; IN_A_REPETITION];
@@ -47,7 +51,11 @@ pub fn one_way(end: &mut ShmTransport, direction: Direction, size: Bytes) -> Res
 }
 
 /// One message, in nanoseconds.
-fn once(end: &mut ShmTransport, direction: Direction, message: &mut [u8]) -> Result<f64, TransportError> {
+fn once(
+    end: &mut ShmTransport,
+    direction: Direction,
+    message: &mut [u8],
+) -> Result<f64, TransportError> {
     let mut order = [direction as u8; ORDER];
     order[1..].copy_from_slice(&(message.len() as u64).to_le_bytes());
     end.send(&order)?;
@@ -107,7 +115,11 @@ fn told(end: &mut ShmTransport) -> Result<u64, TransportError> {
 
 fn length(size: u64) -> Result<usize, TransportError> {
     let known = (1..=MAX_SIZE.0).contains(&size).then_some(size as usize);
-    let problem = || std::io::Error::other(format!("found a size of {size} bytes, expected 1 byte to {MAX_SIZE}"));
+    let problem = || {
+        std::io::Error::other(format!(
+            "found a size of {size} bytes, expected 1 byte to {MAX_SIZE}"
+        ))
+    };
     known.ok_or_else(|| super::failed("send a message", problem()))
 }
 
@@ -130,15 +142,27 @@ mod tests {
         let mut end = memory.measuring_end().unwrap();
         let path = memory.path();
         thread::scope(|scope| {
-            let answering =
-                scope.spawn(move || answer_one_way(&mut ShmTransport::answering_end(Path::new(&path)).unwrap()));
+            let answering = scope.spawn(move || {
+                answer_one_way(&mut ShmTransport::answering_end(Path::new(&path)).unwrap())
+            });
             for direction in [Direction::Away, Direction::Back] {
                 // The least of several: other threads may hold one up.
-                let mut least = |size| (0..9).map(|_| one_way(&mut end, direction, Bytes(size)).unwrap()).min();
-                let [Some(small), Some(large)] = [1, 1 << 24].map(&mut least) else { panic!("no time") };
-                assert!(Time::ZERO < small && small < large, "{direction:?}: {small} {large}");
+                let mut least = |size| {
+                    (0..9)
+                        .map(|_| one_way(&mut end, direction, Bytes(size)).unwrap())
+                        .min()
+                };
+                let [Some(small), Some(large)] = [1, 1 << 24].map(&mut least) else {
+                    panic!("no time")
+                };
+                assert!(
+                    Time::ZERO < small && small < large,
+                    "{direction:?}: {small} {large}"
+                );
             }
-            let refused = one_way(&mut end, Direction::Away, Bytes(0)).unwrap_err().to_string();
+            let refused = one_way(&mut end, Direction::Away, Bytes(0))
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains("found a size of 0 bytes"), "{refused}");
             drop(end);
             answering.join().unwrap().unwrap();

@@ -73,10 +73,12 @@ impl Ring {
         // SAFETY: both parts lie inside of the data; the reader does not touch them until the counter says that they are written.
         unsafe {
             let data = self.base.add(DATA);
-            data.add(first.start).copy_from_nonoverlapping(bytes.as_ptr(), first.len());
+            data.add(first.start)
+                .copy_from_nonoverlapping(bytes.as_ptr(), first.len());
             data.copy_from_nonoverlapping(bytes.as_ptr().add(first.len()), second);
         }
-        self.counter(0).store(written.wrapping_add(count as u64), Ordering::Release);
+        self.counter(0)
+            .store(written.wrapping_add(count as u64), Ordering::Release);
         count
     }
 
@@ -89,10 +91,16 @@ impl Ring {
         // SAFETY: both parts lie inside of the data; the writer does not touch them until the counter says that they are read.
         unsafe {
             let data = self.base.add(DATA);
-            bytes.as_mut_ptr().copy_from_nonoverlapping(data.add(first.start), first.len());
-            bytes.as_mut_ptr().add(first.len()).copy_from_nonoverlapping(data, second);
+            bytes
+                .as_mut_ptr()
+                .copy_from_nonoverlapping(data.add(first.start), first.len());
+            bytes
+                .as_mut_ptr()
+                .add(first.len())
+                .copy_from_nonoverlapping(data, second);
         }
-        self.counter(READ).store(read.wrapping_add(count as u64), Ordering::Release);
+        self.counter(READ)
+            .store(read.wrapping_add(count as u64), Ordering::Release);
         count
     }
 }
@@ -133,7 +141,9 @@ mod tests {
                 let writer = writer;
                 let mut next = 0;
                 while next < total {
-                    let bytes: Vec<u8> = (next..total.min(next + 1000)).map(|at| (at % 251) as u8).collect();
+                    let bytes: Vec<u8> = (next..total.min(next + 1000))
+                        .map(|at| (at % 251) as u8)
+                        .collect();
                     next += writer.write(&bytes) as u32;
                     std::hint::spin_loop();
                 }
@@ -160,7 +170,10 @@ mod tests {
         assert_eq!(writer.write(&[7, 8, 9, 10]), 3);
         let mut rest = vec![0; CAPACITY];
         assert_eq!(reader.read(&mut rest), CAPACITY);
-        assert_eq!((rest[CAPACITY - 4], &rest[CAPACITY - 3..]), (1, &[7, 8, 9][..]));
+        assert_eq!(
+            (rest[CAPACITY - 4], &rest[CAPACITY - 3..]),
+            (1, &[7, 8, 9][..])
+        );
         free(memory);
     }
 

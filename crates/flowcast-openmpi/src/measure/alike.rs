@@ -19,7 +19,10 @@ pub(super) fn even_out(rails: &mut [Rail]) {
     let mut rest = order.as_slice();
     while let Some(first) = rest.first() {
         let most = gap(&rails[*first]) * ALIKE;
-        let (group, others) = rest.split_at(rest.partition_point(|rail| gap(&rails[*rail]) <= most).max(1));
+        let (group, others) = rest.split_at(
+            rest.partition_point(|rail| gap(&rails[*rail]) <= most)
+                .max(1),
+        );
         let mean = mean(group.iter().map(|rail| &rails[*rail].cost));
         group.iter().for_each(|rail| rails[*rail].cost = mean);
         rest = others;
@@ -43,18 +46,27 @@ mod tests {
     fn evened_out<const COUNT: usize>(gaps: [f64; COUNT]) -> Vec<f64> {
         let rail = |gap: f64| Rail {
             name: String::new(),
-            cost: LogGp { gap_per_byte: TimePerByte::from_nanos(gap), ..LogGp::default() },
+            cost: LogGp {
+                gap_per_byte: TimePerByte::from_nanos(gap),
+                ..LogGp::default()
+            },
             overhead_per_byte: TimePerByte::from_nanos(0.0),
         };
         let mut rails: Vec<Rail> = gaps.into_iter().map(rail).collect();
         even_out(&mut rails);
-        rails.iter().map(|rail| rail.cost.gap_per_byte.as_nanos().round()).collect()
+        rails
+            .iter()
+            .map(|rail| rail.cost.gap_per_byte.as_nanos().round())
+            .collect()
     }
 
     #[test]
     fn rails_within_a_fifth_are_equal_and_others_stay_as_they_are() {
         assert_eq!(evened_out([90.0, 80.0]), [85.0, 85.0]);
-        assert_eq!(evened_out([90.0, 8.0, 80.0, 9.0, 900.0]), [85.0, 9.0, 85.0, 9.0, 900.0]);
+        assert_eq!(
+            evened_out([90.0, 8.0, 80.0, 9.0, 900.0]),
+            [85.0, 9.0, 85.0, 9.0, 900.0]
+        );
         assert_eq!(evened_out([100.0, 82.0, 70.0]), [100.0, 76.0, 76.0]);
         assert_eq!(evened_out([0.0, 0.0]), [0.0, 0.0]);
         assert!(evened_out([]).is_empty());

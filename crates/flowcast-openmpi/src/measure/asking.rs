@@ -37,36 +37,64 @@ pub(super) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    pub(super) fn new(state: &'a State, own: ProcessName, peer: &'a Peer, deadline: Instant) -> Asking<'a> {
-        Asking { state, own, peer, round: 0, deadline }
+    pub(super) fn new(
+        state: &'a State,
+        own: ProcessName,
+        peer: &'a Peer,
+        deadline: Instant,
+    ) -> Asking<'a> {
+        Asking {
+            state,
+            own,
+            peer,
+            round: 0,
+            deadline,
+        }
     }
 
     /// Invites the partner; its host's name, or nothing if it does not answer in time.
     pub(super) fn invite(&mut self) -> Option<String> {
         let route = self.route(self.peer.usable().lowest()?)?;
         self.send(&route, Kind::Invite, 1, HEADER).then_some(())?;
-        self.answer(Kind::Ready).map(|host| String::from_utf8_lossy(&host).into_owned())
+        self.answer(Kind::Ready)
+            .map(|host| String::from_utf8_lossy(&host).into_owned())
     }
 
     pub(super) fn dismiss(&mut self) {
-        if let Some(route) = self.peer.usable().lowest().and_then(|rail| self.route(rail)) {
+        if let Some(route) = self
+            .peer
+            .usable()
+            .lowest()
+            .and_then(|rail| self.route(rail))
+        {
             self.send(&route, Kind::Done, 1, HEADER);
         }
     }
 
     /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
-    pub(super) fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
+    pub(super) fn measure(
+        &mut self,
+        rail: RailId,
+        end: Instant,
+    ) -> Option<(LogGp, Option<LogGpFit>)> {
         let route = self.route(rail)?;
         let rough = self.rough(&route)?;
         let plan = plan(&rough, end.saturating_duration_since(Instant::now()));
         let mut shortest: BTreeMap<PrttPoint, Time> = BTreeMap::new();
-        for (repetition, point) in (0..plan.repetitions).flat_map(|r| plan.points.iter().map(move |point| (r, point))) {
+        for (repetition, point) in
+            (0..plan.repetitions).flat_map(|r| plan.points.iter().map(move |point| (r, point)))
+        {
             // The first one is worth the next rail's time: without it there is no result.
             if repetition > 0 && Instant::now() > end {
                 break;
             }
-            let Some(time) = self.round_trip(&route, *point) else { break };
-            shortest.entry(*point).and_modify(|least| *least = Time::min(*least, time)).or_insert(time);
+            let Some(time) = self.round_trip(&route, *point) else {
+                break;
+            };
+            shortest
+                .entry(*point)
+                .and_modify(|least| *least = Time::min(*least, time))
+                .or_insert(time);
         }
         Some(conclude(&shortest, rough))
     }
@@ -74,7 +102,9 @@ impl<'a> Asking<'a> {
     /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
     fn rough(&mut self, route: &Route) -> Option<LogGp> {
         let mut shortest = |point: PrttPoint| {
-            let times: Option<Vec<Time>> = (0..WARM_UP).map(|_| self.round_trip(route, point)).collect();
+            let times: Option<Vec<Time>> = (0..WARM_UP)
+                .map(|_| self.round_trip(route, point))
+                .collect();
             times?.into_iter().min()
         };
         let small = shortest(PrttPoint::round_trip(Bytes(HEADER as u64)))?;
@@ -105,7 +135,8 @@ impl<'a> Asking<'a> {
             if message > 0 && !pause.is_zero() {
                 compute_for(pause);
             }
-            self.send(route, Kind::Ping, point.messages, point.size.0 as usize).then_some(())?;
+            self.send(route, Kind::Ping, point.messages, point.size.0 as usize)
+                .then_some(())?;
         }
         self.answer(Kind::Pong)?;
         Some(Time::from_nanos(start.elapsed().as_nanos() as f64))
@@ -117,7 +148,17 @@ impl<'a> Asking<'a> {
     }
 
     fn send(&self, route: &Route, kind: Kind, of: u32, size: usize) -> bool {
-        route.send(Header { kind, from: self.own, round: self.round, of, body: 0 }, &[], size)
+        route.send(
+            Header {
+                kind,
+                from: self.own,
+                round: self.round,
+                of,
+                body: 0,
+            },
+            &[],
+            size,
+        )
     }
 
     /// The body of the answer to the present round.
@@ -143,14 +184,30 @@ impl<'a> Asking<'a> {
 /// Of so few repetitions on a machine that is just starting a job, medians would keep what disturbed them. What disturbs
 /// makes round trips longer: a longer single message makes the fit's gap too short, a longer train makes it too long.
 fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Option<LogGpFit>) {
-    let Some(longest) = from_longest_train(shortest) else { return (rough, None) };
+    let Some(longest) = from_longest_train(shortest) else {
+        return (rough, None);
+    };
     let mut samples = PrttSamples::default();
-    shortest.iter().for_each(|(point, time)| samples.push(*point, *time));
+    shortest
+        .iter()
+        .for_each(|(point, time)| samples.push(*point, *time));
     // Confidence intervals would cost more time than the measurement.
-    let fit = fit_loggp(&samples, &FitOptions { replicates: 0, ..FitOptions::default() }).ok();
-    let ratio = |fit: &LogGpFit| fit.parameters.gap_per_byte.as_nanos() / longest.gap_per_byte.as_nanos();
+    let fit = fit_loggp(
+        &samples,
+        &FitOptions {
+            replicates: 0,
+            ..FitOptions::default()
+        },
+    )
+    .ok();
+    let ratio =
+        |fit: &LogGpFit| fit.parameters.gap_per_byte.as_nanos() / longest.gap_per_byte.as_nanos();
     let borne_out = |fit: LogGpFit| {
-        let parameters = if SOUND.contains(&ratio(&fit)) { fit.parameters } else { longest };
+        let parameters = if SOUND.contains(&ratio(&fit)) {
+            fit.parameters
+        } else {
+            longest
+        };
         LogGpFit { parameters, ..fit }
     };
     let fit = fit.map(borne_out);
@@ -159,12 +216,19 @@ fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Optio
 
 /// From `PRTT_n(s) = PRTT_1(1) + (n+1)·(s-1)·G`, which is so where `g` is short beside the rest.
 fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
-    let trains = shortest.iter().filter(|(point, _)| point.messages > 1 && point.delay == Time::ZERO);
+    let trains = shortest
+        .iter()
+        .filter(|(point, _)| point.messages > 1 && point.delay == Time::ZERO);
     let (train, time) = trains.max_by_key(|(point, _)| point.size)?;
     let least = *shortest.get(&PrttPoint::round_trip(Bytes(HEADER as u64)))?;
     let bytes = f64::from(train.messages + 1) * (train.size.0 as f64 - HEADER as f64);
     let gap_per_byte = TimePerByte::from_nanos((*time - least).as_nanos() / bytes);
-    let found = LogGp { latency: least * 0.5, overhead: Time::ZERO, gap: Time::ZERO, gap_per_byte };
+    let found = LogGp {
+        latency: least * 0.5,
+        overhead: Time::ZERO,
+        gap: Time::ZERO,
+        gap_per_byte,
+    };
     (*time > least).then_some(found)
 }
 
@@ -177,12 +241,20 @@ fn compute_for(pause: Duration) {
 }
 
 /// What is said of a result in its file.
-pub(super) fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTreeMap<String, String> {
+pub(super) fn provenance(
+    from: &str,
+    to: &str,
+    interface: &str,
+    version: &str,
+) -> BTreeMap<String, String> {
     [
         ("hosts", format!("{from}, {to}")),
         ("interface", interface.to_owned()),
         ("library", format!("Open MPI {version}")),
-        ("method", "parametrised round trips while MPI starts, without intervals".to_owned()),
+        (
+            "method",
+            "parametrised round trips while MPI starts, without intervals".to_owned(),
+        ),
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()
@@ -204,7 +276,10 @@ mod tests {
 
     fn round_trips() -> BTreeMap<PrttPoint, Time> {
         let points = plan(&truth(), Duration::from_millis(90)).points;
-        points.into_iter().map(|point| (point, prtt(&truth(), point))).collect()
+        points
+            .into_iter()
+            .map(|point| (point, prtt(&truth(), point)))
+            .collect()
     }
 
     #[test]
@@ -216,9 +291,16 @@ mod tests {
 
     #[test]
     fn a_time_slice_in_another_round_trip_leaves_the_longest_train_in_force() {
-        let is_longest_train = |point: &PrttPoint| point.messages > 1 && point.size >= Bytes(16 * 1024);
-        let others: Vec<PrttPoint> = round_trips().into_keys().filter(|point| !is_longest_train(point)).collect();
-        for point in others.into_iter().filter(|point| point.size > Bytes(HEADER as u64)) {
+        let is_longest_train =
+            |point: &PrttPoint| point.messages > 1 && point.size >= Bytes(16 * 1024);
+        let others: Vec<PrttPoint> = round_trips()
+            .into_keys()
+            .filter(|point| !is_longest_train(point))
+            .collect();
+        for point in others
+            .into_iter()
+            .filter(|point| point.size > Bytes(HEADER as u64))
+        {
             let mut disturbed = round_trips();
             *disturbed.get_mut(&point).unwrap() = disturbed[&point] + Time::from_micros(8000.0);
             let (cost, _) = conclude(&disturbed, LogGp::default());

@@ -45,13 +45,19 @@ pub(super) fn holding(
     let limit = Time::from_seconds(time.as_secs_f64());
     let trains = SIZES.map(|size| PrttPoint::new(TRAIN, Time::ZERO, Bytes(size)));
     let fits = |train: &&PrttPoint| prtt(stored, **train) * (2.0 * f64::from(PLANNED)) <= limit;
-    let Some(train) = trains.iter().find(fits) else { return Holding::Unknown };
+    let Some(train) = trains.iter().find(fits) else {
+        return Holding::Unknown;
+    };
     let predicted = prtt(stored, *train).as_nanos();
     let mut test = StillHolds::new((predicted / CHANGED, predicted * CHANGED), LEVEL);
     // The first opens the connection.
-    let Some(mut spent) = round_trip(*train) else { return Holding::Unknown };
+    let Some(mut spent) = round_trip(*train) else {
+        return Holding::Unknown;
+    };
     while spent < limit {
-        let Some(time) = round_trip(*train) else { break };
+        let Some(time) = round_trip(*train) else {
+            break;
+        };
         spent += time;
         match test.observe(time.as_nanos()) {
             Verdict::Above => return Holding::Slower,
@@ -60,7 +66,11 @@ pub(super) fn holding(
             Verdict::Open => {}
         }
     }
-    if test.count() < PLANNED { Holding::Slower } else { Holding::Unknown }
+    if test.count() < PLANNED {
+        Holding::Slower
+    } else {
+        Holding::Unknown
+    }
 }
 
 #[cfg(test)]
@@ -80,16 +90,31 @@ mod tests {
 
     #[test]
     fn a_rail_as_it_was_stored_holds_after_few_trains() {
-        assert_eq!(of(&rail(1000.0), &rail(1000.0), |_| 1.0), (Holding::Holds, 9));
+        assert_eq!(
+            of(&rail(1000.0), &rail(1000.0), |_| 1.0),
+            (Holding::Holds, 9)
+        );
         // A machine that starts a job: up to 1.4 times as long, and every fifth train twice.
-        let busy = |count: u32| if count.is_multiple_of(5) { 2.0 } else { 1.0 + 0.1 * f64::from(count % 5) };
+        let busy = |count: u32| {
+            if count.is_multiple_of(5) {
+                2.0
+            } else {
+                1.0 + 0.1 * f64::from(count % 5)
+            }
+        };
         assert_eq!(of(&rail(1000.0), &rail(1000.0), busy).0, Holding::Holds);
     }
 
     #[test]
     fn a_rail_of_another_rate_does_not_hold() {
-        assert_eq!(of(&rail(1000.0), &rail(500.0), |_| 1.0), (Holding::Slower, 9));
-        assert_eq!(of(&rail(500.0), &rail(1000.0), |_| 1.0), (Holding::Faster, 9));
+        assert_eq!(
+            of(&rail(1000.0), &rail(500.0), |_| 1.0),
+            (Holding::Slower, 9)
+        );
+        assert_eq!(
+            of(&rail(500.0), &rail(1000.0), |_| 1.0),
+            (Holding::Faster, 9)
+        );
         // A hundredth of the rate: two trains take all the time.
         let (found, count) = of(&rail(1000.0), &rail(10.0), |_| 1.0);
         assert!(found == Holding::Slower && count <= 3, "{found:?} {count}");

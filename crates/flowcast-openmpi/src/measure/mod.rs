@@ -62,7 +62,13 @@ static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
 /// Receives messages of the measurement from here on, and handles them whenever the library makes progress.
 pub(crate) fn listen(library: &Library, r2: BmlModule) {
-    if LINKS.set(Links { library: *library, r2 }).is_ok() {
+    if LINKS
+        .set(Links {
+            library: *library,
+            r2,
+        })
+        .is_ok()
+    {
         wire::listen(library);
         // SAFETY: the library's; our function stays loaded.
         unsafe { (library.progress_register)(progress) };
@@ -90,7 +96,9 @@ pub(crate) fn at_start(state: &State) {
     if own.vpid != 0 || state.settings.measure == When::Never {
         return;
     }
-    let Some((mut rails, origin)) = find_out(state, own) else { return };
+    let Some((mut rails, origin)) = find_out(state, own) else {
+        return;
+    };
     alike::even_out(&mut rails);
     let text = costs::text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost)));
     apply(state, &text, origin);
@@ -101,41 +109,66 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     let deadline = Instant::now() + state.settings.measure_for;
     let peer = partner(state, own, deadline)?;
     MEASURING_HERE.store(true, Ordering::Relaxed);
-    let found = exactly(|| ask(state, &mut Asking::new(state, own, peer, deadline), deadline));
+    let found = exactly(|| {
+        ask(
+            state,
+            &mut Asking::new(state, own, peer, deadline),
+            deadline,
+        )
+    });
     MEASURING_HERE.store(false, Ordering::Relaxed);
     found
 }
 
 fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
     let Some(to) = asking.invite() else {
-        log(state, "no answer in time from the rank to measure with; the networks count as Open MPI assumes them");
+        log(
+            state,
+            "no answer in time from the rank to measure with; the networks count as Open MPI assumes them",
+        );
         return None;
     };
     let (from, version) = (host(), library::version().unwrap_or_default());
-    let store = state.settings.store.as_ref().map(|folder| Store::new(folder, &from, &to, &version));
-    let stored = store.as_ref().filter(|_| state.settings.measure == When::Stored);
-    let known = stored.and_then(|store| store.load(state.rails.iter().map(|rail| rail.name.as_str())));
-    let holds = known.as_ref().is_some_and(|rails| all_hold(state, asking, rails, deadline));
+    let store = state
+        .settings
+        .store
+        .as_ref()
+        .map(|folder| Store::new(folder, &from, &to, &version));
+    let stored = store
+        .as_ref()
+        .filter(|_| state.settings.measure == When::Stored);
+    let known =
+        stored.and_then(|store| store.load(state.rails.iter().map(|rail| rail.name.as_str())));
+    let holds = known
+        .as_ref()
+        .is_some_and(|rails| all_hold(state, asking, rails, deadline));
     let mut measured = || {
         let results = measure_all(state, asking, &to, deadline)?;
         if let Some(store) = &store {
             keep(state, store, &results);
         }
-        Some((results.into_iter().map(|result| result.rail).collect(), Origin::Measured))
+        Some((
+            results.into_iter().map(|result| result.rail).collect(),
+            Origin::Measured,
+        ))
     };
     let measured = if holds { None } else { measured() };
     // What an earlier run stored is still better than nothing.
     let found = measured.or_else(|| Some((known?, Origin::Stored)));
     asking.dismiss();
     if found.is_none() {
-        log(state, "no result in time; the networks count as Open MPI assumes them");
+        log(
+            state,
+            "no result in time; the networks count as Open MPI assumes them",
+        );
     }
     found
 }
 
 /// Whether all rails still are what is stored of them. Half of the time is left to measure them again.
 fn all_hold(state: &State, asking: &mut Asking<'_>, stored: &[Rail], deadline: Instant) -> bool {
-    let time = deadline.saturating_duration_since(Instant::now()) / (2 * stored.len().max(1) as u32);
+    let time =
+        deadline.saturating_duration_since(Instant::now()) / (2 * stored.len().max(1) as u32);
     stored.iter().enumerate().all(|(index, rail)| {
         let what = match asking.holds(RailId(index as u8), &rail.cost, time) {
             Holding::Holds | Holding::Unknown => return true,
@@ -144,7 +177,10 @@ fn all_hold(state: &State, asking: &mut Asking<'_>, stored: &[Rail], deadline: I
         };
         log(
             state,
-            &format!("{} has become {what} than an earlier run stored; the networks are measured again", rail.name),
+            &format!(
+                "{} has become {what} than an earlier run stored; the networks are measured again",
+                rail.name
+            ),
         );
         false
     })
@@ -167,7 +203,12 @@ fn keep(state: &State, store: &Store, results: &[Measured]) {
 }
 
 /// One rail after the other, each with its part of the time that is left.
-fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Instant) -> Option<Vec<Measured>> {
+fn measure_all(
+    state: &State,
+    asking: &mut Asking<'_>,
+    to: &str,
+    deadline: Instant,
+) -> Option<Vec<Measured>> {
     let (from, version) = (host(), library::version().unwrap_or_default());
     let mut results = Vec::new();
     for (index, rail) in state.rails.iter().enumerate() {
@@ -176,11 +217,17 @@ fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Insta
         let end = Instant::now() + left.mul_f64(0.9) / (state.rails.len() - index) as u32;
         let (cost, fit) = asking.measure(RailId(index as u8), end)?;
         let network = fit.map(|fit| {
-            let mut network = fit.to_network(&rail.name, asking::provenance(&from, to, &rail.name, &version));
+            let mut network = fit.to_network(
+                &rail.name,
+                asking::provenance(&from, to, &rail.name, &version),
+            );
             network.intervals.clear();
             network
         });
-        results.push(Measured { rail: costs::rail(&rail.name, cost), network });
+        results.push(Measured {
+            rail: costs::rail(&rail.name, cost),
+            network,
+        });
     }
     Some(results)
 }
@@ -234,12 +281,19 @@ fn endpoint(library: &Library, r2: &BmlModule, name: ProcessName) -> Option<*mut
 }
 
 /// A route to a process, over the network `by` if there is one.
-fn route(links: &Links, name: ProcessName, by: Option<*mut crate::bindings::BtlModule>) -> Option<Route> {
+fn route(
+    links: &Links,
+    name: ProcessName,
+    by: Option<*mut crate::bindings::BtlModule>,
+) -> Option<Route> {
     let endpoint = endpoint(&links.library, &links.r2, name)?;
     // SAFETY: an endpoint that r2 has filled.
     unsafe {
         let entries = state::entries(&(*endpoint).btl_send);
-        let entry = entries.iter().find(|entry| Some(entry.btl) == by).or(entries.first())?;
+        let entry = entries
+            .iter()
+            .find(|entry| Some(entry.btl) == by)
+            .or(entries.first())?;
         Route::new(entry.btl, entry.btl_endpoint)
     }
 }
@@ -297,19 +351,28 @@ fn answer(links: &Links) {
 }
 
 fn time_for_measuring() -> Duration {
-    state::state().map_or(Duration::from_millis(200), |state| state.settings.measure_for)
+    state::state().map_or(Duration::from_millis(200), |state| {
+        state.settings.measure_for
+    })
 }
 
 /// Over the network by which the question came.
 fn reply(links: &Links, received: &Received, kind: Kind, body: &[u8]) {
-    let header = Header { kind, from: own_name(&links.library), body: body.len() as u32, ..received.header };
+    let header = Header {
+        kind,
+        from: own_name(&links.library),
+        body: body.len() as u32,
+        ..received.header
+    };
     if let Some(route) = route(links, received.header.from, Some(received.by)) {
         route.send(header, body, received.size);
     }
 }
 
 fn pass_on(received: &Received) {
-    let Ok(text) = std::str::from_utf8(&received.body) else { return };
+    let Ok(text) = std::str::from_utf8(&received.body) else {
+        return;
+    };
     if let Some(state) = state::state() {
         FINISHED.store(true, Ordering::Relaxed);
         apply(state, text, Origin::Measured);
@@ -320,7 +383,8 @@ fn pass_on(received: &Received) {
 }
 
 fn apply(state: &State, text: &str, origin: Origin) {
-    let costs = costs::rails_in(text).and_then(|found| costs::with_measured(&state.rails, &state.settings, &found));
+    let costs = costs::rails_in(text)
+        .and_then(|found| costs::with_measured(&state.rails, &state.settings, &found));
     let Ok(costs) = costs else { return };
     // What the user gave is not measured again.
     let measured = state.settings.rails.is_empty() && state.settings.network.is_empty();
@@ -333,7 +397,10 @@ fn go_on_with(state: &State, costs: &[LogGp], origin: Origin) -> bool {
     if state.scheduler.set_costs(costs).is_err() {
         return false;
     }
-    *state.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = origin.to_string();
+    *state
+        .source
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner) = origin.to_string();
     state.weigh_all();
     true
 }
@@ -341,13 +408,19 @@ fn go_on_with(state: &State, costs: &[LogGp], origin: Origin) -> bool {
 /// Goes on with other parameters where the rails no longer are what was measured.
 #[inline]
 fn look(watch: &Watch, state: &State) {
-    let Some(costs) = watch.look(&state.rails, state.scheduler.costs()) else { return };
+    let Some(costs) = watch.look(&state.rails, state.scheduler.costs()) else {
+        return;
+    };
     let tells = state.settings.verbose > 1 || own_name(&state.library).vpid == 0;
     if go_on_with(state, &costs, Origin::Watched) && tells {
-        let told =
-            |(rail, cost): (&RailModule, &LogGp)| format!("{} {:.3} ns/B", rail.name, cost.gap_per_byte.as_nanos());
+        let told = |(rail, cost): (&RailModule, &LogGp)| {
+            format!("{} {:.3} ns/B", rail.name, cost.gap_per_byte.as_nanos())
+        };
         let all: Vec<String> = state.rails.iter().zip(&costs).map(told).collect();
-        log(state, &format!("the networks have changed: {} now", all.join(", ")));
+        log(
+            state,
+            &format!("the networks have changed: {} now", all.join(", ")),
+        );
     }
 }
 
@@ -357,7 +430,8 @@ fn own_name(library: &Library) -> ProcessName {
 }
 
 fn host() -> String {
-    fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+    fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
 }
 
 fn log(state: &State, what: &str) {

@@ -23,7 +23,9 @@ pub(super) struct Patience {
 impl Patience {
     /// A message has come.
     pub(super) fn new() -> Patience {
-        Patience { since: Instant::now() }
+        Patience {
+            since: Instant::now(),
+        }
     }
 
     /// None has come yet.

@@ -33,12 +33,17 @@ pub(super) struct Plan {
 pub(super) fn plan(rough: &LogGp, time: Duration) -> Plan {
     let time = Time::from_seconds(time.as_secs_f64());
     let mut largest = LARGEST;
-    while largest > SMALLEST_LARGEST && took(rough, &points(rough, largest)) * FEWEST_REPETITIONS > time {
+    while largest > SMALLEST_LARGEST
+        && took(rough, &points(rough, largest)) * FEWEST_REPETITIONS > time
+    {
         largest /= 2;
     }
     let points = points(rough, largest);
     let fitting = time.as_nanos() / took(rough, &points).as_nanos().max(1.0);
-    Plan { repetitions: (fitting as u32).clamp(1, MOST_REPETITIONS), points }
+    Plan {
+        repetitions: (fitting as u32).clamp(1, MOST_REPETITIONS),
+        points,
+    }
 }
 
 fn took(rough: &LogGp, points: &[PrttPoint]) -> Time {
@@ -49,9 +54,16 @@ fn points(rough: &LogGp, largest: u64) -> Vec<PrttPoint> {
     let smallest = Bytes(HEADER as u64);
     let sizes = [Bytes(largest / 4), Bytes(largest)];
     let pause = rough.spacing(smallest) * 4.0 + Time::from_micros(20.0);
-    let mut points = vec![PrttPoint::round_trip(smallest), PrttPoint::new(TRAIN, pause, smallest)];
+    let mut points = vec![
+        PrttPoint::round_trip(smallest),
+        PrttPoint::new(TRAIN, pause, smallest),
+    ];
     points.extend(sizes.iter().map(|size| PrttPoint::round_trip(*size)));
-    points.extend(sizes.iter().map(|size| PrttPoint::new(TRAIN, Time::ZERO, *size)));
+    points.extend(
+        sizes
+            .iter()
+            .map(|size| PrttPoint::new(TRAIN, Time::ZERO, *size)),
+    );
     points
 }
 
@@ -78,7 +90,10 @@ pub(super) mod tests {
             let plan = plan(&rail(megabits), Duration::from_millis(90));
             let all = took(&rail(megabits), &plan.points) * f64::from(plan.repetitions);
             assert!(all.as_micros() <= 90_000.0, "{megabits}: {all}");
-            assert!(plan.repetitions >= 1 && (megabits < 100.0 || plan.repetitions >= 2), "{megabits}");
+            assert!(
+                plan.repetitions >= 1 && (megabits < 100.0 || plan.repetitions >= 2),
+                "{megabits}"
+            );
         }
     }
 
@@ -89,7 +104,10 @@ pub(super) mod tests {
         for point in plan(&truth, Duration::from_millis(90)).points {
             samples.push(point, prtt(&truth, point));
         }
-        let options = FitOptions { replicates: 0, ..FitOptions::default() };
+        let options = FitOptions {
+            replicates: 0,
+            ..FitOptions::default()
+        };
         let found = fit_loggp(&samples, &options).unwrap().parameters;
         for (found, truth) in [
             (found.gap.as_nanos(), truth.gap.as_nanos()),

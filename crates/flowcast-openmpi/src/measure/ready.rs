@@ -39,7 +39,12 @@ fn is_elsewhere(library: &Library, name: ProcessName) -> bool {
 }
 
 fn has_announced(name: ProcessName) -> bool {
-    let found = || UnixDatagram::unbound().ok()?.connect_addr(&address(name)?).ok();
+    let found = || {
+        UnixDatagram::unbound()
+            .ok()?
+            .connect_addr(&address(name)?)
+            .ok()
+    };
     found().is_some()
 }
 
@@ -62,7 +67,10 @@ mod tests {
 
     #[test]
     fn a_process_is_seen_from_when_it_says_so() {
-        let name = ProcessName { jobid: std::process::id(), vpid: 7 };
+        let name = ProcessName {
+            jobid: std::process::id(),
+            vpid: 7,
+        };
         assert!(!has_announced(name));
         announce(name);
         assert!(has_announced(name));

@@ -14,11 +14,20 @@ static WAITING: AtomicBool = AtomicBool::new(false);
 
 /// To the two ranks below this one; those that may not be reached yet get it when [`go_on`] finds them ready.
 pub(super) fn share(own: ProcessName, text: &str) {
-    let Some(links) = super::LINKS.get() else { return };
+    let Some(links) = super::LINKS.get() else {
+        return;
+    };
     // SAFETY: the library's.
     let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
-    let header = Header { kind: Kind::Results, from: own, round: 0, of: 1, body: text.len() as u32 };
-    let to = children(own.vpid, size).map(|vpid| (ProcessName { vpid, ..own }, header, text.to_owned()));
+    let header = Header {
+        kind: Kind::Results,
+        from: own,
+        round: 0,
+        of: 1,
+        body: text.len() as u32,
+    };
+    let to =
+        children(own.vpid, size).map(|vpid| (ProcessName { vpid, ..own }, header, text.to_owned()));
     unsent().extend(to);
     go_on(links);
 }
@@ -33,8 +42,9 @@ pub(super) fn is_waiting() -> bool {
 pub(super) fn go_on(links: &Links) {
     // Sending may make progress, which leads here again: the list is not locked meanwhile.
     let all = std::mem::take(&mut *unsent());
-    let (reached, waiting): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|(to, ..)| ready::may_be_reached(&links.library, *to));
+    let (reached, waiting): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(to, ..)| ready::may_be_reached(&links.library, *to));
     for (to, header, text) in reached {
         if let Some(route) = route(links, to, None) {
             route.send(header, text.as_bytes(), HEADER);
@@ -50,7 +60,10 @@ fn unsent() -> MutexGuard<'static, Vec<(ProcessName, Header, String)>> {
 }
 
 fn children(rank: u32, size: u32) -> impl Iterator<Item = u32> {
-    [1, 2].into_iter().filter_map(move |child| rank.checked_mul(2)?.checked_add(child)).filter(move |rank| *rank < size)
+    [1, 2]
+        .into_iter()
+        .filter_map(move |child| rank.checked_mul(2)?.checked_add(child))
+        .filter(move |rank| *rank < size)
 }
 
 #[cfg(test)]
@@ -60,7 +73,10 @@ mod tests {
     #[test]
     fn results_reach_every_rank_once() {
         for size in [1, 2, 3, 8, 100] {
-            let mut reached: Vec<u32> = (0..size).flat_map(|rank| children(rank, size)).chain([0]).collect();
+            let mut reached: Vec<u32> = (0..size)
+                .flat_map(|rank| children(rank, size))
+                .chain([0])
+                .collect();
             reached.sort_unstable();
             assert_eq!(reached, (0..size).collect::<Vec<u32>>());
         }

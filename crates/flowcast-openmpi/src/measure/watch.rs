@@ -103,7 +103,11 @@ impl Watch {
             looks: 0,
             last: 0,
         };
-        Watch { clock: Instant::now(), next: AtomicU64::new(0), rails: Mutex::new(rails) }
+        Watch {
+            clock: Instant::now(),
+            next: AtomicU64::new(0),
+            rails: Mutex::new(rails),
+        }
     }
 
     /// Looks at all rails if it is time to, unless another thread does: the parameters to go on with, where they differ from
@@ -111,7 +115,11 @@ impl Watch {
     #[inline]
     pub(super) fn look(&self, rails: &[RailModule], in_use: &[LogGp]) -> Option<Vec<LogGp>> {
         let now = self.clock.elapsed().as_nanos() as u64;
-        if now < self.next.load(Ordering::Relaxed) { None } else { self.look_now(now, rails, in_use) }
+        if now < self.next.load(Ordering::Relaxed) {
+            None
+        } else {
+            self.look_now(now, rails, in_use)
+        }
     }
 
     #[cold]
@@ -123,8 +131,11 @@ impl Watch {
         }
         self.next.store(now + PERIOD, Ordering::Relaxed);
         known.observe(now, rails);
-        let mut found: Vec<Rail> =
-            rails.iter().zip(&known.watched).map(|(rail, watched)| costs::rail(&rail.name, watched.cost())).collect();
+        let mut found: Vec<Rail> = rails
+            .iter()
+            .zip(&known.watched)
+            .map(|(rail, watched)| costs::rail(&rail.name, watched.cost()))
+            .collect();
         alike::even_out(&mut found);
         let differs = |(new, old): (&Rail, &LogGp)| {
             let ratio = new.cost.gap_per_byte.as_nanos() / old.gap_per_byte.as_nanos();
@@ -145,9 +156,13 @@ impl Rails {
         }
         self.looks = self.looks.wrapping_add(1);
         self.connections.retain(|socket, connection| {
-            let Some(told) = told(*socket) else { return false };
+            let Some(told) = told(*socket) else {
+                return false;
+            };
             let before = std::mem::replace(&mut connection.told, told);
-            let Some(since) = told.since(before) else { return false };
+            let Some(since) = told.since(before) else {
+                return false;
+            };
             carried[connection.rail] += since.acknowledged;
             full[connection.rail] |= since.fills(period);
             true
@@ -155,7 +170,9 @@ impl Rails {
         if self.last > 0 {
             for (rail, watched) in self.watched.iter_mut().enumerate() {
                 match (full[rail], carried[rail]) {
-                    (true, bytes) => watched.was_full(bytes, period, rails[rail].counters.read().mean_length()),
+                    (true, bytes) => {
+                        watched.was_full(bytes, period, rails[rail].counters.read().mean_length())
+                    }
                     (false, 0) => {}
                     (false, _) => watched.had_time_to_spare(),
                 }
@@ -166,14 +183,25 @@ impl Rails {
 
     /// Adds the sockets of this process whose own address is a rail's.
     fn find_connections(&mut self) {
-        let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
-        let sockets = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<c_int>().ok());
+        let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+            return;
+        };
+        let sockets =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<c_int>().ok());
         for socket in sockets {
             if self.connections.contains_key(&socket) {
                 continue;
             }
-            let Some(own) = own_address(socket) else { continue };
-            let Some(rail) = self.addresses.iter().position(|address| *address == Some(own)) else { continue };
+            let Some(own) = own_address(socket) else {
+                continue;
+            };
+            let Some(rail) = self
+                .addresses
+                .iter()
+                .position(|address| *address == Some(own))
+            else {
+                continue;
+            };
             if let Some(told) = told(socket) {
                 self.connections.insert(socket, Connection { rail, told });
             }
@@ -183,12 +211,25 @@ impl Rails {
 
 impl Watched {
     fn new(measured: LogGp) -> Watched {
-        Watched { measured, times: 1.0, test: test(), recent: [1.0; RECENT], bytes: 0, took: 0.0, spare: 0 }
+        Watched {
+            measured,
+            times: 1.0,
+            test: test(),
+            recent: [1.0; RECENT],
+            bytes: 0,
+            took: 0.0,
+            spare: 0,
+        }
     }
 
     fn cost(&self) -> LogGp {
-        let gap_per_byte = TimePerByte::from_nanos(self.measured.gap_per_byte.as_nanos() * self.times);
-        LogGp { gap: self.measured.gap * self.times, gap_per_byte, ..self.measured }
+        let gap_per_byte =
+            TimePerByte::from_nanos(self.measured.gap_per_byte.as_nanos() * self.times);
+        LogGp {
+            gap: self.measured.gap * self.times,
+            gap_per_byte,
+            ..self.measured
+        }
     }
 
     /// It carried so many bytes in so many nanoseconds, with more behind; `length` of a message in the mean: which are under way
@@ -198,7 +239,8 @@ impl Watched {
         self.bytes += bytes;
         self.took += took;
         if self.bytes >= LEAST {
-            let a_byte = self.measured.gap.as_nanos() / length + self.measured.gap_per_byte.as_nanos();
+            let a_byte =
+                self.measured.gap.as_nanos() / length + self.measured.gap_per_byte.as_nanos();
             self.observe(self.took / (self.bytes as f64 * a_byte));
             (self.bytes, self.took) = (0, 0.0);
         }
@@ -247,7 +289,9 @@ impl Told {
     /// Whether the network was the limit for the whole period of so many nanoseconds.
     fn fills(&self, period: f64) -> bool {
         let busy = self.busy_us as f64;
-        !self.program_is_the_limit && busy * 1e3 >= BUSY * period && self.held_up_us as f64 <= HELD_UP * busy
+        !self.program_is_the_limit
+            && busy * 1e3 >= BUSY * period
+            && self.held_up_us as f64 <= HELD_UP * busy
     }
 
     /// Of the kernel's `struct tcp_info`, which grows at its end; none if it is too old.
@@ -268,9 +312,19 @@ fn told(socket: c_int) -> Option<Told> {
     let mut length = info.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes; a number that is no socket is refused.
     let done = unsafe {
-        libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length)
+        libc::getsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
     };
-    if done == 0 { Told::of(&info[..(length as usize).min(info.len())]) } else { None }
+    if done == 0 {
+        Told::of(&info[..(length as usize).min(info.len())])
+    } else {
+        None
+    }
 }
 
 fn own_address(socket: c_int) -> Option<IpAddr> {
@@ -314,7 +368,9 @@ fn addresses(rails: &[RailModule]) -> Vec<Option<IpAddr>> {
     let all = interface_addresses();
     let address = |name: &String| {
         let is_alone = names.iter().filter(|other| *other == name).count() == 1;
-        all.iter().find(|(of, _)| of == name && is_alone).map(|(_, address)| *address)
+        all.iter()
+            .find(|(of, _)| of == name && is_alone)
+            .map(|(_, address)| *address)
     };
     names.iter().map(address).collect()
 }
@@ -329,7 +385,9 @@ fn interface_addresses() -> Vec<(String, IpAddr)> {
         }
         let mut entry = list;
         while !entry.is_null() {
-            let name = CStr::from_ptr((*entry).ifa_name).to_string_lossy().into_owned();
+            let name = CStr::from_ptr((*entry).ifa_name)
+                .to_string_lossy()
+                .into_owned();
             all.extend(ip_of((*entry).ifa_addr).map(|address| (name, address)));
             entry = (*entry).ifa_next;
         }
@@ -359,12 +417,21 @@ mod tests {
         out.write_all(&[0; 100_000]).unwrap();
         other.read_exact(&mut [0; 100_000]).unwrap();
         let begun = std::time::Instant::now();
-        let delivered = || told(out.as_raw_fd()).unwrap().since(before).unwrap().acknowledged;
+        let delivered = || {
+            told(out.as_raw_fd())
+                .unwrap()
+                .since(before)
+                .unwrap()
+                .acknowledged
+        };
         while delivered() < 100_000 {
             assert!(begun.elapsed().as_secs() < 10, "{}", delivered());
         }
         assert_eq!(delivered(), 100_000);
-        assert_eq!(own_address(out.as_raw_fd()), Some("127.0.0.1".parse().unwrap()));
+        assert_eq!(
+            own_address(out.as_raw_fd()),
+            Some("127.0.0.1".parse().unwrap())
+        );
         assert!(told(-1).is_none() && own_address(-1).is_none());
         assert!(interface_addresses().contains(&("lo".into(), "127.0.0.1".parse().unwrap())));
     }
@@ -395,12 +462,26 @@ mod tests {
         assert_eq!(until_changed(&mut rail, 1.1), None, "within the tolerance");
         let within = until_changed(&mut rail, 5.0).unwrap();
         assert!(within <= LONGEST_WINDOW + 14, "{within}");
-        assert!((rail.times / 5.0 - 1.0).abs() < 0.1, "what came before the change has no part in it: {}", rail.times);
+        assert!(
+            (rail.times / 5.0 - 1.0).abs() < 0.1,
+            "what came before the change has no part in it: {}",
+            rail.times
+        );
         let cost = rail.cost();
-        assert!((cost.gap.as_micros() / rail.times - 20.0).abs() < 1e-9, "{cost:?}");
-        assert!((cost.gap_per_byte.as_nanos() / rail.times - 20.0).abs() < 1e-9, "{cost:?}");
+        assert!(
+            (cost.gap.as_micros() / rail.times - 20.0).abs() < 1e-9,
+            "{cost:?}"
+        );
+        assert!(
+            (cost.gap_per_byte.as_nanos() / rail.times - 20.0).abs() < 1e-9,
+            "{cost:?}"
+        );
         assert_eq!(until_changed(&mut rail, 5.0), None);
-        assert!(until_changed(&mut rail, 1.0).is_some() && (rail.times - 1.0).abs() < 0.1, "{}", rail.times);
+        assert!(
+            until_changed(&mut rail, 1.0).is_some() && (rail.times - 1.0).abs() < 0.1,
+            "{}",
+            rail.times
+        );
     }
 
     #[test]
@@ -415,12 +496,34 @@ mod tests {
 
     #[test]
     fn only_a_network_that_is_the_limit_is_judged() {
-        let full = Told { acknowledged: 1, busy_us: 24_000, held_up_us: 100, program_is_the_limit: false };
+        let full = Told {
+            acknowledged: 1,
+            busy_us: 24_000,
+            held_up_us: 100,
+            program_is_the_limit: false,
+        };
         assert!(full.fills(25e6));
         assert!(!full.fills(50e6), "idle for half of the time");
-        assert!(!Told { held_up_us: 9_000, ..full }.fills(25e6), "the receiver does not read");
-        assert!(!Told { program_is_the_limit: true, ..full }.fills(25e6));
-        assert_eq!(Told::default().since(full), None, "another connection has the number now");
+        assert!(
+            !Told {
+                held_up_us: 9_000,
+                ..full
+            }
+            .fills(25e6),
+            "the receiver does not read"
+        );
+        assert!(
+            !Told {
+                program_is_the_limit: true,
+                ..full
+            }
+            .fills(25e6)
+        );
+        assert_eq!(
+            Told::default().since(full),
+            None,
+            "another connection has the number now"
+        );
         assert_eq!(Told::of(&[0; 104]), None, "a kernel that tells less");
     }
 }

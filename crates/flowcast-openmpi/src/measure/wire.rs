@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::bindings::{
-    Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor, ERR_RESOURCE_BUSY, Endpoint,
-    Free, NO_ORDER, ProcessName, Send, TAG_MAX,
+    Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
+    ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
 };
 use crate::library::Library;
 use crate::state::state;
@@ -57,7 +57,15 @@ pub(super) struct Header {
 impl Header {
     fn bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        let words = [MAGIC, self.kind as u32, self.from.jobid, self.from.vpid, self.round, self.of, self.body];
+        let words = [
+            MAGIC,
+            self.kind as u32,
+            self.from.jobid,
+            self.from.vpid,
+            self.round,
+            self.of,
+            self.body,
+        ];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -69,10 +77,25 @@ impl Header {
         for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
             *word = u32::from_le_bytes(place.try_into().ok()?);
         }
-        let [MAGIC, kind, jobid, vpid, round, of, body] = words else { return None };
-        let kinds = [Kind::Invite, Kind::Ready, Kind::Ping, Kind::Pong, Kind::Done, Kind::Results];
+        let [MAGIC, kind, jobid, vpid, round, of, body] = words else {
+            return None;
+        };
+        let kinds = [
+            Kind::Invite,
+            Kind::Ready,
+            Kind::Ping,
+            Kind::Pong,
+            Kind::Done,
+            Kind::Results,
+        ];
         let kind = kinds.into_iter().find(|known| *known as u32 == kind)?;
-        Some(Header { kind, from: ProcessName { jobid, vpid }, round, of, body })
+        Some(Header {
+            kind,
+            from: ProcessName { jobid, vpid },
+            round,
+            of,
+            body,
+        })
     }
 }
 
@@ -95,7 +118,10 @@ static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// The oldest message that nobody has looked at.
 pub(super) fn take() -> Option<Received> {
-    let oldest = INBOX.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+    let oldest = INBOX
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .pop_front()?;
     WAITING.fetch_sub(1, Ordering::Relaxed);
     Some(oldest)
 }
@@ -114,17 +140,35 @@ pub(super) fn listen(library: &Library) {
     }
 }
 
-unsafe extern "C" fn receive(by: *mut BtlModule, _: u8, descriptor: *mut Descriptor, _: *mut c_void) {
+unsafe extern "C" fn receive(
+    by: *mut BtlModule,
+    _: u8,
+    descriptor: *mut Descriptor,
+    _: *mut c_void,
+) {
     // SAFETY: the BTL's descriptor with at least one segment; its memory is ours until we return.
     let bytes = unsafe {
         let segment = *(*descriptor).des_segments;
         std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
     };
-    let Some(header) = Header::read(bytes) else { return };
-    let body = bytes.get(HEADER..HEADER + header.body as usize).unwrap_or_default().to_vec();
-    let received = Received { header, body, size: bytes.len(), by };
+    let Some(header) = Header::read(bytes) else {
+        return;
+    };
+    let body = bytes
+        .get(HEADER..HEADER + header.body as usize)
+        .unwrap_or_default()
+        .to_vec();
+    let received = Received {
+        header,
+        body,
+        size: bytes.len(),
+        by,
+    };
     WAITING.fetch_add(1, Ordering::Relaxed);
-    INBOX.lock().unwrap_or_else(PoisonError::into_inner).push_back(received);
+    INBOX
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push_back(received);
 }
 
 /// A network and an endpoint to send to, past the hooks.
@@ -151,7 +195,14 @@ impl Route {
             Some(original) => (original.alloc, original.send, original.free),
             None => (fields.btl_alloc?, fields.btl_send?, fields.btl_free?),
         };
-        Some(Route { module, endpoint, alloc, send, free, longest: fields.btl_max_send_size })
+        Some(Route {
+            module,
+            endpoint,
+            alloc,
+            send,
+            free,
+            longest: fields.btl_max_send_size,
+        })
     }
 
     /// Sends a message, filled up to `size`; false if the network has no free descriptor or cannot take it.
@@ -192,7 +243,13 @@ mod tests {
     #[test]
     fn a_header_is_read_back_and_others_are_not_ours() {
         let from = ProcessName { jobid: 7, vpid: 3 };
-        let header = Header { kind: Kind::Pong, from, round: 9, of: 8, body: 5 };
+        let header = Header {
+            kind: Kind::Pong,
+            from,
+            round: 9,
+            of: 8,
+            body: 5,
+        };
         let mut bytes = header.bytes();
         assert_eq!(Header::read(&bytes), Some(header));
         assert_eq!(Header::read(&bytes[..HEADER - 1]), None);

@@ -110,14 +110,19 @@ impl Bbr {
 
     /// Delivery rate; whether a round has ended.
     fn sample(&mut self, heard: &Heard) -> bool {
-        let Some(newest) = heard.newest else { return false };
+        let Some(newest) = heard.newest else {
+            return false;
+        };
         let is_new_round = newest.delivered >= self.round_ends;
         if is_new_round {
             self.round_ends = heard.delivered;
             self.round += 1;
             self.conserve_until = self.conserve_until.filter(|end| newest.delivered < *end);
         }
-        let elapsed = newest.sent.since(newest.first_sent).max(heard.now.since(newest.delivered_at));
+        let elapsed = newest
+            .sent
+            .since(newest.first_sent)
+            .max(heard.now.since(newest.delivered_at));
         if elapsed == Picos::ZERO || elapsed < self.least_round_trip {
             return is_new_round;
         }
@@ -169,7 +174,10 @@ impl Bbr {
 
     fn probe_round_trip(&mut self, window: &mut Window, heard: &Heard, is_new_round: bool) {
         let is_stale = heard.now > self.least_seen + ROUND_TRIP_HOLDS;
-        if let Some(round_trip) = heard.round_trip.filter(|found| *found <= self.least_round_trip || is_stale) {
+        if let Some(round_trip) = heard
+            .round_trip
+            .filter(|found| *found <= self.least_round_trip || is_stale)
+        {
             (self.least_round_trip, self.least_seen) = (round_trip, heard.now);
         }
         if is_stale && self.state != State::RoundTrip {
@@ -185,7 +193,11 @@ impl Bbr {
             Some(end) if heard.now > end && is_new_round => {
                 self.least_seen = heard.now;
                 window.packets = window.packets.max(self.saved_window);
-                self.state = if self.is_full() { State::Bandwidth } else { State::StartUp };
+                self.state = if self.is_full() {
+                    State::Bandwidth
+                } else {
+                    State::StartUp
+                };
                 self.phase_begun = heard.now;
             }
             _ => {}
@@ -193,7 +205,10 @@ impl Bbr {
     }
 
     fn set_pace(&mut self, window: &Window, heard: &Heard) {
-        if let Some(round_trip) = heard.round_trip.filter(|found| !self.has_pace && *found > Picos::ZERO) {
+        if let Some(round_trip) = heard
+            .round_trip
+            .filter(|found| !self.has_pace && *found > Picos::ZERO)
+        {
             self.has_pace = true;
             self.pace = HIGH_GAIN * f64::from(window.packets) / round_trip.as_seconds();
         }
@@ -213,7 +228,11 @@ impl Bbr {
         if self.recover(window, heard) {
             return self.bound(window);
         }
-        let gain = if self.state == State::Bandwidth { 2.0 } else { HIGH_GAIN };
+        let gain = if self.state == State::Bandwidth {
+            2.0
+        } else {
+            HIGH_GAIN
+        };
         let mut target = self.in_flight_for(gain);
         if self.state == State::Bandwidth && self.phase == 0 {
             target += 2;
@@ -253,7 +272,11 @@ impl Bbr {
 
     fn save(&mut self, window: &Window) {
         let is_undisturbed = self.repair == Repair::None && self.state != State::RoundTrip;
-        self.saved_window = if is_undisturbed { window.packets } else { self.saved_window.max(window.packets) };
+        self.saved_window = if is_undisturbed {
+            window.packets
+        } else {
+            self.saved_window.max(window.packets)
+        };
     }
 
     /// Packets for `gain` times the bandwidth-delay product, three bursts, and no odd one.
@@ -262,7 +285,9 @@ impl Bbr {
             return 10;
         }
         let product = gain * self.rate.value() * self.least_round_trip.as_seconds();
-        (product.ceil() as u32).saturating_add(3 * burst(self.pace, self.segment)).next_multiple_of(2)
+        (product.ceil() as u32)
+            .saturating_add(3 * burst(self.pace, self.segment))
+            .next_multiple_of(2)
     }
 }
 

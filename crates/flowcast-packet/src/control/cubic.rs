@@ -41,7 +41,12 @@ struct Epoch {
 
 impl Cubic {
     pub(super) fn new(segment: u32) -> Cubic {
-        Cubic { plateau: 0.0, epoch: None, least_round_trip: Picos::NEVER, hystart: Hystart::new(segment) }
+        Cubic {
+            plateau: 0.0,
+            epoch: None,
+            least_round_trip: Picos::NEVER,
+            hystart: Hystart::new(segment),
+        }
     }
 
     /// As new.
@@ -51,18 +56,27 @@ impl Cubic {
 
     /// Notes the round trip, and leaves slow start if HyStart says so.
     pub(super) fn observe(&mut self, window: &mut Window, heard: &Heard) {
-        let Some(round_trip) = heard.round_trip else { return };
+        let Some(round_trip) = heard.round_trip else {
+            return;
+        };
         self.least_round_trip = self.least_round_trip.min(round_trip);
         if window.is_in_slow_start()
             && heard.repair == Repair::None
-            && self.hystart.is_over(window, heard, self.least_round_trip, round_trip)
+            && self
+                .hystart
+                .is_over(window, heard, self.least_round_trip, round_trip)
         {
             window.threshold = window.packets;
         }
     }
 
     /// Packets to be acknowledged for the window to grow by one.
-    pub(super) fn packets_for_one_more(&mut self, window: u32, acknowledged: u32, now: Picos) -> u32 {
+    pub(super) fn packets_for_one_more(
+        &mut self,
+        window: u32,
+        acknowledged: u32,
+        now: Picos,
+    ) -> u32 {
         let packets = f64::from(window);
         let plateau = self.plateau;
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
@@ -78,9 +92,14 @@ impl Cubic {
         if of == window && now.since(when) <= RECOMPUTE {
             return each;
         }
-        let since = (now.since(epoch.begun) + self.least_round_trip).as_seconds() - epoch.to_plateau;
+        let since =
+            (now.since(epoch.begun) + self.least_round_trip).as_seconds() - epoch.to_plateau;
         let target = epoch.origin + SCALE * since * since * since;
-        let mut each = if target > packets { packets / (target - packets) } else { 100.0 * packets };
+        let mut each = if target > packets {
+            packets / (target - packets)
+        } else {
+            100.0 * packets
+        };
         if plateau == 0.0 {
             each = each.min(FIRST_EPOCH);
         }
@@ -98,7 +117,11 @@ impl Cubic {
     /// Multiplicative decrease; two losses below a plateau lower it (fast convergence, section 4.7).
     pub(super) fn threshold_after_loss(&mut self, window: u32) -> u32 {
         let packets = f64::from(window);
-        self.plateau = if packets < self.plateau { packets * (1.0 + BETA) / 2.0 } else { packets };
+        self.plateau = if packets < self.plateau {
+            packets * (1.0 + BETA) / 2.0
+        } else {
+            packets
+        };
         self.epoch = None;
         ((packets * BETA) as u32).max(2)
     }

@@ -17,11 +17,19 @@ impl LargestOf {
 
     /// Adds a sample and forgets those that are more than `rounds` old.
     pub(super) fn add(&mut self, value: f64, round: u32, rounds: u32) {
-        while self.samples.back().is_some_and(|(_, smaller)| *smaller <= value) {
+        while self
+            .samples
+            .back()
+            .is_some_and(|(_, smaller)| *smaller <= value)
+        {
             self.samples.pop_back();
         }
         self.samples.push_back((round, value));
-        while self.samples.front().is_some_and(|(old, _)| old + rounds < round) {
+        while self
+            .samples
+            .front()
+            .is_some_and(|(old, _)| old + rounds < round)
+        {
             self.samples.pop_front();
         }
     }

@@ -37,7 +37,14 @@ pub(super) struct Hystart {
 
 impl Hystart {
     pub(super) fn new(segment: u32) -> Hystart {
-        Hystart { segment, begun: Picos::ZERO, end: 0, last_answer: Picos::ZERO, least_now: Picos::NEVER, samples: 0 }
+        Hystart {
+            segment,
+            begun: Picos::ZERO,
+            end: 0,
+            last_answer: Picos::ZERO,
+            least_now: Picos::NEVER,
+            samples: 0,
+        }
     }
 
     pub(super) fn segment(&self) -> u32 {
@@ -51,11 +58,21 @@ impl Hystart {
     }
 
     /// Whether slow start is over; `least` is the connection's least round trip.
-    pub(super) fn is_over(&mut self, window: &Window, heard: &Heard, least: Picos, round_trip: Picos) -> bool {
+    pub(super) fn is_over(
+        &mut self,
+        window: &Window,
+        heard: &Heard,
+        least: Picos,
+        round_trip: Picos,
+    ) -> bool {
         let (first_missing, first_unsent) = heard.reach;
         if first_missing >= self.end {
-            *self =
-                Hystart { begun: heard.now, end: first_unsent, last_answer: heard.now, ..Hystart::new(self.segment) };
+            *self = Hystart {
+                begun: heard.now,
+                end: first_unsent,
+                last_answer: heard.now,
+                ..Hystart::new(self.segment)
+            };
         }
         if window.packets < LEAST_WINDOW {
             return false;

@@ -37,7 +37,9 @@ impl Window {
 
     /// A packet more for each acknowledged up to the threshold; what is left of them.
     fn start_slowly(&mut self, acknowledged: u32) -> u32 {
-        let grown = (self.packets + acknowledged).min(self.threshold).max(self.packets);
+        let grown = (self.packets + acknowledged)
+            .min(self.threshold)
+            .max(self.packets);
         let left = acknowledged - (grown - self.packets);
         self.packets = grown;
         left
@@ -113,7 +115,11 @@ impl Control {
 
     /// What the window becomes while no loss is repaired by fast retransmission.
     pub(super) fn grow(&mut self, window: &mut Window, heard: &Heard) {
-        let left = if window.is_in_slow_start() { window.start_slowly(heard.packets) } else { heard.packets };
+        let left = if window.is_in_slow_start() {
+            window.start_slowly(heard.packets)
+        } else {
+            heard.packets
+        };
         if left == 0 {
             return;
         }

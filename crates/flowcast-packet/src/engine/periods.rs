@@ -47,7 +47,12 @@ impl Engine {
     /// As [`Engine::run`], but what repeats exactly is passed over; how many events were carried out.
     pub(in super::super) fn run_skipping(&mut self) -> u64 {
         let of = vec![Of::default(); self.connections.len()];
-        self.noted = Some(Noted { of, has_news: false, came: None, changed: Vec::new() });
+        self.noted = Some(Noted {
+            of,
+            has_news: false,
+            came: None,
+            changed: Vec::new(),
+        });
         let mut search = Search::new(self);
         while self.step() {
             search.step(self);
@@ -58,7 +63,9 @@ impl Engine {
 
     #[inline]
     pub(in super::super) fn has_news(&mut self) -> bool {
-        self.noted.as_mut().is_some_and(|noted| std::mem::take(&mut noted.has_news))
+        self.noted
+            .as_mut()
+            .is_some_and(|noted| std::mem::take(&mut noted.has_news))
     }
 
     /// The next connection of which a message has begun or ended.
@@ -92,9 +99,16 @@ impl Engine {
     }
 
     /// The links of a connection, there and back.
-    pub(in super::super) fn links_of(&self, connection: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(in super::super) fn links_of(
+        &self,
+        connection: usize,
+    ) -> impl Iterator<Item = usize> + use<> {
         let [there, back] = [self.routes[2 * connection], self.routes[2 * connection + 1]];
-        there.into_iter().chain(back).filter(|link| *link != END).map(|link| link as usize)
+        there
+            .into_iter()
+            .chain(back)
+            .filter(|link| *link != END)
+            .map(|link| link as usize)
     }
 
     /// Passes over so many periods of a connection, in each of which packets come as in the one that was noted.

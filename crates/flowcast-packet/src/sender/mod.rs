@@ -112,8 +112,11 @@ struct Hearing {
 
 impl Sender {
     pub(super) fn new(limits: Limits, control: Control) -> Sender {
-        let window =
-            Window { packets: limits.first_window.min(limits.receive_window), threshold: u32::MAX / 2, credit: 0 };
+        let window = Window {
+            packets: limits.first_window.min(limits.receive_window),
+            threshold: u32::MAX / 2,
+            credit: 0,
+        };
         Sender {
             limits,
             pace: Pace::new(&control, limits.segment),
@@ -130,7 +133,11 @@ impl Sender {
             repaired_at: 0,
             reduction: Reduction::default(),
             before_timeout: None,
-            round_trip: if limits.is_lossless { RoundTrip::unmeasured() } else { RoundTrip::opened(limits.opening) },
+            round_trip: if limits.is_lossless {
+                RoundTrip::unmeasured()
+            } else {
+                RoundTrip::opened(limits.opening)
+            },
             delivered: 0,
             delivered_at: Picos::ZERO,
             first_sent: Picos::ZERO,
@@ -157,7 +164,11 @@ impl Sender {
     /// The sender knows that all packets before this one have come.
     #[inline]
     pub(super) fn acknowledged(&self) -> u32 {
-        if self.limits.is_lossless { self.next - self.in_flight } else { self.came.next() }
+        if self.limits.is_lossless {
+            self.next - self.in_flight
+        } else {
+            self.came.next()
+        }
     }
 
     /// The first packet of which something is, or may yet be, in flight.
@@ -165,7 +176,10 @@ impl Sender {
         if self.limits.is_lossless {
             return self.acknowledged();
         }
-        let sent = self.transmissions.iter().map(|transmission| transmission.packet);
+        let sent = self
+            .transmissions
+            .iter()
+            .map(|transmission| transmission.packet);
         let doubtful = self.suspects.iter().chain(&self.lost).copied();
         sent.chain(doubtful).fold(self.came.next(), u32::min)
     }
@@ -179,7 +193,11 @@ impl Sender {
         }
         let packet = self.next_packet(now, available)?;
         if self.in_flight >= self.window.packets {
-            self.usage = Usage { is_limited: true, most: self.in_flight, end: self.next };
+            self.usage = Usage {
+                is_limited: true,
+                most: self.in_flight,
+                end: self.next,
+            };
             return None;
         }
         if self.pace.holds(now) {
@@ -270,8 +288,14 @@ impl Sender {
         self.reduction.sent += 1;
         self.next = self.next.max(packet + 1);
         self.pace.sent(now);
-        if self.usage.end <= self.came.next() || (!self.usage.is_limited && self.in_flight > self.usage.most) {
-            self.usage = Usage { is_limited: false, most: self.in_flight, end: self.next };
+        if self.usage.end <= self.came.next()
+            || (!self.usage.is_limited && self.in_flight > self.usage.most)
+        {
+            self.usage = Usage {
+                is_limited: false,
+                most: self.in_flight,
+                end: self.next,
+            };
         }
         if self.timeout_at == Picos::NEVER {
             self.set_timers(now);
@@ -288,13 +312,19 @@ impl Sender {
         }
         while self.first < number {
             self.first += 1;
-            let overtaken = self.transmissions.pop_front().expect("a transmission that came was sent");
+            let overtaken = self
+                .transmissions
+                .pop_front()
+                .expect("a transmission that came was sent");
             if !overtaken.is_lost {
                 self.suspects.push(overtaken.packet);
             }
         }
         self.first += 1;
-        let newest = self.transmissions.pop_front().expect("a transmission that came was sent");
+        let newest = self
+            .transmissions
+            .pop_front()
+            .expect("a transmission that came was sent");
         if newest.is_lost {
             self.heard.came_late = true;
         } else {
@@ -348,13 +378,18 @@ impl Sender {
 
     fn adapt(&mut self, heard: &Heard, missing_before: u32) {
         if self.repair != Repair::None && heard.reach.0 >= self.repaired_at {
-            if self.repair == Repair::Recovery && matches!(self.control, Control::Reno | Control::Cubic(_)) {
+            if self.repair == Repair::Recovery
+                && matches!(self.control, Control::Reno | Control::Cubic(_))
+            {
                 self.window.packets = self.window.threshold;
             }
             self.repair = Repair::None;
             self.before_timeout = None;
         }
-        let heard = Heard { repair: self.repair, ..*heard };
+        let heard = Heard {
+            repair: self.repair,
+            ..*heard
+        };
         if let Control::Bbr(bbr) = &mut self.control {
             bbr.ack(&mut self.window, &heard);
             self.pace.set(&self.control);
@@ -369,7 +404,8 @@ impl Sender {
     }
 
     fn is_window_used(&self) -> bool {
-        self.usage.is_limited || (self.window.is_in_slow_start() && self.window.packets < 2 * self.usage.most)
+        self.usage.is_limited
+            || (self.window.is_in_slow_start() && self.window.packets < 2 * self.usage.most)
     }
 
     /// Whether nothing gets lost and windows are fixed.

@@ -12,7 +12,11 @@ impl Sender {
         if matches!(self.control, Control::Fixed) {
             return;
         }
-        let Reduction { before, delivered, sent } = &mut self.reduction;
+        let Reduction {
+            before,
+            delivered,
+            sent,
+        } = &mut self.reduction;
         *delivered += heard.packets;
         let threshold = self.window.threshold;
         let more = if heard.in_flight > threshold {
@@ -20,7 +24,8 @@ impl Sender {
             (due.div_ceil(u64::from((*before).max(1))) as u32).saturating_sub(*sent)
         } else {
             let progress = u32::from(heard.reach.0 > missing_before && heard.lost == 0);
-            (delivered.saturating_sub(*sent).max(heard.packets) + progress).min(threshold - heard.in_flight)
+            (delivered.saturating_sub(*sent).max(heard.packets) + progress)
+                .min(threshold - heard.in_flight)
         };
         let least = u32::from(*sent == 0);
         self.window.packets = heard.in_flight + more.max(least);
@@ -31,7 +36,8 @@ impl Sender {
         if self.suspects.is_empty() {
             return 0;
         }
-        let is_sure = self.repair != Repair::None || self.came.ahead() >= 3 || self.suspicion_at <= now;
+        let is_sure =
+            self.repair != Repair::None || self.came.ahead() >= 3 || self.suspicion_at <= now;
         if is_sure {
             return self.declare_lost();
         }
@@ -46,7 +52,8 @@ impl Sender {
         let count = self.suspects.len() as u32;
         self.in_flight -= count;
         let came = &self.came;
-        self.lost.extend(self.suspects.drain(..).filter(|packet| !came.has(*packet)));
+        self.lost
+            .extend(self.suspects.drain(..).filter(|packet| !came.has(*packet)));
         if self.repair == Repair::None {
             self.begin_recovery();
         }
@@ -56,23 +63,37 @@ impl Sender {
     pub(super) fn begin_recovery(&mut self) {
         self.repair = Repair::Recovery;
         self.repaired_at = self.next;
-        self.reduction = Reduction { before: self.window.packets, delivered: 0, sent: 0 };
+        self.reduction = Reduction {
+            before: self.window.packets,
+            delivered: 0,
+            sent: 0,
+        };
         self.window.threshold = self.control.threshold_after_loss(&self.window);
         self.window.credit = 0;
     }
 
     pub(super) fn take_back_timeout(&mut self) {
-        let Some((window, first_after)) = self.before_timeout.take() else { return };
+        let Some((window, first_after)) = self.before_timeout.take() else {
+            return;
+        };
         if self.first > first_after || self.repair != Repair::Timeout {
             return;
         }
         self.window = window;
         self.repair = Repair::None;
-        for transmission in self.transmissions.iter_mut().filter(|transmission| transmission.is_lost) {
+        for transmission in self
+            .transmissions
+            .iter_mut()
+            .filter(|transmission| transmission.is_lost)
+        {
             transmission.is_lost = false;
             self.in_flight += 1;
         }
-        let in_flight: BTreeSet<u32> = self.transmissions.iter().map(|transmission| transmission.packet).collect();
+        let in_flight: BTreeSet<u32> = self
+            .transmissions
+            .iter()
+            .map(|transmission| transmission.packet)
+            .collect();
         self.lost.retain(|packet| !in_flight.contains(packet));
         if !self.lost.is_empty() {
             self.begin_recovery();
@@ -98,7 +119,9 @@ impl Sender {
         self.suspects.clear();
         self.suspicion_at = Picos::NEVER;
         let came = &self.came;
-        self.lost = (came.next()..self.next).filter(|packet| !came.has(*packet)).collect();
+        self.lost = (came.next()..self.next)
+            .filter(|packet| !came.has(*packet))
+            .collect();
         self.set_timers(now);
     }
 }

@@ -16,17 +16,29 @@ impl Sender {
         self.timeout_at = now + self.round_trip.timeout();
         if self.repair == Repair::None && self.suspects.is_empty() && !self.has_probed {
             let wait = self.round_trip.probe_after(self.in_flight);
-            self.probe_at = if wait < self.round_trip.timeout() { now + wait } else { Picos::NEVER };
+            self.probe_at = if wait < self.round_trip.timeout() {
+                now + wait
+            } else {
+                Picos::NEVER
+            };
         }
     }
 
     /// Packets that the connection may have in its own interface's queue before it waits (TCP small queues): two bursts,
     /// or what goes out in a millisecond.
     pub(in super::super) fn small_queue(&self) -> u32 {
-        let Some(smooth) = self.round_trip.smooth().filter(|smooth| *smooth > Picos::ZERO) else {
+        let Some(smooth) = self
+            .round_trip
+            .smooth()
+            .filter(|smooth| *smooth > Picos::ZERO)
+        else {
             return self.window.packets.max(4);
         };
-        let ratio = if self.window.packets < self.window.threshold / 2 { 2.0 } else { 1.2 };
+        let ratio = if self.window.packets < self.window.threshold / 2 {
+            2.0
+        } else {
+            1.2
+        };
         let pace = ratio * f64::from(self.window.packets) / smooth.as_seconds();
         let in_a_millisecond = (self.control.pace().unwrap_or(pace) / 1024.0) as u32;
         let halvings = self.round_trip.least().0 / NEAR.0;
@@ -41,7 +53,10 @@ impl Sender {
         if self.limits.is_lossless {
             return Picos::NEVER;
         }
-        self.timeout_at.min(self.probe_at).min(self.suspicion_at).min(self.pace.deadline())
+        self.timeout_at
+            .min(self.probe_at)
+            .min(self.suspicion_at)
+            .min(self.pace.deadline())
     }
 
     /// Deals with the timers that ran out; a transmission, and its packet, that goes out regardless of windows.
@@ -63,7 +78,8 @@ impl Sender {
             self.probe_at = Picos::NEVER;
             self.has_probed = true;
             self.timeout_at = now + self.round_trip.timeout();
-            let fits = self.next < available && self.next - self.came.next() < self.limits.receive_window;
+            let fits =
+                self.next < available && self.next - self.came.next() < self.limits.receive_window;
             let packet = if fits { self.next } else { self.next - 1 };
             return Some((self.transmit(now, packet), packet));
         }

@@ -73,7 +73,10 @@ struct Left {
 
 /// The table as a stream of one batch.
 pub(crate) fn stream(py: Python<'_>, columns: Arc<Columns>) -> PyResult<Bound<'_, PyCapsule>> {
-    let left = Box::new(Left { columns, is_given: false });
+    let left = Box::new(Left {
+        columns,
+        is_given: false,
+    });
     let stream = Stream {
         get_schema: stream_schema,
         get_next: stream_next,
@@ -86,8 +89,8 @@ pub(crate) fn stream(py: Python<'_>, columns: Arc<Columns>) -> PyResult<Bound<'_
 
 /// The type of the table.
 pub(crate) fn schema<'py>(py: Python<'py>, columns: &Columns) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema =
-        Schema::of_table(columns).ok_or_else(|| PyValueError::new_err("found a zero in the name of a column"))?;
+    let schema = Schema::of_table(columns)
+        .ok_or_else(|| PyValueError::new_err("found a zero in the name of a column"))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
@@ -118,8 +121,15 @@ impl Drop for Schema {
 impl Schema {
     /// None if a name has a zero in it.
     fn new(format: &str, name: &str, children: Vec<Schema>) -> Option<Schema> {
-        let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-        let parts = SchemaParts { format: CString::new(format).ok()?, name: CString::new(name).ok()?, children };
+        let children = children
+            .into_iter()
+            .map(|child| Box::into_raw(Box::new(child)))
+            .collect();
+        let parts = SchemaParts {
+            format: CString::new(format).ok()?,
+            name: CString::new(name).ok()?,
+            children,
+        };
         let mut parts = Box::new(parts);
         Some(Schema {
             format: parts.format.as_ptr(),
@@ -140,15 +150,27 @@ impl Schema {
             Values::Floats(_) => Schema::new("g", name, Vec::new()),
             Values::Texts(_) => Schema::new("u", name, Vec::new()),
         };
-        let fields = columns.names.iter().zip(&columns.values).map(field).collect::<Option<Vec<_>>>()?;
+        let fields = columns
+            .names
+            .iter()
+            .zip(&columns.values)
+            .map(field)
+            .collect::<Option<Vec<_>>>()?;
         Schema::new("+s", "", fields)
     }
 }
 
 impl Array {
     fn new(columns: &Arc<Columns>, buffers: Vec<*const c_void>, children: Vec<Array>) -> Array {
-        let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-        let mut parts = Box::new(ArrayParts { _columns: columns.clone(), buffers, children });
+        let children = children
+            .into_iter()
+            .map(|child| Box::into_raw(Box::new(child)))
+            .collect();
+        let mut parts = Box::new(ArrayParts {
+            _columns: columns.clone(),
+            buffers,
+            children,
+        });
         Array {
             length: columns.rows as i64,
             null_count: 0,
@@ -166,14 +188,26 @@ impl Array {
     /// The first buffer would say which values are missing: none is.
     fn of_table(columns: &Arc<Columns>) -> Array {
         let column = |values: &Values| match values {
-            Values::Integers(values) => Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new()),
-            Values::Floats(values) => Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new()),
+            Values::Integers(values) => {
+                Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new())
+            }
+            Values::Floats(values) => {
+                Array::new(columns, vec![null(), values.as_ptr().cast()], Vec::new())
+            }
             Values::Texts(texts) => {
-                let buffers = vec![null(), texts.offsets.as_ptr().cast(), texts.bytes.as_ptr().cast()];
+                let buffers = vec![
+                    null(),
+                    texts.offsets.as_ptr().cast(),
+                    texts.bytes.as_ptr().cast(),
+                ];
                 Array::new(columns, buffers, Vec::new())
             }
         };
-        Array::new(columns, vec![null()], columns.values.iter().map(column).collect())
+        Array::new(
+            columns,
+            vec![null()],
+            columns.values.iter().map(column).collect(),
+        )
     }
 
     /// Nothing more comes.
@@ -212,7 +246,11 @@ unsafe extern "C" fn stream_next(stream: *mut Stream, out: *mut Array) -> c_int 
     // SAFETY: as above, with room for an array.
     unsafe {
         let left = &mut *(*stream).private.cast::<Left>();
-        out.write(if left.is_given { Array::end() } else { Array::of_table(&left.columns) });
+        out.write(if left.is_given {
+            Array::end()
+        } else {
+            Array::of_table(&left.columns)
+        });
         left.is_given = true;
     }
     0
@@ -235,7 +273,10 @@ unsafe extern "C" fn release_schema(schema: *mut Schema) {
     // as a consumer may have taken some.
     unsafe {
         let parts = Box::from_raw((*schema).private.cast::<SchemaParts>());
-        parts.children.iter().for_each(|child| drop(Box::from_raw(*child)));
+        parts
+            .children
+            .iter()
+            .for_each(|child| drop(Box::from_raw(*child)));
         (*schema).release = None;
     }
 }

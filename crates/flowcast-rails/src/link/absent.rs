@@ -34,7 +34,12 @@ enum Attempt {
 impl Absent {
     /// A rail that was lost just now.
     pub(super) fn new(rail: RailId, path: RailPath) -> Absent {
-        Absent { rail, path, wait: FIRST_WAIT, attempt: Attempt::At(Instant::now() + FIRST_WAIT) }
+        Absent {
+            rail,
+            path,
+            wait: FIRST_WAIT,
+            attempt: Attempt::At(Instant::now() + FIRST_WAIT),
+        }
     }
 
     /// The new connection, once there is one. Does not wait.
@@ -61,7 +66,9 @@ impl Absent {
         let (told, result) = channel();
         let path = self.path.path.clone();
         // Without a thread the attempt has failed, as the receiver sees.
-        let _ = thread::Builder::new().name("rail".to_owned()).spawn(move || told.send(path.connect()));
+        let _ = thread::Builder::new()
+            .name("rail".to_owned())
+            .spawn(move || told.send(path.connect()));
         Attempt::Running(result)
     }
 }

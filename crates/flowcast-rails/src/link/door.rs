@@ -56,8 +56,12 @@ impl Door {
     /// # Errors
     /// An address that is not this machine's, or is taken.
     pub fn open(addresses: &[SocketAddr]) -> Result<Door, LinkError> {
-        let open = |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
-        Ok(Door { listeners: addresses.iter().map(open).collect::<Result<_, _>>()?, arriving: VecDeque::new() })
+        let open =
+            |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
+        Ok(Door {
+            listeners: addresses.iter().map(open).collect::<Result<_, _>>()?,
+            arriving: VecDeque::new(),
+        })
     }
 
     /// Where it listens.
@@ -66,7 +70,9 @@ impl Door {
     /// The system cannot tell.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, LinkError> {
         let address = |listener: &TcpListener| {
-            listener.local_addr().map_err(|error| failed("tell the listening address".into(), error))
+            listener
+                .local_addr()
+                .map_err(|error| failed("tell the listening address".into(), error))
         };
         self.listeners.iter().map(address).collect()
     }
@@ -76,19 +82,31 @@ impl Door {
         for listener in &self.listeners {
             // No more at once than there is room for, so that none is closed before it was looked at.
             for _ in 0..MOST_ARRIVING {
-                let Ok((stream, _)) = listener.accept() else { break };
-                let Ok(stream) = prepare(stream) else { continue };
+                let Ok((stream, _)) = listener.accept() else {
+                    break;
+                };
+                let Ok(stream) = prepare(stream) else {
+                    continue;
+                };
                 if self.arriving.len() == MOST_ARRIVING {
                     self.arriving.pop_front();
                 }
-                self.arriving.push_back(Arriving { stream, reader: FrameReader::default(), since: Instant::now() });
+                self.arriving.push_back(Arriving {
+                    stream,
+                    reader: FrameReader::default(),
+                    since: Instant::now(),
+                });
             }
         }
         let mut entered = Vec::new();
         for mut arriving in std::mem::take(&mut self.arriving) {
             match introduced(&mut arriving.stream, &mut arriving.reader) {
-                Ok(Some(hello)) if hello.token == token => entered.push((arriving.stream, arriving.reader, hello)),
-                Ok(None) if arriving.since.elapsed() < INTRODUCED_WITHIN => self.arriving.push_back(arriving),
+                Ok(Some(hello)) if hello.token == token => {
+                    entered.push((arriving.stream, arriving.reader, hello))
+                }
+                Ok(None) if arriving.since.elapsed() < INTRODUCED_WITHIN => {
+                    self.arriving.push_back(arriving)
+                }
                 Ok(_) | Err(()) => {}
             }
         }
@@ -106,7 +124,12 @@ fn introduced(stream: &mut TcpStream, reader: &mut FrameReader) -> Result<Option
     }
     match reader.next(HELLO, 0) {
         Ok(None) => Ok(None),
-        Ok(Some((Header { kind: Kind::Hello, .. }, text))) => Hello::read(text).map(Some).ok_or(()),
+        Ok(Some((
+            Header {
+                kind: Kind::Hello, ..
+            },
+            text,
+        ))) => Hello::read(text).map(Some).ok_or(()),
         _ => Err(()),
     }
 }
@@ -116,8 +139,18 @@ impl Hello {
         let mut text = MAGIC.to_vec();
         text.extend_from_slice(&self.session.to_le_bytes());
         text.push(self.rail.0 | if self.returns { RETURNS } else { 0 });
-        let LogGp { latency, overhead, gap, gap_per_byte } = self.cost;
-        for number in [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()] {
+        let LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        } = self.cost;
+        for number in [
+            latency.as_nanos(),
+            overhead.as_nanos(),
+            gap.as_nanos(),
+            gap_per_byte.as_nanos(),
+        ] {
             text.extend_from_slice(&number.to_le_bytes());
         }
         text.extend_from_slice(self.token.bytes());
@@ -127,7 +160,9 @@ impl Hello {
     fn read(text: &[u8]) -> Option<Hello> {
         let text: &[u8; HELLO] = text.try_into().ok()?;
         let number = |at: usize| -> [u8; 8] { std::array::from_fn(|index| text[at + index]) };
-        let nanos = |at| Some(f64::from_le_bytes(number(at))).filter(|nanos| nanos.is_finite() && *nanos >= 0.0);
+        let nanos = |at| {
+            Some(f64::from_le_bytes(number(at))).filter(|nanos| nanos.is_finite() && *nanos >= 0.0)
+        };
         let cost = LogGp {
             latency: Time::from_nanos(nanos(17)?),
             overhead: Time::from_nanos(nanos(25)?),
@@ -137,6 +172,12 @@ impl Hello {
         let (rail, returns) = (RailId(text[16] & !RETURNS), text[16] & RETURNS != 0);
         let known = &text[..8] == MAGIC && rail.index() < MAX_RAILS;
         let token = Token::new(std::array::from_fn(|index| text[HELLO - TOKEN + index]));
-        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail, returns, cost, token })
+        known.then_some(Hello {
+            session: u64::from_le_bytes(number(8)),
+            rail,
+            returns,
+            cost,
+            token,
+        })
     }
 }

@@ -15,7 +15,11 @@ pub(super) struct Buses {
 impl Buses {
     /// All free.
     pub(super) fn new(count: u32) -> Buses {
-        Buses { count, taken: 0, waiting: Queue::EMPTY }
+        Buses {
+            count,
+            taken: 0,
+            waiting: Queue::EMPTY,
+        }
     }
 
     /// Whether there is a limit.

@@ -26,7 +26,11 @@ pub(super) enum Interface {
 impl Move {
     #[inline(always)]
     fn interface(&self) -> Interface {
-        if self.queues { Interface::Queues(self.busy) } else { Interface::Awaited(self.busy) }
+        if self.queues {
+            Interface::Queues(self.busy)
+        } else {
+            Interface::Awaited(self.busy)
+        }
     }
 }
 
@@ -38,7 +42,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     #[inline(always)]
     pub(super) fn route_number(&self, slot: Slot) -> usize {
-        if self.route_of.is_empty() { 0 } else { usize::from(self.route_of[slot.index()]) }
+        if self.route_of.is_empty() {
+            0
+        } else {
+            usize::from(self.route_of[slot.index()])
+        }
     }
 
     /// A start-up on the route of a slot.
@@ -57,23 +65,61 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
             let costs = self.route_costs(slot);
-            let (overhead, interface) = (costs.sending(class), costs.moves[class as usize].interface());
+            let (overhead, interface) = (
+                costs.sending(class),
+                costs.moves[class as usize].interface(),
+            );
             let overhead = self.start_up_on(slot, overhead);
             if let Some(step) = self.begin_send(rank, overhead, interface) {
                 return step;
             }
         }
-        let Move { queues, rendezvous, leaves, .. } = self.route_costs(slot).moves[class as usize];
-        let RankState { call, before: start, waited: processor, departs, .. } = self.ranks[rank.index()];
-        let departs = if queues && departs > now { departs } else { now };
-        let sent = Sent { class, call, start, processor, end: now, departs, arrival: Time::NEVER };
+        let Move {
+            queues,
+            rendezvous,
+            leaves,
+            ..
+        } = self.route_costs(slot).moves[class as usize];
+        let RankState {
+            call,
+            before: start,
+            waited: processor,
+            departs,
+            ..
+        } = self.ranks[rank.index()];
+        let departs = if queues && departs > now {
+            departs
+        } else {
+            now
+        };
+        let sent = Sent {
+            class,
+            call,
+            start,
+            processor,
+            end: now,
+            departs,
+            arrival: Time::NEVER,
+        };
         self.observer.sent(rank, slot, sent);
-        self.queue_send(rank, slot, if rendezvous { Time::ZERO } else { departs + leaves });
+        self.queue_send(
+            rank,
+            slot,
+            if rendezvous {
+                Time::ZERO
+            } else {
+                departs + leaves
+            },
+        );
         let receiver = self.slots.receiver(slot);
         let state = self.slots.states[slot.index()];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
-        let route = if self.route_of.is_empty() { Route::Between } else { self.routes[self.route_number(slot)] };
+        let route = if self.route_of.is_empty() {
+            Route::Between
+        } else {
+            self.routes[self.route_number(slot)]
+        };
         self.links.route(&mut message, receiver, nodes, route);
         if departs > now {
             return self.put_off(message, departs);
@@ -111,7 +157,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
         }
         let number = self.messages.add(message);
-        self.pending.at(departs, Event { kind: Kind::Departs, index: number });
+        self.pending.at(
+            departs,
+            Event {
+                kind: Kind::Departs,
+                index: number,
+            },
+        );
         Step::Done
     }
 
@@ -142,10 +194,19 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The processor's part of a send; the step if that takes time.
     #[inline(always)]
-    pub(super) fn begin_send(&mut self, rank: Rank, overhead: Delay, interface: Interface) -> Option<Step> {
+    pub(super) fn begin_send(
+        &mut self,
+        rank: Rank,
+        overhead: Delay,
+        interface: Interface,
+    ) -> Option<Step> {
         let now = self.pending.now();
         let state = &mut self.ranks[rank.index()];
-        let free = if state.interface_free > now { state.interface_free } else { now };
+        let free = if state.interface_free > now {
+            state.interface_free
+        } else {
+            now
+        };
         let (start, busy) = match interface {
             Interface::Awaited(busy) => (free, busy),
             Interface::Queues(busy) => (now, busy),
@@ -178,7 +239,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.slots.releases[slot.index()] = Release::Released;
             return false;
         }
-        if self.program.classes()[message.class as usize].mode.non_blocking {
+        if self.program.classes()[message.class as usize]
+            .mode
+            .non_blocking
+        {
             return false;
         }
         message.mark(Mark::HoldsSender);
@@ -255,7 +319,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
         let Message { slot, class, .. } = self.messages[number];
-        let moved = Event { kind: Kind::Moved, index: number };
+        let moved = Event {
+            kind: Kind::Moved,
+            index: number,
+        };
         let route_number = self.route_number(slot);
         let costs = &self.route_costs[route_number];
         let cost = &costs.moves[class as usize];
@@ -266,7 +333,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.begin_perturbed_transfer(number, route_number)
         } else if costs.has_latency {
             cost.bytes.schedule(&mut self.pending, moved);
-            cost.arrives.schedule(&mut self.pending, Event { kind: Kind::Arrived, index: number })
+            cost.arrives.schedule(
+                &mut self.pending,
+                Event {
+                    kind: Kind::Arrived,
+                    index: number,
+                },
+            )
         } else {
             cost.arrives.schedule(&mut self.pending, moved)
         };
@@ -291,9 +364,21 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
         let latency = cost.arrives.time - bytes;
         let arrival = now + (bytes * factors.until_there + latency);
-        self.pending.at(now + bytes * factors.on_links, Event { kind: Kind::Moved, index: number });
+        self.pending.at(
+            now + bytes * factors.on_links,
+            Event {
+                kind: Kind::Moved,
+                index: number,
+            },
+        );
         if self.arrives_later(route_number) {
-            self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
+            self.pending.at(
+                arrival,
+                Event {
+                    kind: Kind::Arrived,
+                    index: number,
+                },
+            );
         }
         arrival
     }
@@ -316,7 +401,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             match (flight, message.purpose) {
                 (flight, _) if flight == Time::ZERO => self.arrived(number),
                 (_, Purpose::Transfer) => {}
-                _ => self.pending.at(self.pending.now() + flight, Event { kind: Kind::Arrived, index: number }),
+                _ => self.pending.at(
+                    self.pending.now() + flight,
+                    Event {
+                        kind: Kind::Arrived,
+                        index: number,
+                    },
+                ),
             }
             return;
         }
@@ -334,7 +425,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A message is there; a receiver that waits for it goes on.
     #[inline(always)]
     pub(super) fn arrived(&mut self, number: u32) {
-        let Message { slot, from, purpose, .. } = self.messages[number];
+        let Message {
+            slot,
+            from,
+            purpose,
+            ..
+        } = self.messages[number];
         if purpose == Purpose::Transfer {
             return self.transferred(number);
         }
@@ -342,7 +438,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if purpose == Purpose::Part {
             return self.part_arrived(from, slot.0);
         }
-        if std::mem::replace(&mut self.slots.states[slot.index()], state::ARRIVED) != state::AWAITED {
+        if std::mem::replace(&mut self.slots.states[slot.index()], state::ARRIVED) != state::AWAITED
+        {
             return;
         }
         let receiver = self.slots.receiver(slot);
@@ -382,8 +479,23 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let after = self.route_costs(slot).received_after(self.costs, slot);
         let state = &mut self.ranks[rank.index()];
         state.next_slot += u32::from(slot == state.next_slot);
-        let RankState { call, before, waited: processor, .. } = *state;
-        self.observer.received(rank, slot, Received { call, processor, before, taken: now, end: now + after.time });
+        let RankState {
+            call,
+            before,
+            waited: processor,
+            ..
+        } = *state;
+        self.observer.received(
+            rank,
+            slot,
+            Received {
+                call,
+                processor,
+                before,
+                taken: now,
+                end: now + after.time,
+            },
+        );
         self.leave_call(rank, now + after.time);
         if after.time > Time::ZERO {
             self.ranks[rank.index()].overhead += after.time;
@@ -413,7 +525,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(never)]
     pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
         let now = self.pending.now();
-        if let Some(slot) = self.slots.sent(rank, ago).filter(|_| self.slots.has_rendezvous()) {
+        if let Some(slot) = self
+            .slots
+            .sent(rank, ago)
+            .filter(|_| self.slots.has_rendezvous())
+        {
             let release = &mut self.slots.releases[slot.index()];
             if *release != Release::Released {
                 *release = Release::Awaited;
@@ -422,7 +538,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
             self.leave_call(rank, now);
         }
-        match self.queues.left(rank, ago).copied().zip(self.slots.sent(rank, ago)) {
+        match self
+            .queues
+            .left(rank, ago)
+            .copied()
+            .zip(self.slots.sent(rank, ago))
+        {
             Some(([left], slot)) if left > now => {
                 self.observer.left(rank, slot, now, left);
                 self.pending.at(left, Event::turn(rank));

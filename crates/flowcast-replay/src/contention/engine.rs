@@ -72,17 +72,36 @@ pub(super) struct Engine<'a, O, T> {
 }
 
 impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
-    pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O, transit: &'a mut T) -> Self {
-        let Replay { program, placement, costs, route_of, .. } = replay;
+    pub(super) fn new(
+        replay: &'a Replay<'_>,
+        links: Links,
+        observer: &'a mut O,
+        transit: &'a mut T,
+    ) -> Self {
+        let Replay {
+            program,
+            placement,
+            costs,
+            route_of,
+            ..
+        } = replay;
         let ranks = program.streams();
         let mut pending = Pending::default();
         let numbers = RouteNumbers::new(placement);
-        let routes: Vec<Route> = (0..costs.paths.len()).map(|number| numbers.route(number)).collect();
+        let routes: Vec<Route> = (0..costs.paths.len())
+            .map(|number| numbers.route(number))
+            .collect();
         let network = costs.network();
         let scheduler = &network.machine.scheduler;
-        let processors = Processors::new(placement, ranks, priorities(scheduler, ranks), network.machine.processors);
+        let processors = Processors::new(
+            placement,
+            ranks,
+            priorities(scheduler, ranks),
+            network.machine.processors,
+        );
         let scheduling = Scheduling::new(scheduler, ranks, processors.nodes());
-        let perturbation = Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
+        let perturbation =
+            Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
         Engine {
             program,
             costs,
@@ -107,7 +126,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             scheduling: scheduling.map(Box::new),
             perturbation,
             waits: Waits::default(),
-            accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks }),
+            accesses: Accesses::new(if program.accesses().is_empty() {
+                0
+            } else {
+                ranks
+            }),
         }
     }
 
@@ -122,7 +145,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 self.dispatch();
                 continue;
             }
-            let Some(Event { kind, index }) = self.pending.pop() else { break };
+            let Some(Event { kind, index }) = self.pending.pop() else {
+                break;
+            };
             if is_large {
                 self.look_ahead();
             }
@@ -138,11 +163,16 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
             return Err(self.explain_stop());
         }
-        let waits =
-            Waits { processors: self.waits.processors, preemptions: self.waits.preemptions, ..self.links.waits };
+        let waits = Waits {
+            processors: self.waits.processors,
+            preemptions: self.waits.preemptions,
+            ..self.links.waits
+        };
         let outcome = Outcome::of(
             self.program,
-            self.ranks.iter().map(|state| RankOutcome::new(state.end, state.compute, state.overhead)),
+            self.ranks
+                .iter()
+                .map(|state| RankOutcome::new(state.end, state.compute, state.overhead)),
         );
         Ok(Outcome { waits, ..outcome })
     }
@@ -203,7 +233,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Phase::Finish => state.phase = Phase::Finishing,
             _ => return self.start_instruction(rank),
         }
-        let until = if now > state.queued { state.until + (now - state.queued) } else { state.until };
+        let until = if now > state.queued {
+            state.until + (now - state.queued)
+        } else {
+            state.until
+        };
         self.pending.put(state.lane, until, event);
     }
 
@@ -231,7 +265,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// What a computation takes on the processor of a rank.
     #[inline(always)]
     pub(super) fn scaled(&mut self, rank: Rank, time: Time) -> Time {
-        let mut speed = if self.costs.is_as_traced { 1.0 } else { self.costs.speeds[rank.index()] };
+        let mut speed = if self.costs.is_as_traced {
+            1.0
+        } else {
+            self.costs.speeds[rank.index()]
+        };
         if let Some(perturbation) = &mut self.perturbation {
             speed = perturbation.speed(speed);
         }
@@ -373,7 +411,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                     return TurnEnd::Leaves;
                 }
                 Step::Skip => {
-                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
+                    place = if matches!(op, Op::Nothing) {
+                        Place::Front
+                    } else {
+                        Place::Back
+                    };
                     self.go_on(rank);
                 }
                 Step::GoOn => {
@@ -399,7 +441,10 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
         };
-        if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due()
+        if !computes
+            && self.scheduling.is_none()
+            && self.processors.nobody_waits(rank)
+            && self.pending.nothing_is_due()
         {
             return None;
         }
@@ -455,7 +500,13 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Purpose::Deliver => self.begin_transfer(number),
             Purpose::Part => {
                 let end = self.pending.now() + self.messages.part(number).0;
-                self.pending.at(end, Event { kind: Kind::Moved, index: number });
+                self.pending.at(
+                    end,
+                    Event {
+                        kind: Kind::Moved,
+                        index: number,
+                    },
+                );
             }
             Purpose::Transfer => self.begin_one_sided(number),
             Purpose::Collective => self.ask_next_site(number),
@@ -469,9 +520,21 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 Some((Op::WaitSend(ago), _)) => self.slots.sent(Rank(rank as u32), ago),
                 _ => None,
             };
-            let RankState { next_slot, phase, .. } = *state;
-            Stand { at, next_slot, entered: phase == Phase::Waiting, done: phase == Phase::Ended, send }
+            let RankState {
+                next_slot, phase, ..
+            } = *state;
+            Stand {
+                at,
+                next_slot,
+                entered: phase == Phase::Waiting,
+                done: phase == Phase::Ended,
+                send,
+            }
         };
-        DeadlockReport { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
+        DeadlockReport {
+            program: self.program,
+            ranks: self.ranks.iter().enumerate().map(stand).collect(),
+        }
+        .explain()
     }
 }

@@ -34,6 +34,9 @@ impl Event {
     /// A rank has the processor and goes on.
     #[inline(always)]
     pub(super) fn turn(rank: Rank) -> Event {
-        Event { kind: Kind::Turn, index: rank.0 }
+        Event {
+            kind: Kind::Turn,
+            index: rank.0,
+        }
     }
 }

@@ -48,7 +48,9 @@ impl Links {
         let sites = placement.sites() as u32;
         let mut links = Links {
             pools: Vec::new(),
-            buses: (0..sites).map(|site| Buses::new(site_buses(network, site))).collect(),
+            buses: (0..sites)
+                .map(|site| Buses::new(site_buses(network, site)))
+                .collect(),
             of_node: Vec::with_capacity(placement.nodes()),
             of_rank: Vec::with_capacity(program.streams()),
             of_site: Vec::new(),
@@ -86,21 +88,31 @@ impl Links {
     }
 
     fn add_buses_inside(&mut self, program: &Program, placement: &Placement) {
-        if placement.groups().iter().all(|group| group.intra_buses == 0) {
+        if placement
+            .groups()
+            .iter()
+            .all(|group| group.intra_buses == 0)
+        {
             return;
         }
         let first = self.buses.len() as u32;
         for node in (0..placement.nodes() as u32).map(Node) {
-            self.buses.push(Buses::new(placement.groups()[placement.group_index(node)].intra_buses));
+            self.buses.push(Buses::new(
+                placement.groups()[placement.group_index(node)].intra_buses,
+            ));
         }
-        let of_rank = (0..program.streams() as u32).map(Rank).map(|rank| first + placement.node(rank).0);
+        let of_rank = (0..program.streams() as u32)
+            .map(Rank)
+            .map(|rank| first + placement.node(rank).0);
         self.buses_inside = of_rank.collect();
     }
 
     fn add_sites(&mut self, network: &Network, placement: &Placement) {
         let wide_area = &network.machine.wide_area;
         let nodes = (0..placement.nodes() as u32).map(Node);
-        self.site_of = nodes.map(|node| placement.groups()[placement.group_index(node)].site).collect();
+        self.site_of = nodes
+            .map(|node| placement.groups()[placement.group_index(node)].site)
+            .collect();
         for _ in 0..placement.sites() {
             let pool = self.add_pool(wide_area.in_links, wide_area.out_links);
             self.of_site.push(pool);
@@ -135,11 +147,19 @@ impl Links {
     /// Asks for the messages that wait for the links of another.
     #[inline(always)]
     pub(super) fn prefetch_waiting(&self, message: &Message, messages: &Messages) {
-        let first =
-            |pool: u32, queue: fn(&Pool) -> &Queue| self.pools.get(pool as usize).and_then(|pool| queue(pool).first());
-        let waiting =
-            [first(message.source, |pool| &pool.waiting_out), first(message.destination, |pool| &pool.waiting_in)];
-        waiting.into_iter().flatten().for_each(|number| prefetch(&messages[number]));
+        let first = |pool: u32, queue: fn(&Pool) -> &Queue| {
+            self.pools
+                .get(pool as usize)
+                .and_then(|pool| queue(pool).first())
+        };
+        let waiting = [
+            first(message.source, |pool| &pool.waiting_out),
+            first(message.destination, |pool| &pool.waiting_in),
+        ];
+        waiting
+            .into_iter()
+            .flatten()
+            .for_each(|number| prefetch(&messages[number]));
     }
 
     /// The site of a node.
@@ -150,7 +170,13 @@ impl Links {
 
     /// Sets what a message to a rank needs, between ranks on these nodes.
     #[inline(always)]
-    pub(super) fn route(&self, message: &mut Message, to: Rank, (from, at): (Node, Node), route: Route) {
+    pub(super) fn route(
+        &self,
+        message: &mut Message,
+        to: Rank,
+        (from, at): (Node, Node),
+        route: Route,
+    ) {
         match route {
             Route::Between => {
                 message.source = self.of_node[from.index()];
@@ -251,8 +277,14 @@ impl Links {
         let (source, destination) = (message.source as usize, message.destination as usize);
         let is_free = !message.is(Mark::HasOut)
             && !message.is(Mark::HasIn)
-            && self.pools.get(source).is_some_and(|pool| pool.free_out > 0 && !pool.half_duplex)
-            && self.pools.get(destination).is_some_and(|pool| pool.free_in > 0 && !pool.half_duplex);
+            && self
+                .pools
+                .get(source)
+                .is_some_and(|pool| pool.free_out > 0 && !pool.half_duplex)
+            && self
+                .pools
+                .get(destination)
+                .is_some_and(|pool| pool.free_in > 0 && !pool.half_duplex);
         if is_free {
             message.mark(Mark::HasOut);
             message.mark(Mark::HasIn);
@@ -292,7 +324,11 @@ impl Links {
 
     fn link_nodes(&mut self, messages: &mut Messages, number: u32) -> bool {
         let message = messages[number];
-        let Message { source, destination, .. } = message;
+        let Message {
+            source,
+            destination,
+            ..
+        } = message;
         let mut victim = None;
         if !message.is(Mark::HasOut) && source != NONE {
             let pool = &mut self.pools[source as usize];
@@ -307,7 +343,9 @@ impl Links {
                 }
             }
         }
-        if !message.is(Mark::HasIn) && !self.link_in(messages, number, destination, victim.is_some()) {
+        if !message.is(Mark::HasIn)
+            && !self.link_in(messages, number, destination, victim.is_some())
+        {
             return false;
         }
         if let Some(victim) = victim {
@@ -317,11 +355,21 @@ impl Links {
     }
 
     /// Takes an in link, if need be and possible one that a message of the destination cannot use yet.
-    fn link_in(&mut self, messages: &mut Messages, number: u32, destination: u32, preempts: bool) -> bool {
+    fn link_in(
+        &mut self,
+        messages: &mut Messages,
+        number: u32,
+        destination: u32,
+        preempts: bool,
+    ) -> bool {
         if destination != NONE {
             let pool = &mut self.pools[destination as usize];
             if !pool.take_in() {
-                let holder = if pool.half_duplex { pool.victim(messages) } else { None };
+                let holder = if pool.half_duplex {
+                    pool.victim(messages)
+                } else {
+                    None
+                };
                 let Some(holder) = holder else {
                     let source = messages[number].source as usize;
                     let queue = match preempts {

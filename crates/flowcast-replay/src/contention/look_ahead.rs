@@ -18,9 +18,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn look_ahead(&self) {
         let ahead = |places: usize| self.pending.ahead(places);
         let now = |places: usize| self.pending.ahead_now(places);
-        [ahead(15), now(9)].into_iter().flatten().for_each(|event| self.prefetch(event));
-        [ahead(10), now(6)].into_iter().flatten().for_each(|event| self.prefetch_next(event));
-        [ahead(5), now(3)].into_iter().flatten().for_each(|event| self.prefetch_partner(event));
+        [ahead(15), now(9)]
+            .into_iter()
+            .flatten()
+            .for_each(|event| self.prefetch(event));
+        [ahead(10), now(6)]
+            .into_iter()
+            .flatten()
+            .for_each(|event| self.prefetch_next(event));
+        [ahead(5), now(3)]
+            .into_iter()
+            .flatten()
+            .for_each(|event| self.prefetch_partner(event));
     }
 
     /// The rank or message itself.
@@ -44,7 +53,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 let state = &self.ranks[event.index as usize];
                 prefetch_at(state.words, state.at);
                 prefetch_at(&self.slots.states, state.next_slot.0);
-                self.links.prefetch_node(self.processors.node(Rank(event.index)));
+                self.links
+                    .prefetch_node(self.processors.node(Rank(event.index)));
             }
             _ => {
                 let message = &self.messages[event.index];
@@ -63,9 +73,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         match event.kind {
             Kind::Turn => {
                 let state = &self.ranks[event.index as usize];
-                if let Some((Op::Send { slot, .. }, _)) = opcodes::decode(state.words, state.at as usize) {
+                if let Some((Op::Send { slot, .. }, _)) =
+                    opcodes::decode(state.words, state.at as usize)
+                {
                     prefetch_at(&self.slots.states, slot.0);
-                    self.links.prefetch_node(self.processors.node(self.slots.receiver(slot)));
+                    self.links
+                        .prefetch_node(self.processors.node(self.slots.receiver(slot)));
                 }
             }
             _ => {

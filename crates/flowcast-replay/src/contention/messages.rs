@@ -187,7 +187,10 @@ pub(super) struct Queue {
 
 impl Queue {
     /// An empty queue.
-    pub(super) const EMPTY: Queue = Queue { first: NONE, last: NONE };
+    pub(super) const EMPTY: Queue = Queue {
+        first: NONE,
+        last: NONE,
+    };
 
     /// The head.
     #[inline(always)]

@@ -44,7 +44,8 @@ use perturbation::Perturbation;
 /// Whether anything in the machine is limited so that ranks or messages may have to wait for it.
 pub fn is_needed(network: &Network, placement: &Placement) -> bool {
     let outside = |group: &NodeGroup| group.in_links + group.out_links > 0;
-    let inside = |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
+    let inside =
+        |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
     let groups = placement.groups();
     let processors = network.machine.processors;
     network.machine.buses > 0
@@ -75,12 +76,22 @@ impl<'a> Contention<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Contention<'a>, SimulateError> {
         let links = Links::new(program, network, &placement);
-        Ok(Contention { replay: Replay::new(program, network, placement, rendezvous)?, links })
+        Ok(Contention {
+            replay: Replay::new(program, network, placement, rendezvous)?,
+            links,
+        })
     }
 
     /// Of a replay without limits, with those of this machine and the nodes of this placement.
-    pub(super) fn limiting(replay: Replay<'a>, network: &Network, placement: &Placement) -> Contention<'a> {
-        Contention { links: Links::new(replay.program, network, placement), replay }
+    pub(super) fn limiting(
+        replay: Replay<'a>,
+        network: &Network,
+        placement: &Placement,
+    ) -> Contention<'a> {
+        Contention {
+            links: Links::new(replay.program, network, placement),
+            replay,
+        }
     }
 
     /// The replay without limits.
@@ -109,7 +120,10 @@ impl<'a> Contention<'a> {
 
     fn observed_by(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
         if self.replay.costs.needs_polling() {
-            return self.through(&mut ByPointer(observer), &mut Handshakes::above(InOrder::default()));
+            return self.through(
+                &mut ByPointer(observer),
+                &mut Handshakes::above(InOrder::default()),
+            );
         }
         self.through(&mut ByPointer(observer), &mut Undisturbed)
     }

@@ -42,7 +42,8 @@ impl Perturbation {
     /// Whether anything varies.
     pub(super) fn is_needed(network: &Network) -> bool {
         let wide_area = &network.machine.wide_area;
-        let traffic = wide_area.traffic_weight > 0.0 && wide_area.max_traffic.as_bytes_per_second() > 0.0;
+        let traffic =
+            wide_area.traffic_weight > 0.0 && wide_area.max_traffic.as_bytes_per_second() > 0.0;
         network.machine.random.varies() || traffic
     }
 
@@ -53,7 +54,9 @@ impl Perturbation {
             numbers: Pcg64::seed_from_u64(machine.random.seed),
             random: machine.random,
             wide_area: machine.wide_area.clone(),
-            rates: (0..routes.len()).map(|number| costs.rate(number, routes[number]).as_bytes_per_second()).collect(),
+            rates: (0..routes.len())
+                .map(|number| costs.rate(number, routes[number]).as_bytes_per_second())
+                .collect(),
             traffic: 0.0,
             recent: 0.0,
             next_period: PERIOD,
@@ -78,7 +81,13 @@ impl Perturbation {
     }
 
     /// What becomes of a transfer on this route.
-    pub(super) fn transfer(&mut self, now: Time, number: usize, route: Route, size: Bytes) -> Stretch {
+    pub(super) fn transfer(
+        &mut self,
+        now: Time,
+        number: usize,
+        route: Route,
+        size: Bytes,
+    ) -> Stretch {
         let rate = self.rates[number];
         let shape = match route {
             Route::Between => self.random.bandwidth.shape,
@@ -87,9 +96,20 @@ impl Perturbation {
             Route::By(_) => Shape::None,
         };
         let drawn = self.draw(shape);
-        let on_links = if rate > 0.0 { rate / (rate + drawn).max(rate * LEAST) } else { 1.0 };
-        let left = if let Route::ToSite(_) = route { self.traffic_ratio(now, size) } else { 1.0 };
-        Stretch { on_links, until_there: on_links / left }
+        let on_links = if rate > 0.0 {
+            rate / (rate + drawn).max(rate * LEAST)
+        } else {
+            1.0
+        };
+        let left = if let Route::ToSite(_) = route {
+            self.traffic_ratio(now, size)
+        } else {
+            1.0
+        };
+        Stretch {
+            on_links,
+            until_there: on_links / left,
+        }
     }
 
     /// What the traffic leaves of the bandwidth between sites.
@@ -105,8 +125,15 @@ impl Perturbation {
         if most == 0.0 {
             return 1.0;
         }
-        let ratio = self.wide_area.traffic.ratio(self.wide_area.traffic_weight * self.traffic / most);
-        if ratio.is_nan() { LEAST } else { ratio.clamp(LEAST, 1.0) }
+        let ratio = self
+            .wide_area
+            .traffic
+            .ratio(self.wide_area.traffic_weight * self.traffic / most);
+        if ratio.is_nan() {
+            LEAST
+        } else {
+            ratio.clamp(LEAST, 1.0)
+        }
     }
 
     fn draw(&mut self, shape: Shape) -> f64 {

@@ -22,9 +22,21 @@ impl Pool {
     pub(super) fn new(links_in: u32, links_out: u32) -> Pool {
         let half_duplex = links_in == 0 || links_out == 0;
         let most = links_in.max(links_out);
-        let (free_in, free_out) = if half_duplex { (most, most) } else { (links_in, links_out) };
+        let (free_in, free_out) = if half_duplex {
+            (most, most)
+        } else {
+            (links_in, links_out)
+        };
         let (waiting_in, waiting_out) = (Queue::EMPTY, Queue::EMPTY);
-        Pool { half_duplex, free_in, free_out, waiting_in, waiting_out, first_holder: NONE, other_holders: Vec::new() }
+        Pool {
+            half_duplex,
+            free_in,
+            free_out,
+            waiting_in,
+            waiting_out,
+            first_holder: NONE,
+            other_holders: Vec::new(),
+        }
     }
 
     /// The first message that has an out link and waits for its in link.
@@ -32,7 +44,9 @@ impl Pool {
     pub(super) fn victim(&self, messages: &Messages) -> Option<u32> {
         let waits = |number: &u32| !messages[*number].is(Mark::HasIn);
         let first = (self.first_holder != NONE).then_some(self.first_holder);
-        first.filter(waits).or_else(|| self.other_holders.iter().copied().find(waits))
+        first
+            .filter(waits)
+            .or_else(|| self.other_holders.iter().copied().find(waits))
     }
 
     /// Notes that a message has got an out link.
@@ -48,7 +62,11 @@ impl Pool {
     #[inline]
     pub(super) fn let_go(&mut self, number: u32) {
         if self.first_holder != number {
-            let place = self.other_holders.iter().position(|held| *held == number).expect("what has a link is listed");
+            let place = self
+                .other_holders
+                .iter()
+                .position(|held| *held == number)
+                .expect("what has a link is listed");
             self.other_holders.remove(place);
         } else if self.other_holders.is_empty() {
             self.first_holder = NONE;
@@ -63,7 +81,11 @@ impl Pool {
             self.first_holder = to;
             return;
         }
-        let place = self.other_holders.iter().position(|held| *held == from).expect("what has a link is listed");
+        let place = self
+            .other_holders
+            .iter()
+            .position(|held| *held == from)
+            .expect("what has a link is listed");
         self.other_holders[place] = to;
     }
 

@@ -51,17 +51,34 @@ pub(super) struct Processors {
 
 impl Processors {
     /// All free; `shared` are the processors of the machine that all nodes are parts of, 0 if they are not.
-    pub(super) fn new(placement: &Placement, streams: usize, priorities: Vec<i32>, shared: u32) -> Processors {
-        let with = |free: u32| NodeState { free, first: NONE, last: NONE };
+    pub(super) fn new(
+        placement: &Placement,
+        streams: usize,
+        priorities: Vec<i32>,
+        shared: u32,
+    ) -> Processors {
+        let with = |free: u32| NodeState {
+            free,
+            first: NONE,
+            last: NONE,
+        };
         let are_shared = shared > 0;
         let mut nodes: Vec<NodeState> = if are_shared {
             vec![with(shared)]
         } else {
             (0..placement.nodes() as u32)
-                .map(|node| with(placement.groups()[placement.group_index(Node(node))].cpus.max(1)))
+                .map(|node| {
+                    with(
+                        placement.groups()[placement.group_index(Node(node))]
+                            .cpus
+                            .max(1),
+                    )
+                })
                 .collect()
         };
-        let node_of: Vec<Node> = (0..streams as u32).map(|rank| placement.node(Rank(rank))).collect();
+        let node_of: Vec<Node> = (0..streams as u32)
+            .map(|rank| placement.node(Rank(rank)))
+            .collect();
         let alone = !placement.is_shared() && !are_shared;
         let ranks = placement.ranks() as u32;
         let streams_of_ranks = ranks..streams as u32;
@@ -119,7 +136,9 @@ impl Processors {
         match rank.0.checked_sub(self.ranks) {
             None if self.are_shared => 0,
             None => self.node_of[rank.index()].0,
-            Some(stream) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream,
+            Some(stream) => {
+                (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream
+            }
         }
     }
 
@@ -203,7 +222,8 @@ impl Processors {
     /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
     #[inline(always)]
     pub(super) fn nobody_waits(&self, rank: Rank) -> bool {
-        self.changed.is_empty() && (self.are_alone() || self.nodes[self.home(rank) as usize].free > 0)
+        self.changed.is_empty()
+            && (self.are_alone() || self.nodes[self.home(rank) as usize].free > 0)
     }
 
     /// The next rank that gets a processor of the node of `rank`.

@@ -18,7 +18,10 @@ pub(super) struct Delay {
 impl Delay {
     /// A delay of its own.
     pub(super) fn of(time: Time) -> Delay {
-        Delay { time, lane: Lane::NONE }
+        Delay {
+            time,
+            lane: Lane::NONE,
+        }
     }
 
     /// Inserts an event that is due after the delay; gives its time.
@@ -70,7 +73,11 @@ impl RouteCosts {
     /// Processor time of the sender of a message.
     #[inline(always)]
     pub(super) fn sending(&self, class: u32) -> Delay {
-        if self.overheads.is_empty() { self.send } else { self.overheads[class as usize][0] }
+        if self.overheads.is_empty() {
+            self.send
+        } else {
+            self.overheads[class as usize][0]
+        }
     }
 
     /// Receiver's processor time on the message of a slot that has come.
@@ -87,16 +94,32 @@ impl RouteCosts {
 pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCosts> {
     let delays = |path: &PathCosts| {
         let own = [path.send_overhead, path.recv_before, path.recv_after];
-        let by_class = path.overheads.iter().flat_map(|overheads| [overheads.send, overheads.receive]);
-        let delays = path.classes.iter().flat_map(|class| [class.delay, class.bytes]);
-        own.into_iter().chain(by_class).chain(delays).collect::<Vec<Time>>()
+        let by_class = path
+            .overheads
+            .iter()
+            .flat_map(|overheads| [overheads.send, overheads.receive]);
+        let delays = path
+            .classes
+            .iter()
+            .flat_map(|class| [class.delay, class.bytes]);
+        own.into_iter()
+            .chain(by_class)
+            .chain(delays)
+            .collect::<Vec<Time>>()
     };
     pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
-    costs.paths.iter().map(|path| on_route(path, pending)).collect()
+    costs
+        .paths
+        .iter()
+        .map(|path| on_route(path, pending))
+        .collect()
 }
 
 fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
-    let delay = |time: Time| Delay { time, lane: pending.lane(time) };
+    let delay = |time: Time| Delay {
+        time,
+        lane: pending.lane(time),
+    };
     let moves = path.classes.iter().map(|class| Move {
         arrives: delay(class.delay),
         bytes: delay(class.bytes),
@@ -112,6 +135,10 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
         after: delay(path.recv_after),
         has_latency: path.latency > Time::ZERO,
         moves: moves.collect(),
-        overheads: path.overheads.iter().map(|own| [delay(own.send), delay(own.receive)]).collect(),
+        overheads: path
+            .overheads
+            .iter()
+            .map(|own| [delay(own.send), delay(own.receive)])
+            .collect(),
     }
 }

@@ -48,7 +48,10 @@ impl Slots {
     pub(super) fn new(program: &Program, has_rendezvous: bool, has_send_queues: bool) -> Slots {
         let messages = program.messages();
         let ranks = program.streams() as u32;
-        let mut firsts: Vec<Slot> = (0..ranks).map(Rank).map(|rank| program.first_slot(rank)).collect();
+        let mut firsts: Vec<Slot> = (0..ranks)
+            .map(Rank)
+            .map(|rank| program.first_slot(rank))
+            .collect();
         firsts.push(Slot(messages));
         let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
         let states = vec![state::EMPTY; messages as usize];
@@ -57,8 +60,20 @@ impl Slots {
         let releases = vec![Release::NotYet; rows(has_rendezvous)];
         let notes_sends = has_rendezvous || has_send_queues;
         let sends = vec![Slot(0); rows(notes_sends)];
-        let made = if notes_sends { places_of_sends(program) } else { Vec::new() };
-        Slots { states, firsts, ranks_per_slot, waiting, releases, sends, made }
+        let made = if notes_sends {
+            places_of_sends(program)
+        } else {
+            Vec::new()
+        };
+        Slots {
+            states,
+            firsts,
+            ranks_per_slot,
+            waiting,
+            releases,
+            sends,
+            made,
+        }
     }
 
     /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
@@ -111,7 +126,10 @@ fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
     let mut first = 0;
     let place = |rank: Rank| {
         let place = first;
-        first += program.ops(rank).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
+        first += program
+            .ops(rank)
+            .filter(|(_, op)| matches!(op, Op::Send { .. }))
+            .count() as u32;
         (place, place)
     };
     (0..program.streams() as u32).map(Rank).map(place).collect()

@@ -13,30 +13,62 @@ impl CriticalPath {
     /// The largest shares in words: `compute 62 %, latency 21 %`.
     pub fn sentence(&self) -> String {
         let shares = self.shares();
-        let shown = shares.iter().enumerate().filter(|(index, share)| *index == 0 || share.fraction >= WORTH_WORDS);
-        let words: Vec<String> =
-            shown.take(3).map(|(_, share)| format!("{} {:.0} %", share.limit.name(), share.fraction * 100.0)).collect();
-        if words.is_empty() { "nothing takes time".to_owned() } else { words.join(", ") }
+        let shown = shares
+            .iter()
+            .enumerate()
+            .filter(|(index, share)| *index == 0 || share.fraction >= WORTH_WORDS);
+        let words: Vec<String> = shown
+            .take(3)
+            .map(|(_, share)| format!("{} {:.0} %", share.limit.name(), share.fraction * 100.0))
+            .collect();
+        if words.is_empty() {
+            "nothing takes time".to_owned()
+        } else {
+            words.join(", ")
+        }
     }
 
     /// The largest share in one line: `latency-bound: 1,204 messages on the critical path of 40.00 us each`.
     pub fn reason(&self) -> String {
-        let Some(first) = self.shares().first().copied() else { return "nothing takes time".to_owned() };
-        let Counts { messages, bytes, overheads, gaps, collectives } = self.counts;
+        let Some(first) = self.shares().first().copied() else {
+            return "nothing takes time".to_owned();
+        };
+        let Counts {
+            messages,
+            bytes,
+            overheads,
+            gaps,
+            collectives,
+        } = self.counts;
         let time = Rounded(first.time);
         let story = match first.limit {
-            Limit::Compute => format!("{time} of computation on the critical path{}", self.busiest()),
+            Limit::Compute => format!(
+                "{time} of computation on the critical path{}",
+                self.busiest()
+            ),
             Limit::Overhead => each(
                 overheads,
                 "time that a processor handles a message",
                 "times that a processor handles a message",
                 first.time,
             ),
-            Limit::Gap => each(gaps, "rest of a sending interface", "rests of a sending interface", first.time),
+            Limit::Gap => each(
+                gaps,
+                "rest of a sending interface",
+                "rests of a sending interface",
+                first.time,
+            ),
             Limit::Latency => each(messages, "message", "messages", first.time),
             Limit::Bandwidth => format!("{} on the critical path take {time}", RoundedBytes(bytes)),
-            Limit::Contention => format!("messages on the critical path wait {time} for links and buses"),
-            Limit::Collective => each(collectives, "collective operation", "collective operations", first.time),
+            Limit::Contention => {
+                format!("messages on the critical path wait {time} for links and buses")
+            }
+            Limit::Collective => each(
+                collectives,
+                "collective operation",
+                "collective operations",
+                first.time,
+            ),
             Limit::Processor => format!("{time} of waiting for processors on the critical path"),
             Limit::Other => format!("{time} of waiting without a known cause"),
         };
@@ -46,13 +78,22 @@ impl CriticalPath {
     /// Which rank most of the path's computation is on, if there is more than one.
     fn busiest(&self) -> String {
         let mut times = BTreeMap::new();
-        for step in self.steps.iter().filter(|step| step.limit == Limit::Compute) {
+        for step in self
+            .steps
+            .iter()
+            .filter(|step| step.limit == Limit::Compute)
+        {
             *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
         }
-        let most = times.iter().max_by_key(|(rank, time)| (**time, std::cmp::Reverse(**rank)));
+        let most = times
+            .iter()
+            .max_by_key(|(rank, time)| (**time, std::cmp::Reverse(**rank)));
         most.map_or(String::new(), |(rank, time)| match times.len() {
             1 => format!(", all of it on rank {rank}"),
-            ranks => format!(", spread over {ranks} ranks, most on rank {rank} ({})", Rounded(*time)),
+            ranks => format!(
+                ", spread over {ranks} ranks, most on rank {rank} ({})",
+                Rounded(*time)
+            ),
         })
     }
 }
@@ -61,7 +102,10 @@ fn each(count: u64, one: &str, many: &str, time: Time) -> String {
     let mean = Rounded(time * (1.0 / count.max(1) as f64));
     match count {
         1 => format!("1 {one} on the critical path of {mean}"),
-        _ => format!("{} {many} on the critical path of {mean} each", Grouped(count)),
+        _ => format!(
+            "{} {many} on the critical path of {mean} each",
+            Grouped(count)
+        ),
     }
 }
 

@@ -44,7 +44,15 @@ pub(crate) struct Tallies {
 
 impl Tallies {
     /// One more call.
-    pub(crate) fn add(&mut self, OpenCall { kind, bytes, start, end }: OpenCall) {
+    pub(crate) fn add(
+        &mut self,
+        OpenCall {
+            kind,
+            bytes,
+            start,
+            end,
+        }: OpenCall,
+    ) {
         let tally = match kind.index() {
             Ok(index) => {
                 if self.functions.len() <= index {
@@ -60,9 +68,19 @@ impl Tallies {
 
     /// All kinds that were called.
     pub(crate) fn into_kinds(self) -> Vec<(CallKind, CallTally)> {
-        let functions = self.functions.into_iter().enumerate().filter(|(_, tally)| tally.times.number() > 0);
+        let functions = self
+            .functions
+            .into_iter()
+            .enumerate()
+            .filter(|(_, tally)| tally.times.number() > 0);
         let functions = functions.map(|(index, tally)| (CallKind::of_index(index), tally));
-        functions.chain(self.accesses.into_iter().map(|(name, tally)| (CallKind::Access(name), tally))).collect()
+        functions
+            .chain(
+                self.accesses
+                    .into_iter()
+                    .map(|(name, tally)| (CallKind::Access(name), tally)),
+            )
+            .collect()
     }
 }
 
@@ -79,7 +97,9 @@ impl CallKind {
     fn index(self) -> Result<usize, &'static str> {
         match self {
             CallKind::Function(function) => Ok(function.code() as usize),
-            CallKind::Within(op, function) => Ok(FUNCTIONS * (op as usize + 1) + function.code() as usize),
+            CallKind::Within(op, function) => {
+                Ok(FUNCTIONS * (op as usize + 1) + function.code() as usize)
+            }
             CallKind::Access(name) => Err(name),
         }
     }

@@ -11,17 +11,35 @@ use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
 impl Journal<'_> {
-    fn interval(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, cause: Cause) {
-        self.slice(rank, (start, end), activity, matches!(cause, Cause::Release(_)));
+    fn interval(
+        &mut self,
+        rank: Rank,
+        (start, end): (Time, Time),
+        activity: Activity,
+        cause: Cause,
+    ) {
+        self.slice(
+            rank,
+            (start, end),
+            activity,
+            matches!(cause, Cause::Release(_)),
+        );
         self.cause(rank, (start, end), activity, cause);
     }
 
     /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
     /// processors of a schedule's rank wait for nothing but messages.
     fn reach(&mut self, rank: Rank, time: Time) {
-        let Some(journal) = self.ranks.get(rank.index()) else { return };
+        let Some(journal) = self.ranks.get(rank.index()) else {
+            return;
+        };
         if time > journal.reached && matches!(self.flights.source, Source::Program(_)) {
-            self.interval(rank, (journal.reached, time), Activity::ProcessorWait, Cause::Own);
+            self.interval(
+                rank,
+                (journal.reached, time),
+                Activity::ProcessorWait,
+                Cause::Own,
+            );
         }
     }
 
@@ -32,14 +50,23 @@ impl Journal<'_> {
         self.interval(rank, (begun, end), Activity::Overhead, Cause::Own);
     }
 
-    fn slice(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, is_sender: bool) {
+    fn slice(
+        &mut self,
+        rank: Rank,
+        (start, end): (Time, Time),
+        activity: Activity,
+        is_sender: bool,
+    ) {
         if end > start
             && let Some(journal) = self.ranks.get_mut(rank.index())
         {
             journal.reached = end;
             journal.times[activity as usize] += end - start;
             if self.keeps.slices {
-                journal.slices.push((nanos(start), nanos(end)), (activity as u64) << 1 | u64::from(is_sender));
+                journal.slices.push(
+                    (nanos(start), nanos(end)),
+                    (activity as u64) << 1 | u64::from(is_sender),
+                );
             }
         }
     }
@@ -48,16 +75,30 @@ impl Journal<'_> {
         if end > start
             && let Some(intervals) = self.intervals.get_mut(rank.index())
         {
-            let segment = Segment { start, end, activity };
+            let segment = Segment {
+                start,
+                end,
+                activity,
+            };
             intervals.push(Interval { segment, cause });
         }
     }
 
     fn call(&mut self, rank: Rank, call: OpenCall) {
-        let Some(journal) = self.ranks.get_mut(rank.index()) else { return };
-        let Some(before) = journal.open.replace(call) else { return };
-        if let Some(function) = before.kind.function().filter(|_| self.keeps_calls && before.end > before.start) {
-            journal.calls.push((nanos(before.start), nanos(before.end)), function.code());
+        let Some(journal) = self.ranks.get_mut(rank.index()) else {
+            return;
+        };
+        let Some(before) = journal.open.replace(call) else {
+            return;
+        };
+        if let Some(function) = before
+            .kind
+            .function()
+            .filter(|_| self.keeps_calls && before.end > before.start)
+        {
+            journal
+                .calls
+                .push((nanos(before.start), nanos(before.end)), function.code());
         }
         if self.keeps.causes {
             self.tallies.add(before);
@@ -73,15 +114,31 @@ impl Journal<'_> {
         if !self.watches_calls() {
             return;
         }
-        match self.ranks.get_mut(rank.index()).and_then(|journal| journal.open.as_mut()) {
+        match self
+            .ranks
+            .get_mut(rank.index())
+            .and_then(|journal| journal.open.as_mut())
+        {
             Some(open)
-                if open.end == start && matches!(open.kind.function(), Some(Function::Send | Function::Sendrecv)) =>
+                if open.end == start
+                    && matches!(
+                        open.kind.function(),
+                        Some(Function::Send | Function::Sendrecv)
+                    ) =>
             {
                 open.end = end;
             }
             _ => {
                 let kind = self.kind_for(slot, Function::Wait);
-                self.call(rank, OpenCall { kind, bytes: Bytes(0), start, end });
+                self.call(
+                    rank,
+                    OpenCall {
+                        kind,
+                        bytes: Bytes(0),
+                        start,
+                        end,
+                    },
+                );
             }
         }
     }
@@ -94,8 +151,18 @@ impl Observer for Journal<'_> {
     }
 
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        let Sent { call, start, processor, end, departs, .. } = sent;
-        let before = self.last_sends.get_mut(rank.index()).map(|last| std::mem::replace(last, slot));
+        let Sent {
+            call,
+            start,
+            processor,
+            end,
+            departs,
+            ..
+        } = sent;
+        let before = self
+            .last_sends
+            .get_mut(rank.index())
+            .map(|last| std::mem::replace(last, slot));
         let cause = before.map_or(Cause::Own, Cause::Interface);
         self.reach(rank, call);
         self.interval(rank, (call, start), Activity::InterfaceWait, cause);
@@ -112,7 +179,15 @@ impl Observer for Journal<'_> {
         self.ranks[source.owner(to).index()].received.add(size);
         if self.watches_calls() {
             let kind = self.send_kind(slot);
-            self.call(rank, OpenCall { kind, bytes: size, start: call, end });
+            self.call(
+                rank,
+                OpenCall {
+                    kind,
+                    bytes: size,
+                    start: call,
+                    end,
+                },
+            );
         }
     }
 
@@ -130,7 +205,9 @@ impl Observer for Journal<'_> {
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         if self.keeps.calls {
-            self.ranks[rank.index()].marks.push((nanos(time), nanos(time)), u64::from(event));
+            self.ranks[rank.index()]
+                .marks
+                .push((nanos(time), nanos(time)), u64::from(event));
         }
     }
 
@@ -139,7 +216,11 @@ impl Observer for Journal<'_> {
         let flight = self.flights.flight(slot);
         let begun = flight.asked.unwrap_or(start).clamp(start, end);
         let is_late = flight.asked > flight.departs;
-        let cause = if is_late { Cause::Receiver(slot) } else { Cause::Release(slot) };
+        let cause = if is_late {
+            Cause::Receiver(slot)
+        } else {
+            Cause::Release(slot)
+        };
         self.interval(rank, (start, begun), Activity::LateReceiver, cause);
         self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
         self.held_call(rank, slot, (start, end));
@@ -148,13 +229,24 @@ impl Observer for Journal<'_> {
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         self.reach(rank, start);
         let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
-        self.interval(rank, (start, begun), Activity::InterfaceWait, Cause::Release(slot));
+        self.interval(
+            rank,
+            (start, begun),
+            Activity::InterfaceWait,
+            Cause::Release(slot),
+        );
         self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
         self.held_call(rank, slot, (start, end));
     }
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
-        let Received { call, processor, before, taken, end } = received;
+        let Received {
+            call,
+            processor,
+            before,
+            taken,
+            end,
+        } = received;
         self.reach(rank, call);
         self.handle(rank, (call, before), processor);
         let owner = self.flights.source.owner(rank);
@@ -162,9 +254,23 @@ impl Observer for Journal<'_> {
         if self.keeps.receipts && !is_own {
             self.ranks[owner.index()].receipts.push(slot.0);
         }
-        let sent = self.flights.asked(slot).unwrap_or(before).clamp(before, taken.max(before));
-        self.interval(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
-        self.interval(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
+        let sent = self
+            .flights
+            .asked(slot)
+            .unwrap_or(before)
+            .clamp(before, taken.max(before));
+        self.interval(
+            rank,
+            (before, sent),
+            Activity::LateSender,
+            Cause::Message(slot),
+        );
+        self.interval(
+            rank,
+            (sent, taken),
+            Activity::Transfer,
+            Cause::Message(slot),
+        );
         // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
         let handled = end.min(taken + self.overhead);
         self.slice(rank, (taken, end), Activity::Overhead, false);
@@ -174,18 +280,38 @@ impl Observer for Journal<'_> {
         self.flights.received(rank, slot, received);
         if self.watches_calls() {
             let (kind, bytes) = (self.kind_for(slot, function), self.flights.size(slot));
-            match self.ranks.get_mut(rank.index()).and_then(|journal| journal.open.as_mut()) {
+            match self
+                .ranks
+                .get_mut(rank.index())
+                .and_then(|journal| journal.open.as_mut())
+            {
                 // Its send has begun the call.
                 Some(open) if function == Function::Sendrecv && open.kind == kind => {
                     (open.end, open.bytes) = (end, Bytes(open.bytes.0.saturating_add(bytes.0)));
                 }
-                _ => self.call(rank, OpenCall { kind, bytes, start: call, end }),
+                _ => self.call(
+                    rank,
+                    OpenCall {
+                        kind,
+                        bytes,
+                        start: call,
+                        end,
+                    },
+                ),
             }
         }
     }
 
     fn accessed(&mut self, rank: Rank, accessed: Accessed) {
-        let Accessed { access, call, start, came, processor, end, .. } = accessed;
+        let Accessed {
+            access,
+            call,
+            start,
+            came,
+            processor,
+            end,
+            ..
+        } = accessed;
         self.reach(rank, call);
         self.interval(rank, (call, start), Activity::InterfaceWait, Cause::Own);
         self.handle(rank, (start, came), processor);
@@ -194,13 +320,29 @@ impl Observer for Journal<'_> {
             && let Source::Program(program) = self.flights.source
         {
             let access = &program.accesses()[access as usize];
-            let (kind, bytes) = (CallKind::Access(access.name()), size_of(access).unwrap_or(Bytes(0)));
-            self.tallies.add(OpenCall { kind, bytes, start: call, end });
+            let (kind, bytes) = (
+                CallKind::Access(access.name()),
+                size_of(access).unwrap_or(Bytes(0)),
+            );
+            self.tallies.add(OpenCall {
+                kind,
+                bytes,
+                start: call,
+                end,
+            });
         }
     }
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        let Gathered { instance, call, processor, came, last, last_rank, end } = gathered;
+        let Gathered {
+            instance,
+            call,
+            processor,
+            came,
+            last,
+            last_rank,
+            end,
+        } = gathered;
         let cause = Cause::LastOf(last_rank, last);
         let last = last.clamp(came, end);
         self.reach(rank, call);
@@ -211,7 +353,15 @@ impl Observer for Journal<'_> {
             && let Some(function) = self.own.collective(instance)
         {
             let kind = CallKind::Function(function);
-            self.call(rank, OpenCall { kind, bytes: Bytes(0), start: call, end });
+            self.call(
+                rank,
+                OpenCall {
+                    kind,
+                    bytes: Bytes(0),
+                    start: call,
+                    end,
+                },
+            );
         }
     }
 

@@ -37,7 +37,9 @@ impl Slots {
     }
 
     fn contains(&self, slot: Slot) -> bool {
-        self.0.get(slot.index() / 64).is_some_and(|word| word >> (slot.index() % 64) & 1 == 1)
+        self.0
+            .get(slot.index() / 64)
+            .is_some_and(|word| word >> (slot.index() % 64) & 1 == 1)
     }
 }
 
@@ -66,7 +68,10 @@ enum Received {
 impl OwnCalls {
     pub(crate) fn new(program: &Program) -> OwnCalls {
         let executions = program.instances().len();
-        let mut own = OwnCalls { collectives: vec![None; executions], ..OwnCalls::default() };
+        let mut own = OwnCalls {
+            collectives: vec![None; executions],
+            ..OwnCalls::default()
+        };
         for rank in (0..program.ranks() as u32).map(Rank) {
             own.read(program, rank);
         }
@@ -79,7 +84,10 @@ impl OwnCalls {
         for (number, op) in program.ops(rank) {
             if number != record.number {
                 self.name(&record, sent, threads);
-                record = RecordParts { number, ..RecordParts::default() };
+                record = RecordParts {
+                    number,
+                    ..RecordParts::default()
+                };
             }
             match op {
                 Op::Send { class, slot } => {
@@ -88,7 +96,8 @@ impl OwnCalls {
                     record.is_sending = is_own;
                 }
                 Op::Recv => {
-                    record.received = (record.is_sending || record.is_empty).then_some(Received::Behind(next));
+                    record.received =
+                        (record.is_sending || record.is_empty).then_some(Received::Behind(next));
                     next += 1;
                 }
                 Op::Irecv => {
@@ -105,7 +114,8 @@ impl OwnCalls {
                 Op::Nothing => record.is_empty = true,
                 Op::WaitSend(0) => record.is_sent = true,
                 Op::Collective { call, instance } => {
-                    self.collectives[instance as usize] = collective(program, &program.calls()[call as usize]);
+                    self.collectives[instance as usize] =
+                        collective(program, &program.calls()[call as usize]);
                 }
                 _ => {}
             }
@@ -173,7 +183,10 @@ impl OwnCalls {
 fn collective(program: &Program, call: &CollectiveCall) -> Option<Function> {
     let communicator = &program.communicators()[call.communicator as usize];
     // A rank and its progress stream meet for a non-blocking operation.
-    let has_progress = communicator.members.iter().any(|member| member.index() >= program.ranks());
+    let has_progress = communicator
+        .members
+        .iter()
+        .any(|member| member.index() >= program.ranks());
     match call.mode {
         _ if has_progress => Some(Function::NonBlocking(call.op)),
         _ if program.is_inside_a_task(communicator) => None,

@@ -57,7 +57,8 @@ pub struct Costs<'a> {
 impl Costs<'_> {
     /// Whether every message travels as LogGOPSim has it.
     pub fn are_plain(&self) -> bool {
-        let is_plain = |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
+        let is_plain =
+            |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
         self.placed.as_ref().is_none_or(is_plain)
     }
 
@@ -65,15 +66,34 @@ impl Costs<'_> {
     pub fn travel(&self, from: Rank, to: Rank, size: Bytes) -> Travel {
         let Loggops { latency, gap, .. } = self.parameters;
         let bytes = self.parameters.bytes_time(size);
-        let all = Travel { latency, bytes, interface: Some((gap, bytes)), on_receiver: bytes, shares: false };
-        let Some(Placed { placement, sharing }) = self.placed else { return all };
+        let all = Travel {
+            latency,
+            bytes,
+            interface: Some((gap, bytes)),
+            on_receiver: bytes,
+            shares: false,
+        };
+        let Some(Placed { placement, sharing }) = self.placed else {
+            return all;
+        };
         if placement.node(from) == placement.node(to) {
             let InsideNode { latency, rate } = placement.group(from).inside();
             let bytes = TimePerByte::from_rate(rate).time_for(Bytes(size.0.saturating_sub(1)));
-            return Travel { latency, bytes, interface: None, on_receiver: Time::ZERO, shares: false };
+            return Travel {
+                latency,
+                bytes,
+                interface: None,
+                on_receiver: Time::ZERO,
+                shares: false,
+            };
         }
         match sharing {
-            Some(_) => Travel { interface: Some((gap, Time::ZERO)), on_receiver: Time::ZERO, shares: true, ..all },
+            Some(_) => Travel {
+                interface: Some((gap, Time::ZERO)),
+                on_receiver: Time::ZERO,
+                shares: true,
+                ..all
+            },
             None => all,
         }
     }
@@ -95,7 +115,10 @@ pub struct Carrier<'a> {
 impl<'a> Carrier<'a> {
     /// Every message for itself.
     pub fn alone(costs: Costs<'a>) -> Carrier<'a> {
-        Carrier { costs, network: None }
+        Carrier {
+            costs,
+            network: None,
+        }
     }
 
     /// For the messages of a schedule.
@@ -103,12 +126,19 @@ impl<'a> Carrier<'a> {
     /// # Errors
     /// Those of the sharing model and of its fabric.
     pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<Carrier<'a>, SimulateError> {
-        let Some(Placed { placement, sharing: Some((network, model)) }) = costs.placed else {
+        let Some(Placed {
+            placement,
+            sharing: Some((network, model)),
+        }) = costs.placed
+        else {
             return Ok(Carrier::alone(costs));
         };
         let bases = schedule.bases();
         let sends = |rank: Rank| {
-            let nodes = schedule.graphs[rank.index()].nodes.iter().zip(bases[rank.index()]..);
+            let nodes = schedule.graphs[rank.index()]
+                .nodes
+                .iter()
+                .zip(bases[rank.index()]..);
             nodes.filter_map(|(node, slot)| match node.operation {
                 Operation::Send { to, .. } => Some((Slot(slot), to)),
                 Operation::Recv { .. } | Operation::Calc(_) => None,
@@ -129,14 +159,29 @@ impl<'a> Carrier<'a> {
                 Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };
-        Ok(Carrier { costs, network: Some(network) })
+        Ok(Carrier {
+            costs,
+            network: Some(network),
+        })
     }
 
     /// A flow begins at `start`.
     pub fn depart(&mut self, (slot, size): (Slot, Bytes), start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
-        let cost = ClassCost { delay: latency + bytes, bytes, ..ClassCost::default() };
-        let departure = Departure { slot, start, size, cost, rts: None, latency, ends: None };
+        let cost = ClassCost {
+            delay: latency + bytes,
+            bytes,
+            ..ClassCost::default()
+        };
+        let departure = Departure {
+            slot,
+            start,
+            size,
+            cost,
+            rts: None,
+            latency,
+            ends: None,
+        };
         match &mut self.network {
             Some(Sharing::Rates(shared)) => shared.depart(departure),
             Some(Sharing::Packets(packets)) => packets.depart(departure),

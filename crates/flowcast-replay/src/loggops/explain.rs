@@ -36,7 +36,13 @@ impl<'a> Explainer<'a> {
     pub fn new(sends: &'a Sends<'a>, costs: Costs<'a>) -> Explainer<'a> {
         Explainer {
             costs,
-            flights: Flights::new(Source::Schedule(sends), Columns { overheads: true, ..Columns::default() }),
+            flights: Flights::new(
+                Source::Schedule(sends),
+                Columns {
+                    overheads: true,
+                    ..Columns::default()
+                },
+            ),
             ranks: vec![Sums::default(); sends.ranks()],
             sends: Sums::default(),
             receives: Sums::default(),
@@ -45,10 +51,21 @@ impl<'a> Explainer<'a> {
 
     /// What the replay's communication was spent on, once it has come to its end.
     pub fn finish(self) -> Explanation {
-        let site = |function| Site { function: None, caller: None, line: None, call: Call::Function(function) };
-        let mut sites = vec![(site(Function::Send), self.sends), (site(Function::Recv), self.receives)];
+        let site = |function| Site {
+            function: None,
+            caller: None,
+            line: None,
+            call: Call::Function(function),
+        };
+        let mut sites = vec![
+            (site(Function::Send), self.sends),
+            (site(Function::Recv), self.receives),
+        ];
         sites.sort_by_key(|(_, sums)| Reverse(sums.total()));
-        Explanation { ranks: self.ranks, sites }
+        Explanation {
+            ranks: self.ranks,
+            sites,
+        }
     }
 
     fn travel(&self, slot: Slot, flight: &Flight) -> Travel {
@@ -60,8 +77,13 @@ impl<'a> Explainer<'a> {
 impl Observer for Explainer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
         self.flights.sent(rank, slot, sent);
-        let Sent { call, start, end, .. } = sent;
-        for (cost, time) in [(Cost::Bandwidth, start - call), (Cost::Overhead, end - start)] {
+        let Sent {
+            call, start, end, ..
+        } = sent;
+        for (cost, time) in [
+            (Cost::Bandwidth, start - call),
+            (Cost::Overhead, end - start),
+        ] {
             self.ranks[rank.index()].add(cost, time);
             self.sends.add(cost, time);
         }
@@ -75,24 +97,45 @@ impl Observer for Explainer<'_> {
         let flight = self.flights.flight(slot);
         let ready = flight.ready.unwrap_or(start);
         let there = (ready + self.travel(slot, &flight).latency).clamp(start, end);
-        for (cost, time) in [(Cost::Latency, there - start), (Cost::LateReceiver, end - there)] {
+        for (cost, time) in [
+            (Cost::Latency, there - start),
+            (Cost::LateReceiver, end - there),
+        ] {
             self.ranks[rank.index()].add(cost, time);
             self.sends.add(cost, time);
         }
     }
 
-    fn received(&mut self, rank: Rank, slot: Slot, Received { call, taken, end, .. }: Received) {
+    fn received(
+        &mut self,
+        rank: Rank,
+        slot: Slot,
+        Received {
+            call, taken, end, ..
+        }: Received,
+    ) {
         let flight = self.flights.flight(slot);
-        let (ready, arrival) = (flight.ready.unwrap_or(call), flight.arrival.unwrap_or(taken));
-        let Travel { latency, bytes, shares, .. } = self.travel(slot, &flight);
+        let (ready, arrival) = (
+            flight.ready.unwrap_or(call),
+            flight.arrival.unwrap_or(taken),
+        );
+        let Travel {
+            latency,
+            bytes,
+            shares,
+            ..
+        } = self.travel(slot, &flight);
         let taken = taken.max(call);
         let left = ready.clamp(call, taken);
         let moves = ready + latency;
         let there = moves.clamp(left, taken);
         // A flow that was waited for while it moved lost its share of the time to others.
         let lost = 1.0 - bytes.as_nanos() / (arrival - moves).max(bytes).as_nanos();
-        let conflict =
-            if shares && lost > 1e-9 { (arrival.min(taken) - there).max(Time::ZERO) * lost } else { Time::ZERO };
+        let conflict = if shares && lost > 1e-9 {
+            (arrival.min(taken) - there).max(Time::ZERO) * lost
+        } else {
+            Time::ZERO
+        };
         let overhead = self.costs.parameters.overhead.min(end - taken);
         let costs = [
             (Cost::LateSender, left - call),

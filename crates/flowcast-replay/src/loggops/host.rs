@@ -22,7 +22,8 @@ impl Run {
     /// Whether an operation continues the run; then it is part of it.
     #[inline(always)]
     fn takes(&mut self, created: u32, node: u32) -> bool {
-        let continues = self.node.wrapping_add(self.count) == node && self.created.wrapping_add(self.count) == created;
+        let continues = self.node.wrapping_add(self.count) == node
+            && self.created.wrapping_add(self.count) == created;
         self.count += u32::from(continues);
         continues
     }
@@ -86,7 +87,8 @@ fn key(time: Time, created: u32, kind: Kind, rank: Rank) -> u128 {
 /// Time, kind and rank of a key.
 #[inline(always)]
 pub(super) fn of_key(key: u128) -> (Time, Kind, Rank) {
-    let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> MEMBER_BITS];
+    let kind =
+        [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> MEMBER_BITS];
     (time_of(key), kind, Rank(member_of(key)))
 }
 
@@ -96,7 +98,12 @@ impl Host {
     pub(super) fn next(&self, rank: Rank) -> u128 {
         let mut least = NEVER;
         if self.sends.count > 0 {
-            least = least.min(key(later(self.cpu, self.sending), self.sends.created, Kind::Send, rank));
+            least = least.min(key(
+                later(self.cpu, self.sending),
+                self.sends.created,
+                Kind::Send,
+                rank,
+            ));
         }
         if self.recvs.count > 0 {
             least = least.min(key(self.recv_time, self.recvs.created, Kind::Recv, rank));
@@ -123,14 +130,25 @@ impl Host {
 
     /// Queues an operation that has become free.
     #[inline(always)]
-    pub(super) fn push(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut [Overflow], rank: Rank) {
+    pub(super) fn push(
+        &mut self,
+        kind: Kind,
+        created: u32,
+        node: u32,
+        overflow: &mut [Overflow],
+        rank: Rank,
+    ) {
         let cpu = self.cpu;
         let is_recv = kind == Kind::Recv;
         if self.overflown >> kind as u8 & 1 == 0 {
             let same_time = !is_recv || self.recv_time == cpu;
             let run = self.run(kind);
             if run.count == 0 {
-                *run = Run { created, node, count: 1 };
+                *run = Run {
+                    created,
+                    node,
+                    count: 1,
+                };
                 if is_recv {
                     self.recv_time = cpu;
                 }
@@ -147,9 +165,18 @@ impl Host {
     fn push_far(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut Overflow) {
         self.overflown |= 1 << kind as u8;
         let runs = &mut overflow.runs[kind as usize];
-        let continues = runs.back_mut().is_some_and(|(time, run)| *time == self.cpu && run.takes(created, node));
+        let continues = runs
+            .back_mut()
+            .is_some_and(|(time, run)| *time == self.cpu && run.takes(created, node));
         if !continues {
-            runs.push_back((self.cpu, Run { created, node, count: 1 }));
+            runs.push_back((
+                self.cpu,
+                Run {
+                    created,
+                    node,
+                    count: 1,
+                },
+            ));
         }
     }
 
@@ -158,7 +185,11 @@ impl Host {
     pub(super) fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: Rank) -> u32 {
         let run = self.run(kind);
         let node = run.node;
-        *run = Run { created: run.created + 1, node: node + 1, count: run.count - 1 };
+        *run = Run {
+            created: run.created + 1,
+            node: node + 1,
+            count: run.count - 1,
+        };
         if run.count == 0 && self.overflown >> kind as u8 & 1 == 1 {
             self.refill(kind, &mut overflow[rank.index()]);
         }
@@ -181,7 +212,12 @@ impl Host {
 
     /// Queues a message; whether it is the only one.
     #[inline(always)]
-    pub(super) fn expect(&mut self, arrival: Arrival, overflow: &mut [Overflow], rank: Rank) -> bool {
+    pub(super) fn expect(
+        &mut self,
+        arrival: Arrival,
+        overflow: &mut [Overflow],
+        rank: Rank,
+    ) -> bool {
         if self.length as usize == NEAR {
             overflow[rank.index()].arrivals.push_back(arrival);
             self.overflown |= 1 << Kind::Message as u8;
@@ -240,7 +276,11 @@ impl Host {
     /// An operation that it will come to soon.
     #[inline(always)]
     pub(super) fn next_node(&self) -> u32 {
-        if self.calcs.count > 0 { self.calcs.node } else { self.sends.node }
+        if self.calcs.count > 0 {
+            self.calcs.node
+        } else {
+            self.sends.node
+        }
     }
 
     /// The channel of its first message.

@@ -44,13 +44,19 @@ impl Layout {
     ///
     /// # Errors
     /// As [`super::placed`].
-    pub fn observed<O: Observer>(&self, costs: Costs<'_>, observer: &mut O) -> Result<Option<Outcome>, SimulateError> {
+    pub fn observed<O: Observer>(
+        &self,
+        costs: Costs<'_>,
+        observer: &mut O,
+    ) -> Result<Option<Outcome>, SimulateError> {
         match self {
             Layout::Prepared(prepared) => Ok(queues::attempt(prepared, costs.parameters, observer)),
             Layout::Graphs(schedule) if costs.are_plain() => {
                 plain::observed(schedule, costs.parameters, observer).map(Some)
             }
-            Layout::Graphs(schedule) => plain::on(schedule, Carrier::new(schedule, costs)?, observer).map(Some),
+            Layout::Graphs(schedule) => {
+                plain::on(schedule, Carrier::new(schedule, costs)?, observer).map(Some)
+            }
         }
     }
 }

@@ -59,7 +59,10 @@ impl Loggops {
             overhead: network.nic.overhead,
             gap: network.nic.gap,
             gap_per_byte: network.nic.per_byte(),
-            eager_up_to: network.point_to_point.rendezvous_from.map(|from| Bytes(from.0.saturating_sub(1))),
+            eager_up_to: network
+                .point_to_point
+                .rendezvous_from
+                .map(|from| Bytes(from.0.saturating_sub(1))),
         }
     }
 
@@ -94,14 +97,25 @@ pub fn observed<O: Observer>(
     parameters: Loggops,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    placed(schedule, Costs { parameters, placed: None }, observer)
+    placed(
+        schedule,
+        Costs {
+            parameters,
+            placed: None,
+        },
+        observer,
+    )
 }
 
 /// As [`observed`], on nodes.
 ///
 /// # Errors
 /// As [`run`], and those of a sharing model.
-pub fn placed<O: Observer>(schedule: &Schedule, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+pub fn placed<O: Observer>(
+    schedule: &Schedule,
+    costs: Costs<'_>,
+    observer: &mut O,
+) -> Result<Outcome, SimulateError> {
     if !costs.are_plain() {
         return plain::on(schedule, Carrier::new(schedule, costs)?, observer);
     }

@@ -36,14 +36,25 @@ pub fn observed<O: Observer>(
     parameters: Loggops,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    on(schedule, Carrier::alone(Costs { parameters, placed: None }), observer)
+    on(
+        schedule,
+        Carrier::alone(Costs {
+            parameters,
+            placed: None,
+        }),
+        observer,
+    )
 }
 
 /// As [`observed`], for messages that this carries.
 ///
 /// # Errors
 /// As [`run`], and those of a sharing model.
-pub fn on<O: Observer>(schedule: &Schedule, carrier: Carrier<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+pub fn on<O: Observer>(
+    schedule: &Schedule,
+    carrier: Carrier<'_>,
+    observer: &mut O,
+) -> Result<Outcome, SimulateError> {
     let mut engine = Engine::new(schedule, carrier, observer);
     engine.run()?;
     engine.finish()
@@ -159,16 +170,23 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn run(&mut self) -> Result<(), SimulateError> {
         for rank in (0..self.hosts.len() as u32).map(Rank) {
             let open = &self.hosts[rank.index()].open;
-            let roots = (0..open.len() as u32).filter(|node| open[*node as usize] == 0).collect();
+            let roots = (0..open.len() as u32)
+                .filter(|node| open[*node as usize] == 0)
+                .collect();
             self.hosts[rank.index()].free = roots;
             self.queue_free(rank);
         }
         loop {
-            if let Some(delivery) = self.carrier.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
+            if let Some(delivery) = self
+                .carrier
+                .deliver(self.queue.peek().map(|Reverse(entry)| entry.time))?
+            {
                 self.deliver(delivery);
                 continue;
             }
-            let Some(Reverse(entry)) = self.queue.pop() else { return Ok(()) };
+            let Some(Reverse(entry)) = self.queue.pop() else {
+                return Ok(());
+            };
             match entry.event {
                 Event::Operation { rank, node } => self.start(entry, rank, node),
                 Event::Message(message) => self.arrive(entry, message),
@@ -178,7 +196,12 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// The last byte of a message that shared the network is there.
     fn deliver(&mut self, delivery: Delivery) {
-        let Delivery { slot, start, arrival, .. } = delivery;
+        let Delivery {
+            slot,
+            start,
+            arrival,
+            ..
+        } = delivery;
         self.observer.moved(slot, start, arrival);
         let message = self.flows.remove(&slot).expect("what arrives has departed");
         self.push(arrival, Event::Message(message));
@@ -212,18 +235,35 @@ impl<'a, O: Observer> Engine<'a, O> {
                 if free > entry.time {
                     return self.requeue(entry, free);
                 }
-                let message = Message { to, from: rank, node: index, size, tag, cpu: node.cpu, nic: node.nic };
+                let message = Message {
+                    to,
+                    from: rank,
+                    node: index,
+                    size,
+                    tag,
+                    cpu: node.cpu,
+                    nic: node.nic,
+                };
                 self.send(entry.time, message, travel);
             }
             Operation::Recv { from, size, tag } => {
-                let pattern = Pattern { peer: from.map(|from| from.0), tag };
+                let pattern = Pattern {
+                    peer: from.map(|from| from.0),
+                    tag,
+                };
                 self.post(entry.time, rank, index, size, pattern);
             }
         }
     }
 
     fn send(&mut self, now: Time, message: Message, travel: Travel) {
-        let Travel { latency, bytes, interface, on_receiver, shares } = travel;
+        let Travel {
+            latency,
+            bytes,
+            interface,
+            on_receiver,
+            shares,
+        } = travel;
         let overhead = self.parameters.overhead;
         let host = &mut self.hosts[message.from.index()];
         let call = std::mem::replace(&mut host.cpus[usize::from(message.cpu)], now + overhead);
@@ -235,19 +275,35 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.bytes = self.bytes.saturating_add(message.size.0);
         let slot = self.slot(message);
         let (start, end) = (now, now + overhead);
-        let arrival = if shares { Time::NEVER } else { end + latency + bytes };
+        let arrival = if shares {
+            Time::NEVER
+        } else {
+            end + latency + bytes
+        };
         self.observer.sent(
             message.from,
             slot,
-            Sent { class: slot.0, call, start, processor: Time::ZERO, end, departs: end, arrival },
+            Sent {
+                class: slot.0,
+                call,
+                start,
+                processor: Time::ZERO,
+                end,
+                departs: end,
+                arrival,
+            },
         );
         self.mark_started(message.from, message.node);
         if shares {
             self.flows.insert(slot, message);
-            self.carrier.depart((slot, message.size), now + overhead, travel);
+            self.carrier
+                .depart((slot, message.size), now + overhead, travel);
         } else {
             // Bytes that the receiver's processor moves are still to come then.
-            self.push(now + overhead + latency + (bytes - on_receiver), Event::Message(message));
+            self.push(
+                now + overhead + latency + (bytes - on_receiver),
+                Event::Message(message),
+            );
         }
         if !self.parameters.is_rendezvous(message.size) {
             self.mark_done(message.from, message.node);
@@ -264,7 +320,9 @@ impl<'a, O: Observer> Engine<'a, O> {
                 let slot = self.slot(message);
                 self.observer.posted(slot, now);
                 // The receive decides by its own size, but a sender that went on at once cannot be released again.
-                if self.parameters.is_rendezvous(size) && self.parameters.is_rendezvous(message.size) {
+                if self.parameters.is_rendezvous(size)
+                    && self.parameters.is_rendezvous(message.size)
+                {
                     self.observer.queued(slot, now);
                     self.release_sender(now, message, node.cpu, node.nic);
                     touched[0] = message.from;
@@ -279,7 +337,14 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn arrive(&mut self, entry: Entry, message: Message) {
         let overhead = self.parameters.overhead;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
-        let Travel { interface, on_receiver, .. } = self.carrier.costs.travel(message.from, message.to, message.size);
+        let Travel {
+            interface,
+            on_receiver,
+            ..
+        } = self
+            .carrier
+            .costs
+            .travel(message.from, message.to, message.size);
         let slot = self.slot(message);
         let host = &mut self.hosts[message.to.index()];
         let free = host.cpus[cpu].max(interface.map_or(Time::ZERO, |_| host.receiving[nic]));
@@ -292,9 +357,18 @@ impl<'a, O: Observer> Engine<'a, O> {
             host.receiving[nic] = entry.time + gap + bytes;
         }
         host.book(Activity::Overhead, entry.time, overhead + on_receiver);
-        let received = Received { call, processor: Time::ZERO, before: call, taken: entry.time, end };
+        let received = Received {
+            call,
+            processor: Time::ZERO,
+            before: call,
+            taken: entry.time,
+            end,
+        };
         self.observer.received(message.to, slot, received);
-        let pattern = Pattern { peer: Some(message.from.0), tag: message.tag };
+        let pattern = Pattern {
+            peer: Some(message.from.0),
+            tag: message.tag,
+        };
         let mut touched = [message.to, message.to];
         match host.posted.take(pattern) {
             Some(recv) => {
@@ -314,7 +388,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.mark_done(message.from, message.node);
         let slot = self.slot(message);
         let sender = &mut self.hosts[message.from.index()];
-        let (cpu, nic) = (&mut sender.cpus[usize::from(cpu)], &mut sender.sending[usize::from(nic)]);
+        let (cpu, nic) = (
+            &mut sender.cpus[usize::from(cpu)],
+            &mut sender.sending[usize::from(nic)],
+        );
         if now > *cpu {
             self.observer.held(message.from, slot, *cpu, now);
         }
@@ -370,7 +447,11 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn push(&mut self, time: Time, event: Event) {
-        self.queue.push(Reverse(Entry { time, created: self.created, event }));
+        self.queue.push(Reverse(Entry {
+            time,
+            created: self.created,
+            event,
+        }));
         self.created += 1;
     }
 
@@ -379,20 +460,33 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn finish(self) -> Result<Outcome, SimulateError> {
-        if self.hosts.iter().zip(&self.schedule.graphs).any(|(host, graph)| host.done < graph.nodes.len()) {
+        if self
+            .hosts
+            .iter()
+            .zip(&self.schedule.graphs)
+            .any(|(host, graph)| host.done < graph.nodes.len())
+        {
             return Err(self.explain_stop());
         }
         if let Some(message) = self.hosts.iter().find_map(|host| host.unexpected.first()) {
             return Err(self.unmatched_message(message));
         }
         let ranks = self.hosts.iter().map(Host::outcome).collect();
-        Ok(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), ..Outcome::default() })
+        Ok(Outcome {
+            ranks,
+            messages: self.messages,
+            bytes: Bytes(self.bytes),
+            ..Outcome::default()
+        })
     }
 
     fn unmatched_message(&self, message: Message) -> SimulateError {
         SimulateError::Unmatched {
             place: self.schedule.place(message.from.index(), message.node),
-            found: format!("a send from rank {} to rank {} that nobody receives", message.from, message.to),
+            found: format!(
+                "a send from rank {} to rank {} that nobody receives",
+                message.from, message.to
+            ),
             expected: "a receive with its source and tag".to_owned(),
         }
     }
@@ -400,17 +494,30 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// Some operations never ran: a receive without a message, or operations that wait for each other.
     fn explain_stop(&self) -> SimulateError {
         // What a rank that has done everything was to send or receive will never come: that is the fault to name.
-        let is_done = |rank: Rank| self.hosts[rank.index()].done == self.schedule.graphs[rank.index()].nodes.len();
+        let is_done = |rank: Rank| {
+            self.hosts[rank.index()].done == self.schedule.graphs[rank.index()].nodes.len()
+        };
         let mut waits = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            if let Some(message) = host.unexpected.first().filter(|_| is_done(Rank(index as u32))) {
+            if let Some(message) = host
+                .unexpected
+                .first()
+                .filter(|_| is_done(Rank(index as u32)))
+            {
                 return self.unmatched_message(message);
             }
             match host.posted.first_entry() {
-                Some((Pattern { peer: Some(peer), .. }, node)) if is_done(Rank(peer)) => {
+                Some((
+                    Pattern {
+                        peer: Some(peer), ..
+                    },
+                    node,
+                )) if is_done(Rank(peer)) => {
                     return SimulateError::Unmatched {
                         place: self.schedule.place(index, node),
-                        found: format!("a receive of rank {index} from rank {peer} that nobody sends"),
+                        found: format!(
+                            "a receive of rank {index} from rank {peer} that nobody sends"
+                        ),
                         expected: "a send with its destination and tag".to_owned(),
                     };
                 }
@@ -423,8 +530,12 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn recv_wait(&self, rank: usize, pattern: Pattern, node: u32) -> Wait {
-        let tag = pattern.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
-        let from = pattern.peer.map_or("any rank".to_owned(), |peer| format!("rank {peer}"));
+        let tag = pattern
+            .tag
+            .map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
+        let from = pattern
+            .peer
+            .map_or("any rank".to_owned(), |peer| format!("rank {peer}"));
         Wait {
             rank: Rank(rank as u32),
             owner: Rank(rank as u32),
@@ -438,8 +549,12 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn other_wait(&self, rank: usize, host: &Host) -> Wait {
         let rank_id = Rank(rank as u32);
         let sent = |message: &Message| message.from == rank_id;
-        let waiting = self.hosts.iter().find_map(|other| other.unexpected.iter().find(|message| sent(message)));
-        if let Some(message) = waiting.filter(|message| self.parameters.is_rendezvous(message.size)) {
+        let waiting = self
+            .hosts
+            .iter()
+            .find_map(|other| other.unexpected.iter().find(|message| sent(message)));
+        if let Some(message) = waiting.filter(|message| self.parameters.is_rendezvous(message.size))
+        {
             return Wait {
                 rank: rank_id,
                 owner: rank_id,
@@ -462,7 +577,11 @@ impl<'a, O: Observer> Engine<'a, O> {
 impl Host {
     fn book(&mut self, activity: Activity, start: Time, takes: Time) {
         match activity {
-            _ if self.cpus.len() > 1 => self.work.push(Segment { start, end: start + takes, activity }),
+            _ if self.cpus.len() > 1 => self.work.push(Segment {
+                start,
+                end: start + takes,
+                activity,
+            }),
             Activity::Compute => self.compute += takes,
             _ => self.overhead += takes,
         }
@@ -471,8 +590,17 @@ impl Host {
     fn outcome(&self) -> RankOutcome {
         let end = self.cpus.iter().copied().fold(Time::ZERO, Time::max);
         let (mut compute, mut overhead) = (self.compute, self.overhead);
-        for Segment { start, end, activity } in busiest(self.work.iter().copied()) {
-            let sum = if activity == Activity::Compute { &mut compute } else { &mut overhead };
+        for Segment {
+            start,
+            end,
+            activity,
+        } in busiest(self.work.iter().copied())
+        {
+            let sum = if activity == Activity::Compute {
+                &mut compute
+            } else {
+                &mut overhead
+            };
             *sum += end - start;
         }
         RankOutcome::new(end, compute, overhead)

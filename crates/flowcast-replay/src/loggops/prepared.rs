@@ -87,7 +87,10 @@ impl Prepared {
     }
 
     fn of(graphs: impl Iterator<Item = impl Borrow<Graph>>, mut numbers: Numbers) -> Prepared {
-        let mut prepared = Prepared { bases: vec![0], ..Prepared::default() };
+        let mut prepared = Prepared {
+            bases: vec![0],
+            ..Prepared::default()
+        };
         prepared.ops.reserve_exact(numbers.operations);
         prepared.open.reserve_exact(numbers.operations);
         for (rank, graph) in (0..).map(Rank).zip(graphs) {
@@ -103,8 +106,15 @@ impl Prepared {
     /// What an operation sends.
     pub(super) fn sent(&self, operation: u32) -> Message {
         let op = &self.ops[operation as usize];
-        let (size, tag) = (self.sizes[op.size() as usize], self.tags[op.channel() as usize]);
-        Message { to: Rank(op.peer), size, tag }
+        let (size, tag) = (
+            self.sizes[op.size() as usize],
+            self.tags[op.channel() as usize],
+        );
+        Message {
+            to: Rank(op.peer),
+            size,
+            tag,
+        }
     }
 
     fn add(&mut self, rank: Rank, graph: &Graph, numbers: &mut Numbers) {
@@ -112,14 +122,26 @@ impl Prepared {
         for (index, node) in (0..).zip(&graph.nodes) {
             let (kind, peer, payload) = match node.operation {
                 Operation::Calc(time) => (Kind::Calc, rank, time.as_nanos().to_bits()),
-                Operation::Send { to, size, tag } => (Kind::Send, to, numbers.payload((to, Some(rank), tag), size)),
-                Operation::Recv { from, size, tag } => (Kind::Recv, rank, numbers.payload((rank, from, tag), size)),
+                Operation::Send { to, size, tag } => {
+                    (Kind::Send, to, numbers.payload((to, Some(rank), tag), size))
+                }
+                Operation::Recv { from, size, tag } => {
+                    (Kind::Recv, rank, numbers.payload((rank, from, tag), size))
+                }
             };
             let (starts, ends) = (graph.released_by_start(index), graph.released_by_end(index));
             let all = starts.iter().chain(ends).map(|later| base + later);
             let (first, is_run) = self.put_dependents(all);
             let (by_start, by_end) = (starts.len() as u16, ends.len() as u16);
-            self.ops.push(Op { payload, peer: peer.0, first, by_start, by_end, kind, is_run });
+            self.ops.push(Op {
+                payload,
+                peer: peer.0,
+                first,
+                by_start,
+                by_end,
+                kind,
+                is_run,
+            });
             self.open.push(node.dependencies);
         }
         self.bases.push(self.ops.len() as u32);
@@ -129,7 +151,11 @@ impl Prepared {
     /// is waited for together releases the same.
     fn put_dependents(&mut self, list: impl Iterator<Item = u32> + Clone) -> (u32, bool) {
         let first = list.clone().next().unwrap_or(0);
-        if list.clone().zip(first..).all(|(dependent, neighbour)| dependent == neighbour) {
+        if list
+            .clone()
+            .zip(first..)
+            .all(|(dependent, neighbour)| dependent == neighbour)
+        {
             return (first, true);
         }
         let start = self.dependents.len();
@@ -163,10 +189,16 @@ impl Numbers {
         if operations >= MOST || schedule.ranks() >= MOST || u32::try_from(dependencies).is_err() {
             return None;
         }
-        let mut numbers = Numbers { operations, ..Numbers::default() };
+        let mut numbers = Numbers {
+            operations,
+            ..Numbers::default()
+        };
         for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
             for (index, node) in (0..).zip(&graph.nodes) {
-                let released = graph.released_by_start(index).len().max(graph.released_by_end(index).len());
+                let released = graph
+                    .released_by_start(index)
+                    .len()
+                    .max(graph.released_by_end(index).len());
                 if (node.cpu, node.nic) != (0, 0) || released > usize::from(u16::MAX) {
                     return None;
                 }

@@ -30,11 +30,21 @@ pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
 }
 
 /// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
-pub(super) fn attempt<O: Observer>(prepared: &Prepared, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
+pub(super) fn attempt<O: Observer>(
+    prepared: &Prepared,
+    parameters: Loggops,
+    observer: &mut O,
+) -> Option<Outcome> {
     let ranks = prepared.bases.len() - 1;
     match ranks {
         MANY_RANKS.. => Engine::new(prepared, parameters, observer, Ladder::new(ranks)).run(),
-        _ => Engine::new(prepared, parameters, observer, Tournament::new(ranks as u32)).run(),
+        _ => Engine::new(
+            prepared,
+            parameters,
+            observer,
+            Tournament::new(ranks as u32),
+        )
+        .run(),
     }
 }
 
@@ -95,24 +105,44 @@ struct Engine<'a, O, Q> {
 }
 
 impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
-    fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O, order: Q) -> Engine<'a, O, Q> {
+    fn new(
+        prepared: &'a Prepared,
+        parameters: Loggops,
+        observer: &'a mut O,
+        order: Q,
+    ) -> Engine<'a, O, Q> {
         let ranks = prepared.bases.len() - 1;
         let size = |size: &Bytes| SizeCost {
             bytes: parameters.bytes_time(*size),
             rendezvous: parameters.is_rendezvous(*size),
         };
-        let Loggops { latency, overhead, gap, .. } = parameters;
+        let Loggops {
+            latency,
+            overhead,
+            gap,
+            ..
+        } = parameters;
         Engine {
             prepared,
             observer,
-            costs: Costs { overhead, gap, latency },
+            costs: Costs {
+                overhead,
+                gap,
+                latency,
+            },
             sizes: prepared.sizes.iter().map(size).collect(),
             hosts: vec![Host::default(); ranks],
             overflow: vec![Overflow::default(); ranks],
             order,
             open: prepared.open.clone(),
             behind: vec![0; prepared.ops.len()],
-            channels: vec![Channel { first: NOBODY, last: NOBODY }; prepared.channels],
+            channels: vec![
+                Channel {
+                    first: NOBODY,
+                    last: NOBODY
+                };
+                prepared.channels
+            ],
             free: Vec::new(),
             set_aside: Vec::new(),
             created: 0,
@@ -124,8 +154,12 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     fn run(mut self) -> Option<Outcome> {
         for rank in (0..self.hosts.len() as u32).map(Rank) {
-            let (first, last) = (self.prepared.bases[rank.index()], self.prepared.bases[rank.index() + 1]);
-            self.free.extend((first..last).filter(|node| self.open[*node as usize] == 0));
+            let (first, last) = (
+                self.prepared.bases[rank.index()],
+                self.prepared.bases[rank.index() + 1],
+            );
+            self.free
+                .extend((first..last).filter(|node| self.open[*node as usize] == 0));
             self.queue_free(rank);
         }
         let looks_ahead = self.hosts.len() >= SOME_RANKS;
@@ -180,7 +214,11 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let (_, kind, rank) = of_key(key);
         let host = &self.hosts[rank.index()];
         if kind != Kind::Message || !Q::KNOWS_MORE {
-            let node = if Q::KNOWS_MORE { host.first(kind) } else { host.next_node() };
+            let node = if Q::KNOWS_MORE {
+                host.first(kind)
+            } else {
+                host.next_node()
+            };
             prefetch_at(&self.prepared.ops, node);
             prefetch_at(&self.open, node);
         }
@@ -203,7 +241,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             }
             return;
         }
-        let Some(op) = ops.get(host.first(kind) as usize) else { return };
+        let Some(op) = ops.get(host.first(kind) as usize) else {
+            return;
+        };
         prefetch_at(&self.open, op.first);
         match kind {
             Kind::Send => {
@@ -211,7 +251,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
                 prefetch_at(self.order.keys(), op.peer);
             }
             Kind::Recv => prefetch_at(&self.channels, op.channel()),
-            _ => [0, 3, 6].into_iter().for_each(|behind| prefetch_at(ops, op.first + behind)),
+            _ => [0, 3, 6]
+                .into_iter()
+                .for_each(|behind| prefetch_at(ops, op.first + behind)),
         }
     }
 
@@ -223,7 +265,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let ops = &self.prepared.ops;
         match kind {
             Kind::Message => {
-                let met = host.next_channel().map(|channel| self.channels[channel as usize].first & !MESSAGE);
+                let met = host
+                    .next_channel()
+                    .map(|channel| self.channels[channel as usize].first & !MESSAGE);
                 if let Some(op) = met.and_then(|met| ops.get(met as usize)) {
                     prefetch_at(&self.open, op.first);
                 }
@@ -251,7 +295,11 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     #[inline(always)]
     fn send(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
-        let Costs { overhead, gap, latency } = self.costs;
+        let Costs {
+            overhead,
+            gap,
+            latency,
+        } = self.costs;
         let cost = self.sizes[op.size() as usize];
         let host = &mut self.hosts[rank.index()];
         let call = std::mem::replace(&mut host.cpu, now + overhead);
@@ -265,7 +313,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             prefetch_at(&self.channels, next.channel());
         }
         self.messages += 1;
-        self.bytes = self.bytes.saturating_add(self.prepared.sizes[op.size() as usize].0);
+        self.bytes = self
+            .bytes
+            .saturating_add(self.prepared.sizes[op.size() as usize].0);
         self.start(op);
         let time = now + overhead + latency;
         if O::WATCHES {
@@ -280,7 +330,13 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             };
             self.observer.sent(rank, Slot(node), sent);
         }
-        let arrival = Arrival { time, created: self.created, node, channel: op.channel(), size: op.size() };
+        let arrival = Arrival {
+            time,
+            created: self.created,
+            node,
+            channel: op.channel(),
+            size: op.size(),
+        };
         self.created += 1;
         if !cost.rendezvous {
             self.end(op);
@@ -314,7 +370,12 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     fn arrive(&mut self, now: Time, rank: Rank) {
         let Costs { overhead, gap, .. } = self.costs;
         let host = &mut self.hosts[rank.index()];
-        let Arrival { node, channel, size, .. } = host.take(&mut self.overflow, rank);
+        let Arrival {
+            node,
+            channel,
+            size,
+            ..
+        } = host.take(&mut self.overflow, rank);
         let cost = self.sizes[size as usize];
         let call = std::mem::replace(&mut host.cpu, now + overhead + cost.bytes);
         host.receiving = now + gap + cost.bytes;
@@ -322,11 +383,19 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         if !Q::KNOWS_MORE
             && let Some(next) = host.next_channel()
         {
-            prefetch_at(&self.prepared.ops, self.channels[next as usize].first & !MESSAGE);
+            prefetch_at(
+                &self.prepared.ops,
+                self.channels[next as usize].first & !MESSAGE,
+            );
         }
         if O::WATCHES {
-            let received =
-                Received { call, processor: Time::ZERO, before: call, taken: now, end: now + overhead + cost.bytes };
+            let received = Received {
+                call,
+                processor: Time::ZERO,
+                before: call,
+                taken: now,
+                end: now + overhead + cost.bytes,
+            };
             self.observer.received(rank, Slot(node), received);
         }
         if let Some(posted) = self.meet(channel, node | MESSAGE) {
@@ -345,7 +414,10 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let channel = &mut self.channels[channel as usize];
         let first = channel.first;
         if first == NOBODY {
-            *channel = Channel { first: own, last: own };
+            *channel = Channel {
+                first: own,
+                last: own,
+            };
             return None;
         }
         if (first ^ own) & MESSAGE == 0 {
@@ -354,7 +426,11 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             return None;
         }
         let node = first & !MESSAGE;
-        channel.first = if first == channel.last { NOBODY } else { self.behind[node as usize] };
+        channel.first = if first == channel.last {
+            NOBODY
+        } else {
+            self.behind[node as usize]
+        };
         Some(node)
     }
 
@@ -438,7 +514,10 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             [node] => queue(node, ops[node as usize].kind),
             _ => {
                 for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
-                    let of_kind = self.free.iter().filter(|node| ops[**node as usize].kind == kind);
+                    let of_kind = self
+                        .free
+                        .iter()
+                        .filter(|node| ops[**node as usize].kind == kind);
                     of_kind.for_each(|node| queue(*node, kind));
                 }
             }
@@ -449,11 +528,18 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     /// `None` if something was left undone.
     fn outcome(self) -> Option<Outcome> {
-        if self.done < self.prepared.ops.len() || self.channels.iter().any(|channel| channel.first != NOBODY) {
+        if self.done < self.prepared.ops.len()
+            || self.channels.iter().any(|channel| channel.first != NOBODY)
+        {
             return None;
         }
         let rank = |host: &Host| RankOutcome::new(host.cpu, host.compute, host.overhead);
         let ranks = self.hosts.iter().map(rank).collect();
-        Some(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), waits: Waits::default() })
+        Some(Outcome {
+            ranks,
+            messages: self.messages,
+            bytes: Bytes(self.bytes),
+            waits: Waits::default(),
+        })
     }
 }

@@ -47,7 +47,13 @@ impl<'a> Sends<'a> {
             words[operation / 64] |= u64::from(sends) << (operation % 64);
             count += u32::from(sends);
         }
-        Sends { source, bases, words, before, count }
+        Sends {
+            source,
+            bases,
+            words,
+            before,
+            count,
+        }
     }
 
     /// How many messages there are.
@@ -78,8 +84,14 @@ impl<'a> Sends<'a> {
             Source::Graphs(schedule) => {
                 let node = slot.0 - self.bases[from.index()];
                 match schedule.graphs[from.index()].nodes[node as usize].operation {
-                    Operation::Send { to, size, tag } => Message { to, size, tag: tag.map_or(-1, |tag| tag as i32) },
-                    Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),
+                    Operation::Send { to, size, tag } => Message {
+                        to,
+                        size,
+                        tag: tag.map_or(-1, |tag| tag as i32),
+                    },
+                    Operation::Recv { .. } | Operation::Calc(_) => {
+                        unreachable!("only sends make messages")
+                    }
                 }
             }
         }
@@ -89,7 +101,8 @@ impl<'a> Sends<'a> {
     pub fn all(&self) -> impl Iterator<Item = (Rank, Message)> + '_ {
         (0..self.ranks()).flat_map(move |rank| {
             let slots = (self.bases[rank]..self.bases[rank + 1]).map(Slot);
-            let sends = slots.filter(|slot| self.words[slot.index() / 64] >> (slot.0 % 64) & 1 == 1);
+            let sends =
+                slots.filter(|slot| self.words[slot.index() / 64] >> (slot.0 % 64) & 1 == 1);
             sends.map(move |slot| (Rank(rank as u32), self.sent(Rank(rank as u32), slot)))
         })
     }

@@ -55,7 +55,10 @@ impl Piece {
 impl Curve {
     /// The makespan at a value; none outside the curve.
     pub fn at(&self, value: f64) -> Option<Time> {
-        self.pieces.iter().find(|piece| (piece.from..=piece.to).contains(&value)).map(|piece| piece.at(value))
+        self.pieces
+            .iter()
+            .find(|piece| (piece.from..=piece.to).contains(&value))
+            .map(|piece| piece.at(value))
     }
 }
 
@@ -102,8 +105,16 @@ pub fn trace_curve<E>(
             None => return Ok(None),
         }
     }
-    let error = gaps.iter().filter_map(Gap::open).map(|(_, height)| height).fold(0.0, f64::max);
-    Ok(Some(Curve { pieces: pieces(&gaps, (from, to), tolerance), walks, error: Time::from_nanos(error) }))
+    let error = gaps
+        .iter()
+        .filter_map(Gap::open)
+        .map(|(_, height)| height)
+        .fold(0.0, f64::max);
+    Ok(Some(Curve {
+        pieces: pieces(&gaps, (from, to), tolerance),
+        walks,
+        error: Time::from_nanos(error),
+    }))
 }
 
 /// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
@@ -142,16 +153,23 @@ impl Gap {
         } else if (right.line(left.at) - left.makespan.as_nanos()).abs() <= tolerance {
             Meet::At(left.at)
         } else {
-            let at = left.at + (right.line(left.at) - left.makespan.as_nanos()) / (left.slope - right.slope);
+            let at = left.at
+                + (right.line(left.at) - left.makespan.as_nanos()) / (left.slope - right.slope);
             // A breakpoint between two neighbouring numbers is one of them.
-            if at > left.at && at < right.at { Meet::Above(at, left.line(at)) } else { Meet::At(right.at) }
+            if at > left.at && at < right.at {
+                Meet::Above(at, left.line(at))
+            } else {
+                Meet::At(right.at)
+            }
         };
         Gap { left, right, meet }
     }
 
     /// Where its tangents meet, and by how much the function may lie above there; none if that is known.
     fn open(&self) -> Option<(f64, f64)> {
-        let Meet::Above(at, lowest) = self.meet else { return None };
+        let Meet::Above(at, lowest) = self.meet else {
+            return None;
+        };
         let part = (at - self.left.at) / (self.right.at - self.left.at);
         let [left, right] = [self.left, self.right].map(|tangent| tangent.makespan.as_nanos());
         Some((at, left + part * (right - left) - lowest))
@@ -160,15 +178,23 @@ impl Gap {
     /// What a walk where the tangents meet leaves: this gap with its breakpoint known, or two. None where the function lies
     /// below a tangent.
     fn split(self, found: Tangent, tolerance: f64) -> Option<Vec<Gap>> {
-        let Meet::Above(at, lowest) = self.meet else { return Some(vec![self]) };
+        let Meet::Above(at, lowest) = self.meet else {
+            return Some(vec![self]);
+        };
         let above = found.makespan.as_nanos() - lowest;
         if above < -tolerance {
             return None;
         }
         if above <= tolerance {
-            return Some(vec![Gap { meet: Meet::At(at), ..self }]);
+            return Some(vec![Gap {
+                meet: Meet::At(at),
+                ..self
+            }]);
         }
-        Some(vec![Gap::new(self.left, found, tolerance), Gap::new(found, self.right, tolerance)])
+        Some(vec![
+            Gap::new(self.left, found, tolerance),
+            Gap::new(found, self.right, tolerance),
+        ])
     }
 
     fn meet(&self) -> f64 {
@@ -180,12 +206,20 @@ impl Gap {
 
 /// Each tangent's line from where it meets the one before to where it meets the next.
 fn pieces(gaps: &[Gap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
-    let tangents = gaps.iter().map(|gap| gap.left).chain(gaps.last().map(|gap| gap.right));
+    let tangents = gaps
+        .iter()
+        .map(|gap| gap.left)
+        .chain(gaps.last().map(|gap| gap.right));
     let begins = std::iter::once(from).chain(gaps.iter().map(Gap::meet));
     let ends = gaps.iter().map(Gap::meet).chain([to]);
     let mut pieces: Vec<Piece> = Vec::new();
     for ((tangent, from), to) in tangents.zip(begins).zip(ends) {
-        let piece = Piece { from, to, makespan: Time::from_nanos(tangent.line(from)), slope: tangent.slope };
+        let piece = Piece {
+            from,
+            to,
+            makespan: Time::from_nanos(tangent.line(from)),
+            slope: tangent.slope,
+        };
         match pieces.last_mut() {
             Some(before) if is_same_line(before, &piece, tolerance) => before.to = to,
             _ if from < to => pieces.push(piece),
@@ -196,7 +230,9 @@ fn pieces(gaps: &[Gap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
 }
 
 fn is_same_line(before: &Piece, piece: &Piece, tolerance: f64) -> bool {
-    [piece.from, piece.to].iter().all(|at| (before.at(*at) - piece.at(*at)).as_nanos().abs() <= tolerance)
+    [piece.from, piece.to]
+        .iter()
+        .all(|at| (before.at(*at) - piece.at(*at)).as_nanos().abs() <= tolerance)
 }
 
 #[cfg(test)]
@@ -207,21 +243,39 @@ mod tests {
 
     /// The maximum of lines `(height at 0, slope)`.
     fn highest(lines: &[(f64, f64)], at: f64) -> Tangent {
-        let line = lines.iter().max_by(|a, b| (a.0 + a.1 * at).total_cmp(&(b.0 + b.1 * at))).unwrap();
-        Tangent { at, makespan: Time::from_nanos(line.0 + line.1 * at), slope: line.1 }
+        let line = lines
+            .iter()
+            .max_by(|a, b| (a.0 + a.1 * at).total_cmp(&(b.0 + b.1 * at)))
+            .unwrap();
+        Tangent {
+            at,
+            makespan: Time::from_nanos(line.0 + line.1 * at),
+            slope: line.1,
+        }
     }
 
     fn traced(lines: &[(f64, f64)], most: usize) -> Curve {
-        let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect());
-        trace_curve((0.0, 100.0), (most, Time::ZERO), walk).unwrap().unwrap()
+        let walk =
+            |values: &[f64]| Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect());
+        trace_curve((0.0, 100.0), (most, Time::ZERO), walk)
+            .unwrap()
+            .unwrap()
     }
 
     #[test]
     fn the_pieces_are_the_lines_that_are_ever_highest() {
         let curve = traced(&[(100.0, 0.0), (90.0, 1.0), (0.0, 2.0), (50.0, 1.1)], 100);
-        let expected = [(0.0, 10.0, 100.0, 0.0), (10.0, 90.0, 100.0, 1.0), (90.0, 100.0, 180.0, 2.0)];
-        let expected =
-            expected.map(|(from, to, makespan, slope)| Piece { from, to, makespan: Time::from_nanos(makespan), slope });
+        let expected = [
+            (0.0, 10.0, 100.0, 0.0),
+            (10.0, 90.0, 100.0, 1.0),
+            (90.0, 100.0, 180.0, 2.0),
+        ];
+        let expected = expected.map(|(from, to, makespan, slope)| Piece {
+            from,
+            to,
+            makespan: Time::from_nanos(makespan),
+            slope,
+        });
         assert_eq!(curve.pieces, expected);
         assert_eq!((curve.walks, curve.error), (5, Time::ZERO));
     }
@@ -235,7 +289,11 @@ mod tests {
 
     #[test]
     fn a_function_that_bends_down_is_refused() {
-        let bent = |at: &f64| Tangent { at: *at, makespan: Time::from_nanos(at.sqrt()), slope: 0.5 / at.sqrt() };
+        let bent = |at: &f64| Tangent {
+            at: *at,
+            makespan: Time::from_nanos(at.sqrt()),
+            slope: 0.5 / at.sqrt(),
+        };
         let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(bent).collect());
         assert_eq!(trace_curve((1.0, 100.0), (100, Time::ZERO), walk), Ok(None));
     }

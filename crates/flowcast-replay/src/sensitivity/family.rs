@@ -35,13 +35,32 @@ impl<'a> Family<'a> {
         if !program.accesses().is_empty() {
             return Err(Obstacle::Accesses);
         }
-        let costs = |network: &Network| Costs::new(program, network, &placement.on(&network.machine), rendezvous);
+        let costs = |network: &Network| {
+            Costs::new(
+                program,
+                network,
+                &placement.on(&network.machine),
+                rendezvous,
+            )
+        };
         let costs: Vec<Costs> = networks.iter().map(costs).collect();
         if costs.iter().any(Costs::needs_polling) {
             return Err(Obstacle::Progress);
         }
-        let slopes = CostSlopes::of(program, &Samples { values, costs: &costs, placement })?;
-        Ok(Family { program, placement, rendezvous, slopes })
+        let slopes = CostSlopes::of(
+            program,
+            &Samples {
+                values,
+                costs: &costs,
+                placement,
+            },
+        )?;
+        Ok(Family {
+            program,
+            placement,
+            rendezvous,
+            slopes,
+        })
     }
 
     /// By how much a makespan may lie beside the line of its tangent, because the start-up of collectives that do not block
@@ -55,12 +74,35 @@ impl<'a> Family<'a> {
     /// # Errors
     /// As [`Replay::run`].
     pub fn tangent(&self, at: f64, network: &Network) -> Result<Tangent, SimulateError> {
-        let replay = Replay::new(self.program, network, self.placement.on(&network.machine), self.rendezvous)?;
-        let of_nanosecond = |(slope, speed): (&f64, &f64)| if speed.is_finite() { slope * speed } else { 0.0 };
-        let compute = self.slopes.inverse_speeds.iter().zip(&replay.costs.speeds).map(of_nanosecond).collect();
+        let replay = Replay::new(
+            self.program,
+            network,
+            self.placement.on(&network.machine),
+            self.rendezvous,
+        )?;
+        let of_nanosecond = |(slope, speed): (&f64, &f64)| {
+            if speed.is_finite() {
+                slope * speed
+            } else {
+                0.0
+            }
+        };
+        let compute = self
+            .slopes
+            .inverse_speeds
+            .iter()
+            .zip(&replay.costs.speeds)
+            .map(of_nanosecond)
+            .collect();
         let mut slopes = Slopes::new(&replay, &self.slopes, compute);
         let outcome = replay.observed(&mut slopes)?;
-        let slope = outcome.slowest().map_or(0.0, |rank| slopes.end(rank.index()));
-        Ok(Tangent { at, makespan: outcome.makespan(), slope })
+        let slope = outcome
+            .slowest()
+            .map_or(0.0, |rank| slopes.end(rank.index()));
+        Ok(Tangent {
+            at,
+            makespan: outcome.makespan(),
+            slope,
+        })
     }
 }

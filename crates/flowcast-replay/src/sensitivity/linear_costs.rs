@@ -57,25 +57,41 @@ impl CostSlopes {
     pub(super) fn of(program: &Program, samples: &Samples<'_>) -> Result<CostSlopes, Obstacle> {
         let Samples { costs, .. } = *samples;
         let inverse_speed = |rank: usize| samples.line(|costs| 1.0 / costs.speeds[rank]);
-        let inverse_speeds: Vec<f64> = (0..program.streams()).map(inverse_speed).collect::<Result<_, _>>()?;
+        let inverse_speeds: Vec<f64> = (0..program.streams())
+            .map(inverse_speed)
+            .collect::<Result<_, _>>()?;
         let accelerator = |rank: usize| samples.line(|costs| 1.0 / costs.accelerator_speeds[rank]);
-        let accelerators: Vec<f64> = (0..program.streams()).map(accelerator).collect::<Result<_, _>>()?;
-        let is_constant = inverse_speeds.iter().chain(&accelerators).all(|slope| *slope == 0.0);
+        let accelerators: Vec<f64> = (0..program.streams())
+            .map(accelerator)
+            .collect::<Result<_, _>>()?;
+        let is_constant = inverse_speeds
+            .iter()
+            .chain(&accelerators)
+            .all(|slope| *slope == 0.0);
         let uses = Uses::of(program);
         if uses.accelerators && !is_constant {
             return Err(Obstacle::Accelerators);
         }
         let startups = uses.startups(program, samples)?;
         let changes = |(instance, rank): &(u32, Rank)| {
-            let key = (program.instances()[*instance as usize], costs[0].group_index(*rank));
+            let key = (
+                program.instances()[*instance as usize],
+                costs[0].group_index(*rank),
+            );
             startups.get(&key).is_some_and(|slope| *slope != 0.0)
         };
-        let mut truncated: Vec<u32> =
-            uses.starting.iter().filter(|start| changes(start)).map(|start| start.0).collect();
+        let mut truncated: Vec<u32> = uses
+            .starting
+            .iter()
+            .filter(|start| changes(start))
+            .map(|start| start.0)
+            .collect();
         truncated.sort_unstable();
         truncated.dedup();
         Ok(CostSlopes {
-            paths: (0..costs[0].paths.len()).map(|route| samples.path(route)).collect::<Result<_, _>>()?,
+            paths: (0..costs[0].paths.len())
+                .map(|route| samples.path(route))
+                .collect::<Result<_, _>>()?,
             inverse_speeds,
             collectives: uses.collectives(program, samples)?,
             to_roots: uses.to_roots(program, samples)?,
@@ -86,7 +102,10 @@ impl CostSlopes {
 
     /// Of the start-up of a collective that does not block, for ranks of a group.
     pub(super) fn startup(&self, communicator: u32, group: usize) -> f64 {
-        self.startups.get(&(communicator, group)).copied().unwrap_or(0.0)
+        self.startups
+            .get(&(communicator, group))
+            .copied()
+            .unwrap_or(0.0)
     }
 }
 
@@ -110,26 +129,40 @@ impl Samples<'_> {
             let line = first + slope * (self.values[index] - self.values[0]);
             (at(index) - line).abs() <= rounding
         };
-        if slope.is_finite() && (1..last).all(is_on_line) { Ok(slope) } else { Err(Obstacle::NotLinear) }
+        if slope.is_finite() && (1..last).all(is_on_line) {
+            Ok(slope)
+        } else {
+            Err(Obstacle::NotLinear)
+        }
     }
 
     fn path(&self, route: usize) -> Result<PathSlopes, Obstacle> {
         let of = |cost: fn(&PathCosts) -> Time| self.slope(|costs| cost(&costs.paths[route]));
         let class = |class: usize| {
-            let of = |cost: fn(&ClassCost) -> Time| self.slope(|costs| cost(&costs.paths[route].classes[class]));
-            Ok(ClassSlopes { delay: of(|cost| cost.delay)?, busy: of(|cost| cost.busy)?, held: of(|cost| cost.held)? })
+            let of = |cost: fn(&ClassCost) -> Time| {
+                self.slope(|costs| cost(&costs.paths[route].classes[class]))
+            };
+            Ok(ClassSlopes {
+                delay: of(|cost| cost.delay)?,
+                busy: of(|cost| cost.busy)?,
+                held: of(|cost| cost.held)?,
+            })
         };
         Ok(PathSlopes {
             send_overhead: of(|path| path.send_overhead)?,
             recv_before: of(|path| path.recv_before)?,
             recv_after: of(|path| path.recv_after)?,
-            classes: (0..self.costs[0].paths[route].classes.len()).map(class).collect::<Result<_, _>>()?,
+            classes: (0..self.costs[0].paths[route].classes.len())
+                .map(class)
+                .collect::<Result<_, _>>()?,
         })
     }
 
     /// As [`Costs::collective`].
     fn collective(&self, call: &CollectiveCall, rank: Rank) -> Result<f64, Obstacle> {
-        self.slope(|costs| costs.collective(call.op, call.communicator, rank, (call.send, call.recv)))
+        self.slope(|costs| {
+            costs.collective(call.op, call.communicator, rank, (call.send, call.recv))
+        })
     }
 }
 
@@ -147,12 +180,17 @@ struct Uses {
 
 impl Uses {
     fn of(program: &Program) -> Uses {
-        let mut uses = Uses { deciding: vec![Vec::new(); program.instances().len()], ..Uses::default() };
+        let mut uses = Uses {
+            deciding: vec![Vec::new(); program.instances().len()],
+            ..Uses::default()
+        };
         for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
                 match op {
                     Op::Accelerator(_) => uses.accelerators = true,
-                    Op::Collective { call, instance } => uses.collective(program, (call, rank), instance),
+                    Op::Collective { call, instance } => {
+                        uses.collective(program, (call, rank), instance)
+                    }
                     _ => {}
                 }
             }
@@ -176,7 +214,9 @@ impl Uses {
     fn decides(&mut self, program: &Program, (call, rank): (u32, Rank), instance: u32) {
         let calls = program.calls();
         let known = &mut self.deciding[instance as usize];
-        let has_root = known.first().is_some_and(|(first, _)| calls[*first as usize].is_root);
+        let has_root = known
+            .first()
+            .is_some_and(|(first, _)| calls[*first as usize].is_root);
         let is_root = calls[call as usize].is_root;
         if is_root && !has_root {
             known.clear();
@@ -195,13 +235,20 @@ impl Uses {
                 return Ok(*found);
             }
             let made = &program.calls()[call as usize];
-            let first = samples.costs[0].collective(made.op, made.communicator, rank, (made.send, made.recv));
+            let first = samples.costs[0].collective(
+                made.op,
+                made.communicator,
+                rank,
+                (made.send, made.recv),
+            );
             let found = (first, samples.collective(made, rank)?);
             known.insert(key, found);
             Ok(found)
         };
         let slope = |deciding: &Vec<(u32, Rank)>| {
-            let Some((first, rest)) = deciding.split_first() else { return Ok(0.0) };
+            let Some((first, rest)) = deciding.split_first() else {
+                return Ok(0.0);
+            };
             let line = of_call(first.0, first.1)?;
             for (call, rank) in rest {
                 if of_call(*call, *rank)? != line {
@@ -213,12 +260,22 @@ impl Uses {
         self.deciding.iter().map(slope).collect()
     }
 
-    fn to_roots(&self, program: &Program, samples: &Samples<'_>) -> Result<HashMap<(u32, Rank), f64>, Obstacle> {
+    fn to_roots(
+        &self,
+        program: &Program,
+        samples: &Samples<'_>,
+    ) -> Result<HashMap<(u32, Rank), f64>, Obstacle> {
         let slope = |(instance, call, rank): &(u32, u32, Rank)| {
             let made = &program.calls()[*call as usize];
-            let nodes = [*rank, made.root.unwrap_or(*rank)].map(|rank| samples.placement.node(rank));
+            let nodes =
+                [*rank, made.root.unwrap_or(*rank)].map(|rank| samples.placement.node(rank));
             let slope = samples.slope(|costs| {
-                let route = route(costs.network(), samples.placement, (nodes[0], nodes[1]), (0, made.send));
+                let route = route(
+                    costs.network(),
+                    samples.placement,
+                    (nodes[0], nodes[1]),
+                    (0, made.send),
+                );
                 let (bytes, flight) = costs.to_root(route, *rank, made.send);
                 bytes + flight
             })?;
@@ -227,13 +284,18 @@ impl Uses {
         self.sending.iter().map(slope).collect()
     }
 
-    fn startups(&self, program: &Program, samples: &Samples<'_>) -> Result<HashMap<(u32, usize), f64>, Obstacle> {
+    fn startups(
+        &self,
+        program: &Program,
+        samples: &Samples<'_>,
+    ) -> Result<HashMap<(u32, usize), f64>, Obstacle> {
         let mut startups = HashMap::new();
         for (instance, rank) in &self.starting {
             let communicator = program.instances()[*instance as usize];
             let key = (communicator, samples.costs[0].group_index(*rank));
             if let Entry::Vacant(unknown) = startups.entry(key) {
-                unknown.insert(samples.slope(|costs| costs.collective_startup(communicator, *rank))?);
+                unknown
+                    .insert(samples.slope(|costs| costs.collective_startup(communicator, *rank))?);
             }
         }
         Ok(startups)

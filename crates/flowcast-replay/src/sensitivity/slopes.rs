@@ -39,10 +39,18 @@ struct Pending {
 }
 
 impl<'a> Slopes<'a> {
-    pub(super) fn new(replay: &'a Replay<'a>, costs: &'a CostSlopes, compute: Vec<f64>) -> Slopes<'a> {
+    pub(super) fn new(
+        replay: &'a Replay<'a>,
+        costs: &'a CostSlopes,
+        compute: Vec<f64>,
+    ) -> Slopes<'a> {
         let program = replay.program;
         let slots = program.messages() as usize;
-        let waits = if replay.costs.has_rendezvous() { slots } else { 0 };
+        let waits = if replay.costs.has_rendezvous() {
+            slots
+        } else {
+            0
+        };
         Slopes {
             replay,
             costs,
@@ -64,7 +72,11 @@ impl<'a> Slopes<'a> {
 
     #[inline(always)]
     fn path(&self, slot: Slot) -> &'a PathSlopes {
-        &self.costs.paths[self.replay.route_of.get(slot.index()).map_or(0, |route| usize::from(*route))]
+        &self.costs.paths[self
+            .replay
+            .route_of
+            .get(slot.index())
+            .map_or(0, |route| usize::from(*route))]
     }
 }
 
@@ -80,7 +92,11 @@ impl Observer for Slopes<'_> {
         let cost = &path.classes[sent.class as usize];
         let at = rank.index();
         let waits = sent.start > sent.call;
-        let begun = if waits || sent.departs > sent.end { self.interfaces[at] } else { self.ranks[at] };
+        let begun = if waits || sent.departs > sent.end {
+            self.interfaces[at]
+        } else {
+            self.ranks[at]
+        };
         self.interfaces[at] = begun + cost.busy;
         let slope = begun + path.send_overhead;
         self.ranks[at] = path.send_overhead + if waits { begun } else { self.ranks[at] };
@@ -90,12 +106,26 @@ impl Observer for Slopes<'_> {
         if sent.arrival < Time::NEVER {
             self.arrivals[slot.index()] = slope + cost.delay;
         } else {
-            self.pending.insert(slot, Pending { class: sent.class, ready: sent.departs, slope });
+            self.pending.insert(
+                slot,
+                Pending {
+                    class: sent.class,
+                    ready: sent.departs,
+                    slope,
+                },
+            );
         }
     }
 
     fn moved(&mut self, slot: Slot, start: Time, _arrival: Time) {
-        let Some(Pending { class, ready, slope }) = self.pending.remove(&slot) else { return };
+        let Some(Pending {
+            class,
+            ready,
+            slope,
+        }) = self.pending.remove(&slot)
+        else {
+            return;
+        };
         let path = self.path(slot);
         let posted = self.handshakes[slot.index()];
         let start = match start > ready {
@@ -130,16 +160,30 @@ impl Observer for Slopes<'_> {
         let path = self.path(slot);
         let own = &mut self.ranks[rank.index()];
         let waited = received.taken > received.before;
-        let taken = if waited { self.arrivals[slot.index()] } else { *own + path.recv_before };
+        let taken = if waited {
+            self.arrivals[slot.index()]
+        } else {
+            *own + path.recv_before
+        };
         *own = taken + path.recv_after;
     }
 
     fn gathered(&mut self, rank: Rank, gathered: Gathered) {
-        let Gathered { instance, call, came, last, last_rank, end, .. } = gathered;
+        let Gathered {
+            instance,
+            call,
+            came,
+            last,
+            last_rank,
+            end,
+            ..
+        } = gathered;
         let own = rank.index();
         if came > call {
             let communicator = self.replay.program.instances()[instance as usize];
-            self.ranks[own] += self.costs.startup(communicator, self.replay.costs.group_index(rank));
+            self.ranks[own] += self
+                .costs
+                .startup(communicator, self.replay.costs.group_index(rank));
         }
         let latest = &mut self.gathered[instance as usize];
         if let Some(to_root) = self.costs.to_roots.get(&(instance, rank)) {

@@ -26,8 +26,20 @@ fn halo(iterations: u32, threads: usize) -> Program {
     };
     let mut text = Vec::new();
     write::dim(shape, &mut text).unwrap();
-    let mut none = |name: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, name.to_owned()));
-    match read("halo.dim", Arc::new(text), &mut none, ReadOptions { threads }).unwrap() {
+    let mut none = |name: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            name.to_owned(),
+        ))
+    };
+    match read(
+        "halo.dim",
+        Arc::new(text),
+        &mut none,
+        ReadOptions { threads },
+    )
+    .unwrap()
+    {
         Trace::Program(program) => program,
         _ => unreachable!("a .dim file is no schedule"),
     }
@@ -36,14 +48,35 @@ fn halo(iterations: u32, threads: usize) -> Program {
 fn makespan(program: &Program, fineness: u32) -> f64 {
     let overrides = [("nic.bandwidth", "112MB/s"), ("nic.latency", "65us")];
     let overrides = overrides.map(|(field, value)| (field.to_owned(), value.to_owned()));
-    let network = builtin::network("gige-lam").unwrap().with_overrides(&overrides).unwrap();
+    let network = builtin::network("gige-lam")
+        .unwrap()
+        .with_overrides(&overrides)
+        .unwrap();
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    let replay = Replay::new(program, &network, placement.clone(), Rendezvous::of(&network, None)).unwrap();
+    let replay = Replay::new(
+        program,
+        &network,
+        placement.clone(),
+        Rendezvous::of(&network, None),
+    )
+    .unwrap();
     let pace = Pace::of(&network);
-    let rule =
-        Rule::QuasiDynamic(Feedback { alpha: 1.0, kappa: 1.0 }, Pace { fineness: fineness * pace.fineness, ..pace });
+    let rule = Rule::QuasiDynamic(
+        Feedback {
+            alpha: 1.0,
+            kappa: 1.0,
+        },
+        Pace {
+            fineness: fineness * pace.fineness,
+            ..pace
+        },
+    );
     let mut transit = Shared::new(program, &placement, &network, rule).unwrap();
-    replay.through(&mut Unobserved, &mut transit).unwrap().makespan().as_nanos()
+    replay
+        .through(&mut Unobserved, &mut transit)
+        .unwrap()
+        .makespan()
+        .as_nanos()
 }
 
 #[test]
@@ -51,8 +84,13 @@ fn steps_a_tenth_as_long_hardly_move_the_end_of_a_halo() {
     for (iterations, bound) in [(1, 3e-4), (20, 1e-3)] {
         let program = halo(iterations, 1);
         let ends = [1, 2, 4, 10].map(|fineness| makespan(&program, fineness));
-        let (least, most) = ends.iter().fold((f64::MAX, 0f64), |(least, most), end| (least.min(*end), most.max(*end)));
-        assert!(most / least - 1.0 < bound, "{iterations} iterations: {ends:?}");
+        let (least, most) = ends.iter().fold((f64::MAX, 0f64), |(least, most), end| {
+            (least.min(*end), most.max(*end))
+        });
+        assert!(
+            most / least - 1.0 < bound,
+            "{iterations} iterations: {ends:?}"
+        );
     }
 }
 

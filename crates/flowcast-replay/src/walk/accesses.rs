@@ -46,7 +46,11 @@ struct Flight {
 impl Accesses {
     /// Of so many ranks.
     pub(super) fn new(ranks: usize) -> Accesses {
-        Accesses { requests: Requests::new(ranks), transfers: Transfers::new(ranks), ..Accesses::default() }
+        Accesses {
+            requests: Requests::new(ranks),
+            transfers: Transfers::new(ranks),
+            ..Accesses::default()
+        }
     }
 }
 
@@ -58,7 +62,12 @@ where
 {
     pub(super) fn access(&mut self, rank: Rank, state: &mut RankState<'a, W>, index: u32) -> Step {
         match self.program.accesses()[index as usize] {
-            Access::Transfer { kind, window, target, size } => {
+            Access::Transfer {
+                kind,
+                window,
+                target,
+                size,
+            } => {
                 self.transfer_data(rank, state, (index, kind, size), (window, target));
                 Step::GoOn
             }
@@ -66,7 +75,9 @@ where
             Access::Unlock { window, target } => {
                 let step = self.flush(rank, state, index, (window, Some(target)));
                 if let Step::GoOn = step {
-                    self.accesses.requests.unlock((window, target), state.time[0], &mut self.ready);
+                    self.accesses
+                        .requests
+                        .unlock((window, target), state.time[0], &mut self.ready);
                 }
                 step
             }
@@ -83,8 +94,14 @@ where
     fn path_to(&self, rank: Rank, target: Rank) -> &'a PathCosts {
         let (from, to) = (self.placement.node(rank), self.placement.node(target));
         // One-sided communication has no tag by which a dedicated connection could be chosen, and no size yet.
-        let route = route(self.network().network(), self.placement, (from, to), (0, Bytes(0)));
-        &self.network().paths[RouteNumbers::new(self.placement).number(self.placement.group_index(from), route)]
+        let route = route(
+            self.network().network(),
+            self.placement,
+            (from, to),
+            (0, Bytes(0)),
+        );
+        &self.network().paths
+            [RouteNumbers::new(self.placement).number(self.placement.group_index(from), route)]
     }
 
     fn transfer_data(
@@ -96,14 +113,27 @@ where
     ) {
         let path = self.path_to(rank, target);
         let cost = path.accesses[index as usize];
-        let Begun { call, start, end: came } = state.begin_send(&[path.send_overhead; W], Some(&[cost.busy; W]));
+        let Begun {
+            call,
+            start,
+            end: came,
+        } = state.begin_send(&[path.send_overhead; W], Some(&[cost.busy; W]));
         let memory = (window, target);
         let (own, other) = (self.placement.node(rank), self.placement.node(target));
         if T::SHARED && own != other {
             self.accesses.transfers.start(rank, memory);
-            let number = self.accesses.flights.insert(Flight { rank, memory, cost, latency: path.latency });
+            let number = self.accesses.flights.insert(Flight {
+                rank,
+                memory,
+                cost,
+                latency: path.latency,
+            });
             let slot = Slot(self.program.messages() + number);
-            let ends = if kind == TransferKind::Get { (other, own) } else { (own, other) };
+            let ends = if kind == TransferKind::Get {
+                (other, own)
+            } else {
+                (own, other)
+            };
             self.transit.depart(Departure {
                 slot,
                 start: came,
@@ -115,7 +145,11 @@ where
             });
         } else {
             self.accesses.transfers.start(rank, memory);
-            let done = Done { at: came + cost.delay, latency: path.latency, conflict: Time::ZERO };
+            let done = Done {
+                at: came + cost.delay,
+                latency: path.latency,
+                conflict: Time::ZERO,
+            };
             self.accesses.transfers.end(rank, memory, done);
         }
         let nothing = Accessed {
@@ -133,10 +167,19 @@ where
 
     /// A transfer that shared the network is done.
     pub(super) fn transferred(&mut self, number: u32, delivery: Delivery) {
-        let Flight { rank, memory, cost, latency } = self.accesses.flights[number];
+        let Flight {
+            rank,
+            memory,
+            cost,
+            latency,
+        } = self.accesses.flights[number];
         self.accesses.flights.give_back(number);
         let Delivery { start, arrival, .. } = delivery;
-        let done = Done { at: arrival, latency, conflict: (arrival - start - cost.delay).max(Time::ZERO) };
+        let done = Done {
+            at: arrival,
+            latency,
+            conflict: (arrival - start - cost.delay).max(Time::ZERO),
+        };
         if self.accesses.transfers.end(rank, memory, done) {
             self.ready.push(rank);
         }
@@ -149,18 +192,28 @@ where
         index: u32,
         (window, target): (i32, Option<Rank>),
     ) -> Step {
-        let Some(done) = self.accesses.transfers.flush(rank, window, target) else { return Step::Wait };
+        let Some(done) = self.accesses.transfers.flush(rank, window, target) else {
+            return Step::Wait;
+        };
         let accessed = done.awaited(index, state.time[0]);
         state.time = [accessed.end; W];
         self.observer.accessed(rank, accessed);
         Step::GoOn
     }
 
-    fn lock(&mut self, rank: Rank, state: &mut RankState<'a, W>, (index, access): (u32, Access), target: Rank) -> Step {
+    fn lock(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        (index, access): (u32, Access),
+        target: Rank,
+    ) -> Step {
         let path = self.path_to(rank, target);
         let (call, came) = (state.time[0], state.time[0] + path.send_overhead);
         let asked = came + path.latency;
-        let Some((granted, _)) = self.ask(rank, state, asked, access) else { return Step::Wait };
+        let Some((granted, _)) = self.ask(rank, state, asked, access) else {
+            return Step::Wait;
+        };
         let end = granted + path.latency;
         state.overhead += path.send_overhead;
         state.time = [end; W];
@@ -179,9 +232,17 @@ where
         Step::GoOn
     }
 
-    fn file(&mut self, rank: Rank, state: &mut RankState<'a, W>, index: u32, access: Access) -> Step {
+    fn file(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        index: u32,
+        access: Access,
+    ) -> Step {
         let call = state.time[0];
-        let Some((begun, end)) = self.ask(rank, state, call, access) else { return Step::Wait };
+        let Some((begun, end)) = self.ask(rank, state, call, access) else {
+            return Step::Wait;
+        };
         state.time = [end; W];
         let latency = self.network().file_system().latency;
         let accessed = Accessed {
@@ -199,7 +260,13 @@ where
     }
 
     /// When a request is carried out; the first time it is put to the others.
-    fn ask(&mut self, rank: Rank, state: &mut RankState<'a, W>, time: Time, access: Access) -> Option<(Time, Time)> {
+    fn ask(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        time: Time,
+        access: Access,
+    ) -> Option<(Time, Time)> {
         let served = self.accesses.requests.take(rank);
         if served.is_none() && !state.entered {
             self.accesses.requests.put(rank, time, access);

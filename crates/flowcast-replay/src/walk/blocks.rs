@@ -32,7 +32,10 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
     let blocks = blocks(walk.program, threads);
     let common = Common {
         firsts: blocks.iter().map(|block| walk.slots(block).start).collect(),
-        rings: blocks.iter().map(|_| blocks.iter().map(|_| Ring::new()).collect()).collect(),
+        rings: blocks
+            .iter()
+            .map(|_| blocks.iter().map(|_| Ring::new()).collect())
+            .collect(),
         waiting: AtomicUsize::new(0),
         resumed: AtomicUsize::new(0),
         over: AtomicBool::new(false),
@@ -40,23 +43,38 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
     let parts: Option<Vec<Vec<RankOutcome>>> = std::thread::scope(|scope| {
         let common = &common;
         let spawn = |(index, block): (usize, Range<u32>)| {
-            scope.spawn(move || follow(walk, block.clone(), &mut Border::new(common, index, walk.slots(&block))))
+            scope.spawn(move || {
+                follow(
+                    walk,
+                    block.clone(),
+                    &mut Border::new(common, index, walk.slots(&block)),
+                )
+            })
         };
         let threads: Vec<_> = blocks.into_iter().enumerate().map(spawn).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a walk does not panic")).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a walk does not panic"))
+            .collect()
     });
     Some(parts?.concat())
 }
 
 /// Follows the ranks of a block to the end.
-fn follow(walk: &Walk<'_, 1>, block: Range<u32>, border: &mut Border<'_>) -> Option<Vec<RankOutcome>> {
+fn follow(
+    walk: &Walk<'_, 1>,
+    block: Range<u32>,
+    border: &mut Border<'_>,
+) -> Option<Vec<RankOutcome>> {
     let observer = &mut Unobserved;
     let states = walk.beginning(&block);
     let ranks = match walk.route_of.is_empty() {
         true => Engine::<1, _, _, false, false>::new(walk, block, observer, border).walk(states),
         false => Engine::<1, _, _, false, true>::new(walk, block, observer, border).walk(states),
     };
-    let ranks = ranks.ok().filter(|ranks| ranks.iter().all(|state| state.done))?;
+    let ranks = ranks
+        .ok()
+        .filter(|ranks| ranks.iter().all(|state| state.done))?;
     Some(ranks.iter().map(RankState::outcome).collect())
 }
 
@@ -119,7 +137,11 @@ impl<'a> Border<'a> {
             common,
             own,
             writers: common.rings[block].iter().map(Writer::new).collect(),
-            readers: common.rings.iter().map(|from| Reader::new(&from[block])).collect(),
+            readers: common
+                .rings
+                .iter()
+                .map(|from| Reader::new(&from[block]))
+                .collect(),
             left_over: VecDeque::new(),
             waits: false,
         }
@@ -136,13 +158,21 @@ impl<'a> Border<'a> {
     }
 
     fn read(&mut self) -> Option<Progress> {
-        let reader = self.readers.iter_mut().find_map(|reader| reader.has_any().then_some(reader))?;
+        let reader = self
+            .readers
+            .iter_mut()
+            .find_map(|reader| reader.has_any().then_some(reader))?;
         if std::mem::take(&mut self.waits) {
             self.common.waiting.fetch_sub(1, SeqCst);
             self.common.resumed.fetch_add(1, SeqCst);
         }
         let (slot, arrival) = reader.read()?;
-        Some(Progress::Arrived(Delivery { slot, start: Time::ZERO, arrival, left: Time::ZERO }))
+        Some(Progress::Arrived(Delivery {
+            slot,
+            start: Time::ZERO,
+            arrival,
+            left: Time::ZERO,
+        }))
     }
 
     /// Nothing has come for some time.
@@ -164,7 +194,9 @@ impl Transit for Border<'_> {
     }
 
     fn depart(&mut self, departure: Departure) {
-        let Departure { slot, start, cost, .. } = departure;
+        let Departure {
+            slot, start, cost, ..
+        } = departure;
         let block = self.common.firsts.partition_point(|first| *first <= slot) - 1;
         let arrival = start + cost.delay;
         if !self.left_over.is_empty() || !self.writers[block].write(slot, arrival) {

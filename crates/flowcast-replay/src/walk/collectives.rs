@@ -72,7 +72,12 @@ pub(super) struct Collectives<'a, const W: usize> {
 impl<'a, const W: usize> Collectives<'a, W> {
     /// None has begun.
     pub(super) fn new(program: &'a Program, costs: &'a LaneCosts<'a, W>) -> Self {
-        let progress = Progress { entered: 0, left: 0, number: NOBODY, waiting: NOBODY };
+        let progress = Progress {
+            entered: 0,
+            left: 0,
+            number: NOBODY,
+            waiting: NOBODY,
+        };
         Collectives {
             program,
             costs: CollectiveCosts::new(costs),
@@ -124,13 +129,16 @@ impl<'a, const W: usize> Collectives<'a, W> {
         let progress = &mut self.progress[instance as usize];
         progress.left += 1;
         if progress.left == members {
-            self.executions.give_back(std::mem::replace(&mut progress.number, NOBODY));
+            self.executions
+                .give_back(std::mem::replace(&mut progress.number, NOBODY));
         }
     }
 
     fn members(&self, instance: u32) -> u32 {
         let communicator = self.program.instances()[instance as usize];
-        self.program.communicators()[communicator as usize].members.len() as u32
+        self.program.communicators()[communicator as usize]
+            .members
+            .len() as u32
     }
 }
 
@@ -138,7 +146,11 @@ impl<const W: usize> Execution<W> {
     fn new() -> Execution<W> {
         // Every arrival is later: times are not negative.
         let before_all = Time::from_nanos(-1.0);
-        let nobody = Last { came: [before_all; W], rank: [Rank(0); W], call: [0; W] };
+        let nobody = Last {
+            came: [before_all; W],
+            rank: [Rank(0); W],
+            call: [0; W],
+        };
         Execution {
             last: nobody,
             root: nobody,
@@ -167,7 +179,11 @@ impl<const W: usize> Execution<W> {
     }
 
     fn decide(&mut self, program: &Program, costs: &mut CollectiveCosts<'_, W>) {
-        let deciding = if self.has_root { &self.root } else { &self.last };
+        let deciding = if self.has_root {
+            &self.root
+        } else {
+            &self.last
+        };
         self.decided = (self.last.came[0], self.last.rank[0]);
         let mut duration = [Time::ZERO; W];
         let mut known = None;
@@ -198,8 +214,16 @@ impl<const W: usize> Last<W> {
             // Without a branch, so that several lanes are done at once.
             let is_later = (came > kept) | ((came == kept) & (entry.rank > self.rank[lane]));
             self.came[lane] = if is_later { came } else { kept };
-            self.rank[lane] = if is_later { entry.rank } else { self.rank[lane] };
-            self.call[lane] = if is_later { entry.call } else { self.call[lane] };
+            self.rank[lane] = if is_later {
+                entry.rank
+            } else {
+                self.rank[lane]
+            };
+            self.call[lane] = if is_later {
+                entry.call
+            } else {
+                self.call[lane]
+            };
         }
     }
 }
@@ -210,17 +234,37 @@ where
     O: Observer,
     T: Transit,
 {
-    pub(super) fn collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
+    pub(super) fn collective(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        call: u32,
+        instance: u32,
+    ) -> Step {
         let made = &self.program.calls()[call as usize];
         let startup = match made.mode {
             CollectiveMode::Blocking => [Time::ZERO; W],
-            _ => self.collectives.costs.startup(made.communicator, rank).of_call,
+            _ => {
+                self.collectives
+                    .costs
+                    .startup(made.communicator, rank)
+                    .of_call
+            }
         };
         let came = plus(&state.time, &startup);
         let own_end = self.own_end(rank, call, &came);
         if !state.entered {
             state.entered = true;
-            self.collectives.enter(instance, &Entry { rank, call, came, own_end }, &mut self.ready);
+            self.collectives.enter(
+                instance,
+                &Entry {
+                    rank,
+                    call,
+                    came,
+                    own_end,
+                },
+                &mut self.ready,
+            );
         }
         let own = (came[0], rank);
         let (end, last) = match made.mode {
@@ -259,7 +303,12 @@ where
         })
     }
 
-    pub(super) fn wait_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32) -> Step {
+    pub(super) fn wait_collective(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        instance: u32,
+    ) -> Step {
         let communicator = self.program.instances()[instance as usize];
         let startup = self.collectives.costs.startup(communicator, rank).of_wait;
         let came = plus(&state.time, &startup);
@@ -267,19 +316,44 @@ where
             self.collectives.wait(instance, rank);
             return Step::Wait;
         };
-        let left = Left { came, end: *end, last };
+        let left = Left {
+            came,
+            end: *end,
+            last,
+        };
         self.collectives.leave(instance);
         state.overhead += startup[0];
         self.leave_collective(rank, state, instance, left);
         Step::GoOn
     }
 
-    fn leave_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
-        let Left { came, end, last: (last, last_rank) } = left;
+    fn leave_collective(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        instance: u32,
+        left: Left<W>,
+    ) {
+        let Left {
+            came,
+            end,
+            last: (last, last_rank),
+        } = left;
         let call = state.time[0];
         state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
         let (came, end) = (came[0], state.time[0]);
-        self.observer.gathered(rank, Gathered { instance, call, processor: Time::ZERO, came, last, last_rank, end });
+        self.observer.gathered(
+            rank,
+            Gathered {
+                instance,
+                call,
+                processor: Time::ZERO,
+                came,
+                last,
+                last_rank,
+                end,
+            },
+        );
         state.polled = end;
     }
 }

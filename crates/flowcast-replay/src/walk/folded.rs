@@ -59,7 +59,10 @@ impl<'a> FoldedReplay<'a> {
             replays.push(replay);
             Ok(replays.len() - 1)
         });
-        Some(FoldedReplay { parts: parts.ok()?, replays })
+        Some(FoldedReplay {
+            parts: parts.ok()?,
+            replays,
+        })
     }
 
     /// Runs to the end; `None` if the ranks come too far from each other for times that are exact.
@@ -83,14 +86,33 @@ impl<'a> FoldedReplay<'a> {
     }
 
     fn run_on(&self, grid: Grid) -> Result<FoldedOutcome, Stop<SimulateError>> {
-        let costs: Vec<_> = self.replays.iter().map(|replay| LaneCosts::new(&[&replay.costs]).on(grid)).collect();
-        let walks: Vec<_> = self.replays.iter().zip(&costs).map(|(replay, costs)| replay.walk(costs)).collect();
+        let costs: Vec<_> = self
+            .replays
+            .iter()
+            .map(|replay| LaneCosts::new(&[&replay.costs]).on(grid))
+            .collect();
+        let walks: Vec<_> = self
+            .replays
+            .iter()
+            .zip(&costs)
+            .map(|(replay, costs)| replay.walk(costs))
+            .collect();
         let streams = self.replays[0].program.streams();
         let has_interfaces = costs.iter().any(|costs| costs.interfaces.are_busy);
         let mut now = Boundary::new(if has_interfaces { 2 * streams } else { streams });
-        let mut passes =
-            Passes { walks: &walks, grid, streams, spent: vec![Vec::new(); walks.len()], states: Vec::new() };
-        let mut whole = FoldedOutcome { outcome: Outcome::default(), iterations: 0, walked: 0, tick: grid.time(1) };
+        let mut passes = Passes {
+            walks: &walks,
+            grid,
+            streams,
+            spent: vec![Vec::new(); walks.len()],
+            states: Vec::new(),
+        };
+        let mut whole = FoldedOutcome {
+            outcome: Outcome::default(),
+            iterations: 0,
+            walked: 0,
+            tick: grid.time(1),
+        };
         for part in &self.parts {
             let Walked { walked, jumped } = passes.part(part, &mut now)?;
             if let Part::Loop(count, _) = part {
@@ -106,13 +128,22 @@ impl<'a> FoldedReplay<'a> {
     fn outcome(&self, passes: &Passes<'_>, now: &Boundary) -> Outcome {
         let pieces = pieces(&self.parts).expect("the iterations were counted");
         let spent = |rank: usize, of: usize| -> Time {
-            let ticks =
-                pieces.iter().map(|(piece, times)| i128::from(passes.spent[**piece][rank][of]) * i128::from(*times));
+            let ticks = pieces.iter().map(|(piece, times)| {
+                i128::from(passes.spent[**piece][rank][of]) * i128::from(*times)
+            });
             passes.grid.time(ticks.sum())
         };
-        let rank = |rank| RankOutcome::new(passes.grid.time(now.time(rank)), spent(rank, 0), spent(rank, 1));
+        let rank = |rank| {
+            RankOutcome::new(
+                passes.grid.time(now.time(rank)),
+                spent(rank, 0),
+                spent(rank, 1),
+            )
+        };
         let sum = |of: fn(&Program) -> u64| {
-            let terms = pieces.iter().map(|(piece, times)| of(self.replays[**piece].program).saturating_mul(*times));
+            let terms = pieces
+                .iter()
+                .map(|(piece, times)| of(self.replays[**piece].program).saturating_mul(*times));
             terms.fold(0, u64::saturating_add)
         };
         Outcome {
@@ -136,12 +167,17 @@ struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    fn part(&mut self, part: &Part<usize>, now: &mut Boundary) -> Result<Walked, Stop<SimulateError>> {
+    fn part(
+        &mut self,
+        part: &Part<usize>,
+        now: &mut Boundary,
+    ) -> Result<Walked, Stop<SimulateError>> {
         match part {
             Part::Once(index) => self.pass(*index, now).map(|()| Walked::default()),
-            Part::Loop(count, body) => {
-                repeat(*count, now, |now| body.iter().try_for_each(|part| self.part(part, now).map(drop)))
-            }
+            Part::Loop(count, body) => repeat(*count, now, |now| {
+                body.iter()
+                    .try_for_each(|part| self.part(part, now).map(drop))
+            }),
         }
     }
 
@@ -152,11 +188,16 @@ impl Passes<'_> {
         let mut states: Vec<RankState<'_, 1>> = emptied(std::mem::take(&mut self.states));
         states.extend((0..streams).map(|rank| {
             let time = grid.time(now.above[rank].into());
-            let free = now.above.get(streams + rank).map_or(time, |free| grid.time((*free).into()));
+            let free = now
+                .above
+                .get(streams + rank)
+                .map_or(time, |free| grid.time((*free).into()));
             RankState::new(walk.program, Rank(rank as u32)).from(time, free)
         }));
         let (mut observer, mut transit) = (Unobserved, Undisturbed);
-        let ended = walk.run_from(states, &mut observer, &mut transit).map_err(Stop::Failed)?;
+        let ended = walk
+            .run_from(states, &mut observer, &mut transit)
+            .map_err(Stop::Failed)?;
         let ticks = |time: Time| grid.ticks(time).ok_or(Stop::Unreachable);
         for (rank, state) in ended.iter().enumerate() {
             now.above[rank] = ticks(state.time[0])?;
@@ -167,7 +208,8 @@ impl Passes<'_> {
         }
         now.settle();
         if self.spent[index].is_empty() {
-            let spent = |state: &RankState<'_, 1>| Ok([ticks(state.compute[0])?, ticks(state.overhead)?]);
+            let spent =
+                |state: &RankState<'_, 1>| Ok([ticks(state.compute[0])?, ticks(state.overhead)?]);
             self.spent[index] = ended.iter().map(spent).collect::<Result<_, _>>()?;
         }
         self.states = emptied(ended);
@@ -178,14 +220,19 @@ impl Passes<'_> {
 /// The memory of states for others.
 fn emptied<'a>(mut states: Vec<RankState<'_, 1>>) -> Vec<RankState<'a, 1>> {
     states.clear();
-    states.into_iter().map(|_| unreachable!("there is none left")).collect()
+    states
+        .into_iter()
+        .map(|_| unreachable!("there is none left"))
+        .collect()
 }
 
 /// Whether what happens to each rank is a maximum of sums, and nothing lasts beyond the end but the times of the ranks.
 fn is_maxima_of_sums(replay: &Replay<'_>) -> bool {
     let program = replay.program;
     let is_plain = program.accesses().is_empty() && program.progress_streams().is_empty();
-    is_plain && !replay.costs.needs_polling() && (program.calls().is_empty() || collectives_cost_the_same(replay))
+    is_plain
+        && !replay.costs.needs_polling()
+        && (program.calls().is_empty() || collectives_cost_the_same(replay))
 }
 
 /// Whether each collective costs the same whoever decides its end.
@@ -195,7 +242,9 @@ fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
     let mut executions = vec![Execution::default(); program.instances().len()];
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (_, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else { continue };
+            let Op::Collective { call, instance } = op else {
+                continue;
+            };
             let made = &program.calls()[call as usize];
             let sizes = (made.send, made.recv);
             let cost = known
@@ -224,7 +273,11 @@ struct Agreed {
 
 impl Execution {
     fn add(&mut self, cost: Time, mode: CollectiveMode, is_root: bool) {
-        let side = if is_root { &mut self.roots } else { &mut self.others };
+        let side = if is_root {
+            &mut self.roots
+        } else {
+            &mut self.others
+        };
         side.is_not |= side.cost.is_some_and(|known| known != cost);
         side.cost = Some(cost);
         self.modes_differ |= self.mode.is_some_and(|known| known != mode);
@@ -233,7 +286,12 @@ impl Execution {
 
     /// Where there is a root, its call counts.
     fn is_decided(&self) -> bool {
-        let decides = if self.roots.cost.is_some() { self.roots } else { self.others };
-        !self.modes_differ && (!decides.is_not || self.mode == Some(CollectiveMode::RootSynchronous))
+        let decides = if self.roots.cost.is_some() {
+            self.roots
+        } else {
+            self.others
+        };
+        !self.modes_differ
+            && (!decides.is_not || self.mode == Some(CollectiveMode::RootSynchronous))
     }
 }

@@ -23,7 +23,9 @@ impl Grid {
     pub(super) fn reaching(time: Time) -> Option<Grid> {
         let nanos = time.as_nanos();
         let reach = 2f64.powi(nanos.log2().ceil() as i32);
-        (nanos > 0.0 && reach.is_finite() && reach > 0.0).then_some(Grid { reach: Time::from_nanos(reach) })
+        (nanos > 0.0 && reach.is_finite() && reach > 0.0).then_some(Grid {
+            reach: Time::from_nanos(reach),
+        })
     }
 
     /// The nearest multiple of the tick.

@@ -53,7 +53,10 @@ pub(super) struct Walked {
 impl Boundary {
     /// Of so many times, all 0.
     pub(super) fn new(times: usize) -> Boundary {
-        Boundary { earliest: 0, above: vec![0; times] }
+        Boundary {
+            earliest: 0,
+            above: vec![0; times],
+        }
     }
 
     /// The times have been changed: the smallest is 0 again.
@@ -76,12 +79,22 @@ impl Boundary {
     /// So many steps on; `None` if its times are too far from each other.
     fn on(&self, steps: &[i128], times: u64) -> Option<Boundary> {
         let ahead: Option<Vec<i128>> = (0..steps.len())
-            .map(|index| self.time(index).checked_add(steps[index].checked_mul(times.into())?))
+            .map(|index| {
+                self.time(index)
+                    .checked_add(steps[index].checked_mul(times.into())?)
+            })
             .collect();
         let ahead = ahead?;
         let earliest = ahead.iter().copied().min().unwrap_or(0);
-        let above = ahead.into_iter().map(|time| Some(time - earliest).filter(|time| Grid::reaches(*time)));
-        Some(Boundary { earliest, above: above.map(|time| time.map(|time| time as i64)).collect::<Option<_>>()? })
+        let above = ahead
+            .into_iter()
+            .map(|time| Some(time - earliest).filter(|time| Grid::reaches(*time)));
+        Some(Boundary {
+            earliest,
+            above: above
+                .map(|time| time.map(|time| time as i64))
+                .collect::<Option<_>>()?,
+        })
     }
 }
 
@@ -106,11 +119,15 @@ pub(super) fn repeat<E>(
         }
         past.push(now);
         rest -= u64::min(rest, 1);
-        let Some(pattern) = past.pattern(rest == 0) else { continue };
+        let Some(pattern) = past.pattern(rest == 0) else {
+            continue;
+        };
         let most = (count - done) / pattern.period as u64;
         let jumped = match pattern.is_even {
             true => most,
-            false => farthest(most, |times| pattern.holds(now, times, (&mut body, &mut walked)))?,
+            false => farthest(most, |times| {
+                pattern.holds(now, times, (&mut body, &mut walked))
+            })?,
         };
         if jumped < WORTH.min(most) {
             (rest, patience) = (patience, patience * 2);
@@ -142,7 +159,11 @@ fn farthest<E>(most: u64, mut holds: impl FnMut(u64) -> Result<bool, E>) -> Resu
     }
     while beyond - known > 1 {
         let middle = known + (beyond - known) / 2;
-        if holds(middle)? { known = middle } else { beyond = middle }
+        if holds(middle)? {
+            known = middle
+        } else {
+            beyond = middle
+        }
     }
     Ok(known)
 }
@@ -162,9 +183,14 @@ impl Pattern {
         &self,
         now: &Boundary,
         times: u64,
-        (body, walked): (&mut impl FnMut(&mut Boundary) -> Result<(), Stop<E>>, &mut Walked),
+        (body, walked): (
+            &mut impl FnMut(&mut Boundary) -> Result<(), Stop<E>>,
+            &mut Walked,
+        ),
     ) -> Result<bool, Stop<E>> {
-        let (Some(mut last), Some(expected)) = (now.on(&self.steps, times - 1), now.on(&self.steps, times)) else {
+        let (Some(mut last), Some(expected)) =
+            (now.on(&self.steps, times - 1), now.on(&self.steps, times))
+        else {
             return Ok(false);
         };
         for _ in 0..self.period {
@@ -189,7 +215,11 @@ struct Past {
 impl Past {
     fn new(now: &Boundary) -> Past {
         let longest = (MOST_KEPT / now.above.len().max(1) / 2).clamp(1, LONGEST_PERIOD);
-        Past { boundaries: VecDeque::from([now.clone()]), most: 2 * longest + 1, witnesses: vec![(0, 0); longest + 1] }
+        Past {
+            boundaries: VecDeque::from([now.clone()]),
+            most: 2 * longest + 1,
+            witnesses: vec![(0, 0); longest + 1],
+        }
     }
 
     fn push(&mut self, now: &Boundary) {
@@ -203,16 +233,26 @@ impl Past {
         (1..=longest).find_map(|period| {
             let (even, uneven) = self.witnesses[period];
             let is_even = self.differs_evenly(period, even);
-            let is_even = is_even.map_err(|witness| self.witnesses[period].0 = witness).is_ok();
+            let is_even = is_even
+                .map_err(|witness| self.witnesses[period].0 = witness)
+                .is_ok();
             if !is_even && also_uneven && 2 * period < self.boundaries.len() {
                 let repeats = self.repeats(period, uneven);
-                repeats.map_err(|witness| self.witnesses[period].1 = witness).ok()?;
+                repeats
+                    .map_err(|witness| self.witnesses[period].1 = witness)
+                    .ok()?;
             } else if !is_even {
                 return None;
             }
             let [now, before] = [0, period].map(|age| &self.boundaries[age]);
-            let steps = (0..now.above.len()).map(|index| now.step(before, index)).collect();
-            Some(Pattern { period, steps, is_even })
+            let steps = (0..now.above.len())
+                .map(|index| now.step(before, index))
+                .collect();
+            Some(Pattern {
+                period,
+                steps,
+                is_even,
+            })
         })
     }
 
@@ -225,7 +265,9 @@ impl Past {
     /// Whether each time has moved by the same step twice; else one that has not.
     fn repeats(&self, period: usize, witness: usize) -> Result<(), usize> {
         let [now, before, long_ago] = [0, period, 2 * period].map(|age| &self.boundaries[age]);
-        all(now.above.len(), witness, |index| now.step(before, index) == before.step(long_ago, index))
+        all(now.above.len(), witness, |index| {
+            now.step(before, index) == before.step(long_ago, index)
+        })
     }
 }
 
@@ -247,7 +289,10 @@ mod tests {
 
     fn apply(matrix: &Matrix, now: &mut Boundary) {
         let next = matrix.iter().map(|row| {
-            let terms = row.iter().zip(&now.above).filter_map(|(cost, time)| cost.map(|cost| cost + time));
+            let terms = row
+                .iter()
+                .zip(&now.above)
+                .filter_map(|(cost, time)| cost.map(|cost| cost + time));
             terms.max().expect("each row has a cost")
         });
         now.above = next.collect();
@@ -276,7 +321,10 @@ mod tests {
         for count in [900, 1009, 1010, 1011, 1012, 5000] {
             let (now, walked) = jumped(&matrix, count);
             assert_eq!(now, walked_one_by_one(&matrix, count), "{count} iterations");
-            assert!(walked.walked < 120 && walked.jumped > count - 120, "{walked:?} of {count}");
+            assert!(
+                walked.walked < 120 && walked.jumped > count - 120,
+                "{walked:?} of {count}"
+            );
         }
     }
 
@@ -291,7 +339,11 @@ mod tests {
     #[test]
     fn a_pattern_of_three_iterations_is_found() {
         // A ring in which each looks at the one before it only, by costs that differ.
-        let matrix = vec![vec![None, None, Some(1)], vec![Some(5), None, None], vec![None, Some(9), None]];
+        let matrix = vec![
+            vec![None, None, Some(1)],
+            vec![Some(5), None, None],
+            vec![None, Some(9), None],
+        ];
         let (now, walked) = jumped(&matrix, 1_000_001);
         assert_eq!(now, walked_one_by_one(&matrix, 1_000_001));
         assert!(walked.walked < 20, "{walked:?}");
@@ -303,7 +355,11 @@ mod tests {
         let mut now = Boundary::new(2);
         let walked = repeat(1 << 10, &mut now, |now| {
             apply(&matrix, now);
-            if Grid::reaches(now.above[0].into()) { Ok(()) } else { Err(Stop::<()>::Unreachable) }
+            if Grid::reaches(now.above[0].into()) {
+                Ok(())
+            } else {
+                Err(Stop::<()>::Unreachable)
+            }
         });
         assert_eq!(walked, Err(Stop::Unreachable));
     }

@@ -139,11 +139,25 @@ impl<const W: usize> LanePath<W> {
     }
 
     fn on(mut self, grid: Grid) -> LanePath<W> {
-        let round = |times: &mut Times<W>| times.iter_mut().for_each(|time| *time = grid.round(*time));
-        [&mut self.send_overhead, &mut self.recv_before, &mut self.recv_after].into_iter().for_each(round);
+        let round =
+            |times: &mut Times<W>| times.iter_mut().for_each(|time| *time = grid.round(*time));
+        [
+            &mut self.send_overhead,
+            &mut self.recv_before,
+            &mut self.recv_after,
+        ]
+        .into_iter()
+        .for_each(round);
         self.classes
             .iter_mut()
-            .flat_map(|class| [&mut class.delay, &mut class.busy, &mut class.held, &mut class.leaves])
+            .flat_map(|class| {
+                [
+                    &mut class.delay,
+                    &mut class.busy,
+                    &mut class.held,
+                    &mut class.leaves,
+                ]
+            })
             .for_each(round);
         self.overheads.iter_mut().flatten().for_each(round);
         self
@@ -155,16 +169,25 @@ impl<const W: usize> LanePath<W> {
         }
         let of_lane = |class: usize, lane: usize| {
             let path = path(lane);
-            path.overheads.get(class).map_or([path.send_overhead, path.recv_after], |own| [own.send, own.receive])
+            path.overheads
+                .get(class)
+                .map_or([path.send_overhead, path.recv_after], |own| {
+                    [own.send, own.receive]
+                })
         };
-        let of_class = |class| [0, 1].map(|side| std::array::from_fn(|lane| of_lane(class, lane)[side]));
+        let of_class =
+            |class| [0, 1].map(|side| std::array::from_fn(|lane| of_lane(class, lane)[side]));
         (0..path(0).classes.len()).map(of_class).collect()
     }
 
     /// The sender's processor time.
     #[inline(always)]
     pub(super) fn sending(&self, class: u32) -> &Times<W> {
-        if self.overheads.is_empty() { &self.send_overhead } else { &self.overheads[class as usize][0] }
+        if self.overheads.is_empty() {
+            &self.send_overhead
+        } else {
+            &self.overheads[class as usize][0]
+        }
     }
 }
 
@@ -181,7 +204,12 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     /// None is known yet.
     pub(super) fn new(costs: &'a LaneCosts<'a, W>) -> Self {
         let LaneCosts { networks, grid, .. } = costs;
-        CollectiveCosts { networks, grid: *grid, durations: HashMap::new(), startups: HashMap::new() }
+        CollectiveCosts {
+            networks,
+            grid: *grid,
+            durations: HashMap::new(),
+            startups: HashMap::new(),
+        }
     }
 
     /// What ranks of one group have in common.
@@ -193,9 +221,14 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: Rank) -> &Times<W> {
         let networks = self.networks;
         let sizes = (call.send, call.recv);
-        let of = |lane: usize| self.grid.round(networks[lane].collective(call.op, call.communicator, rank, sizes));
+        let of = |lane: usize| {
+            self.grid
+                .round(networks[lane].collective(call.op, call.communicator, rank, sizes))
+        };
         let key = (index, self.group(rank));
-        self.durations.entry(key).or_insert_with(|| std::array::from_fn(of))
+        self.durations
+            .entry(key)
+            .or_insert_with(|| std::array::from_fn(of))
     }
 
     /// Start-up of a non-blocking or root-synchronous collective, and of the wait for one.
@@ -203,7 +236,8 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         let networks = self.networks;
         let key = (communicator, self.group(rank));
         self.startups.entry(key).or_insert_with(|| {
-            let of_wait: Times<W> = std::array::from_fn(|lane| networks[lane].collective_startup(communicator, rank));
+            let of_wait: Times<W> =
+                std::array::from_fn(|lane| networks[lane].collective_startup(communicator, rank));
             let of_call = of_wait.map(Time::whole_nanos);
             Startup {
                 of_call: of_call.map(|time| self.grid.round(time)),

@@ -58,14 +58,22 @@ impl<'a, const W: usize> RankState<'a, W> {
 
     /// The same where the rank begins at `time` and its interface is free at `free`.
     pub(super) fn from(self, time: Time, free: Time) -> RankState<'a, W> {
-        RankState { time: [time; W], interface_free: [free; W], ..self }
+        RankState {
+            time: [time; W],
+            interface_free: [free; W],
+            ..self
+        }
     }
 
     /// The processor's part of a send, once the interface is free; its message departs when that is done.
     #[inline(always)]
     pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> Begun {
         let call = self.time[0];
-        let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
+        let start = if busy.is_some() {
+            later(self.interface_free[0], call)
+        } else {
+            call
+        };
         for lane in 0..W {
             let mut start = self.time[lane];
             if let Some(busy) = busy {
@@ -75,12 +83,20 @@ impl<'a, const W: usize> RankState<'a, W> {
             self.time[lane] = start + overhead[lane];
         }
         self.overhead += overhead[0];
-        Begun { call, start, end: self.time[0] }
+        Begun {
+            call,
+            start,
+            end: self.time[0],
+        }
     }
 
     /// The processor's part of a send that leaves its message to the interface, and when that departs.
     #[inline(always)]
-    pub(super) fn begin_queued_send(&mut self, overhead: &Times<W>, busy: &Times<W>) -> (Begun, Times<W>) {
+    pub(super) fn begin_queued_send(
+        &mut self,
+        overhead: &Times<W>,
+        busy: &Times<W>,
+    ) -> (Begun, Times<W>) {
         let call = self.time[0];
         let mut departs = [Time::ZERO; W];
         for lane in 0..W {
@@ -90,7 +106,14 @@ impl<'a, const W: usize> RankState<'a, W> {
             self.time[lane] += overhead[lane];
         }
         self.overhead += overhead[0];
-        (Begun { call, start: call, end: self.time[0] }, departs)
+        (
+            Begun {
+                call,
+                start: call,
+                end: self.time[0],
+            },
+            departs,
+        )
     }
 
     #[inline(always)]

@@ -80,7 +80,11 @@ where
     pub(super) fn post_and_receive(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
         let slot = state.next_slot;
         if !state.entered {
-            self.post(slot, &plus(&state.time, &self.path(slot).recv_before), state.polled);
+            self.post(
+                slot,
+                &plus(&state.time, &self.path(slot).recv_before),
+                state.polled,
+            );
         }
         let step = self.receive(rank, state, slot);
         state.entered = matches!(step, Step::Wait);
@@ -101,7 +105,13 @@ where
             }
             Known::Awaited(_) if handshake => {
                 self.handshakes.posted.close(slot);
-                self.transit.receive_posted(slot, ReceivePosted { since: time[0], polled });
+                self.transit.receive_posted(
+                    slot,
+                    ReceivePosted {
+                        since: time[0],
+                        polled,
+                    },
+                );
             }
             Known::Awaited(number) => {
                 self.handshakes.posted.close(slot);
@@ -119,14 +129,17 @@ where
         if T::SHARED && self.is_between_nodes(slot) {
             return self.meet(self.departure(slot, class, start[0]));
         }
-        self.observer.moved(slot, start[0], start[0] + cost.delay[0]);
+        self.observer
+            .moved(slot, start[0], start[0] + cost.delay[0]);
         self.fill(slot, |lane| start[lane] + cost.delay[lane]);
         self.release(slot, &plus(&start, &cost.held));
     }
 
     /// The transit has brought sender and receiver together.
     pub(super) fn meet(&mut self, departure: Departure) {
-        let Departure { slot, start, cost, .. } = departure;
+        let Departure {
+            slot, start, cost, ..
+        } = departure;
         self.transit.depart(departure);
         // A sender that is not held by the transfer itself need not wait for its end.
         if cost.held == Time::ZERO {
@@ -136,7 +149,9 @@ where
 
     /// The sender of a rendezvous message may go on from this time.
     fn release(&mut self, slot: Slot, time: &Times<W>) {
-        let Handshakes { released, awaited, .. } = &mut self.handshakes;
+        let Handshakes {
+            released, awaited, ..
+        } = &mut self.handshakes;
         let waits = if awaited.get(slot.index()).is_none_or(|awaited| *awaited) {
             released.fill(slot, |lane| time[lane])
         } else {
@@ -155,7 +170,13 @@ where
         }
     }
 
-    pub(super) fn send_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: Slot) -> Step {
+    pub(super) fn send_rendezvous(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        class: u32,
+        slot: Slot,
+    ) -> Step {
         let non_blocking = self.program.classes()[class as usize].mode.non_blocking;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
@@ -169,10 +190,21 @@ where
         step
     }
 
-    fn start_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: Slot) {
+    fn start_rendezvous(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        class: u32,
+        slot: Slot,
+    ) {
         let path = self.path(slot);
         let cost = &path.classes[class as usize];
-        let send = SendCosts { class, slot, overhead: path.sending(class), cost };
+        let send = SendCosts {
+            class,
+            slot,
+            overhead: path.sending(class),
+            cost,
+        };
         let (begun, ready) = self.begin_by_interface(rank, state, &send);
         self.handshakes.note_send(rank, slot);
         self.tell_sent(rank, &send, (begun, ready[0]), Time::NEVER);
@@ -193,15 +225,25 @@ where
         let posted = match handshakes.posted.look(slot) {
             Known::Time(number) => {
                 let since = handshakes.posted.take(slot, number)(0);
-                Some(ReceivePosted { since, polled: handshakes.polled[slot.index()] })
+                Some(ReceivePosted {
+                    since,
+                    polled: handshakes.polled[slot.index()],
+                })
             }
             _ => {
                 handshakes.posted.wait(slot, rank.0);
                 None
             }
         };
-        let rts = Rts { from: rank, to: self.program.receiver(slot), posted };
-        self.transit.depart(Departure { rts: Some(rts), ..self.departure(slot, class, ready) });
+        let rts = Rts {
+            from: rank,
+            to: self.program.receiver(slot),
+            posted,
+        };
+        self.transit.depart(Departure {
+            rts: Some(rts),
+            ..self.departure(slot, class, ready)
+        });
     }
 
     /// Waits until the sender of a slot may go on.

@@ -39,7 +39,13 @@ impl<'a> Replay<'a> {
     ) -> Result<Replay<'a>, SimulateError> {
         let costs = Costs::new(program, network, &placement, rendezvous);
         let route_of = route_of_messages(program, network, &placement)?;
-        Ok(Replay { program, placement, costs, route_of, threads: 1 })
+        Ok(Replay {
+            program,
+            placement,
+            costs,
+            route_of,
+            threads: 1,
+        })
     }
 
     /// The same; [`Replay::run`] may use so many threads where they make it faster. The result does not depend on it.
@@ -62,7 +68,9 @@ impl<'a> Replay<'a> {
     /// Whether several threads can run it: no sender waits for its receiver, and ranks do nothing together but exchange
     /// messages.
     pub fn is_divisible(&self) -> bool {
-        self.program.calls().is_empty() && self.program.accesses().is_empty() && !self.costs.has_rendezvous()
+        self.program.calls().is_empty()
+            && self.program.accesses().is_empty()
+            && !self.costs.has_rendezvous()
     }
 
     /// Runs to the end on so many threads, however short it is; on one if it is not divisible.
@@ -93,7 +101,9 @@ impl<'a> Replay<'a> {
     /// The number of a message's route.
     #[inline]
     pub fn route_number(&self, slot: Slot) -> usize {
-        self.route_of.get(slot.index()).map_or(0, |route| usize::from(*route))
+        self.route_of
+            .get(slot.index())
+            .map_or(0, |route| usize::from(*route))
     }
 
     /// The costs in use.
@@ -129,11 +139,25 @@ impl<'a> Replay<'a> {
         let costs = LaneCosts::<1>::new(&[&self.costs]);
         let walk = self.walk(&costs);
         let ranks = walk.run(observer, transit)?;
-        Ok(Outcome::of(self.program, ranks.iter().map(RankState::outcome)))
+        Ok(Outcome::of(
+            self.program,
+            ranks.iter().map(RankState::outcome),
+        ))
     }
 
     pub(super) fn walk<'b>(&'b self, costs: &'b LaneCosts<'b, 1>) -> Walk<'b, 1> {
-        let Replay { program, placement, route_of, .. } = self;
-        Walk { program, placement, costs, route_of, awaited: &[] }
+        let Replay {
+            program,
+            placement,
+            route_of,
+            ..
+        } = self;
+        Walk {
+            program,
+            placement,
+            costs,
+            route_of,
+            awaited: &[],
+        }
     }
 }

@@ -35,8 +35,14 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new() -> Ring {
-        let places = std::iter::repeat_with(Place::default).take(PLACES).collect();
-        Ring { places, written: Apart::default(), read: Apart::default() }
+        let places = std::iter::repeat_with(Place::default)
+            .take(PLACES)
+            .collect();
+        Ring {
+            places,
+            written: Apart::default(),
+            read: Apart::default(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,7 +62,12 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Of a new ring.
     pub(super) fn new(ring: &'a Ring) -> Writer<'a> {
-        Writer { ring, written: 0, shown: 0, read: 0 }
+        Writer {
+            ring,
+            written: 0,
+            shown: 0,
+            read: 0,
+        }
     }
 
     /// Puts an arrival in, which the reader may see only after [`Writer::show`]; false if the ring is full.
@@ -97,7 +108,11 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Of a new ring.
     pub(super) fn new(ring: &'a Ring) -> Reader<'a> {
-        Reader { ring, read: 0, written: 0 }
+        Reader {
+            ring,
+            read: 0,
+            written: 0,
+        }
     }
 
     /// Whether there is an arrival to take out.
@@ -115,7 +130,10 @@ impl<'a> Reader<'a> {
             return None;
         }
         let place = &self.ring.places[self.read % PLACES];
-        let (slot, arrival) = (Slot(place.slot.load(Relaxed)), f64::from_bits(place.arrival.load(Relaxed)));
+        let (slot, arrival) = (
+            Slot(place.slot.load(Relaxed)),
+            f64::from_bits(place.arrival.load(Relaxed)),
+        );
         self.read += 1;
         Some((slot, Time::from_nanos(arrival)))
     }

@@ -31,8 +31,17 @@ where
         (class, slot): (u32, Slot),
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
-        let overhead = if MANY_ROUTES { path.sending(class) } else { &path.send_overhead };
-        let send = SendCosts { class, slot, overhead, cost };
+        let overhead = if MANY_ROUTES {
+            path.sending(class)
+        } else {
+            &path.send_overhead
+        };
+        let send = SendCosts {
+            class,
+            slot,
+            overhead,
+            cost,
+        };
         let (begun, departs) = self.begin_by_interface(rank, state, &send);
         self.depart(rank, &send, begun, &departs);
         if RENDEZVOUS {
@@ -46,7 +55,9 @@ where
     /// A message that waits for no receiver departs.
     #[inline(always)]
     fn depart(&mut self, rank: Rank, send: &SendCosts<'a, W>, begun: Begun, departs: &Times<W>) {
-        let SendCosts { class, slot, cost, .. } = *send;
+        let SendCosts {
+            class, slot, cost, ..
+        } = *send;
         if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
             self.tell_sent(rank, send, (begun, departs[0]), Time::NEVER);
             self.transit.depart(self.departure(slot, class, departs[0]));
@@ -72,7 +83,11 @@ where
         };
         if cost.is_noted {
             // A rendezvous is waited for by its release.
-            let left = if cost.rendezvous { [Time::ZERO; W] } else { plus(&departs, &cost.leaves) };
+            let left = if cost.rendezvous {
+                [Time::ZERO; W]
+            } else {
+                plus(&departs, &cost.leaves)
+            };
             self.queues.push(rank, left);
         }
         (begun, departs)
@@ -93,14 +108,29 @@ where
         arrival: Time,
     ) {
         let Begun { call, start, end } = begun;
-        let sent = Sent { class: *class, call, start, processor: Time::ZERO, end, departs, arrival };
+        let sent = Sent {
+            class: *class,
+            call,
+            start,
+            processor: Time::ZERO,
+            end,
+            departs,
+            arrival,
+        };
         self.observer.sent(rank, *slot, sent);
     }
 
     /// A wait for a message to leave the interface.
     #[inline(always)]
-    pub(super) fn until_left(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) -> Step {
-        let Some(left) = self.queues.left(rank, ago) else { return Step::GoOn };
+    pub(super) fn until_left(
+        &mut self,
+        rank: Rank,
+        state: &mut RankState<'a, W>,
+        ago: u32,
+    ) -> Step {
+        let Some(left) = self.queues.left(rank, ago) else {
+            return Step::GoOn;
+        };
         let call = state.time[0];
         for (time, left) in state.time.iter_mut().zip(left) {
             *time = later(*left, *time);

@@ -49,7 +49,11 @@ impl<const W: usize> Slots<W> {
         let mut times = Slab::default();
         let count = (slots.end - slots.start) as usize;
         let _past = times.insert([Time::ZERO; W]);
-        Slots { first: slots.start, known: vec![NOTHING; count], times }
+        Slots {
+            first: slots.start,
+            known: vec![NOTHING; count],
+            times,
+        }
     }
 
     #[inline(always)]
@@ -92,8 +96,18 @@ impl<const W: usize> Slots<W> {
             self.known[place] = PAST;
             self.times.give_back(known as u32);
         }
-        let times = if W > 1 { &self.times[known as u32] } else { &[Time::ZERO; W] };
-        move |lane| if W == 1 { Time::from_nanos(f64::from_bits(known)) } else { times[lane] }
+        let times = if W > 1 {
+            &self.times[known as u32]
+        } else {
+            &[Time::ZERO; W]
+        };
+        move |lane| {
+            if W == 1 {
+                Time::from_nanos(f64::from_bits(known))
+            } else {
+                times[lane]
+            }
+        }
     }
 
     /// Nobody will ask for more than whether the time is over. Gives who waits.
@@ -132,7 +146,9 @@ pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
                 }
                 Op::WaitSend(ago) => {
                     let asked = sends.len().checked_sub(ago as usize + 1);
-                    asked.into_iter().for_each(|index| awaited[sends[index].index()] = true);
+                    asked
+                        .into_iter()
+                        .for_each(|index| awaited[sends[index].index()] = true);
                 }
                 _ => {}
             }

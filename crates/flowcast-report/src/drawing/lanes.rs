@@ -59,10 +59,21 @@ impl Lanes {
             kept.push(rank);
         }
         if intervals <= MAX_INTERVALS {
-            let exact = kept.iter().zip(ends()).map(|(rank, end)| self::intervals(rank, end)).collect();
-            return Lanes { exact, intervals, ..Lanes::default() };
+            let exact = kept
+                .iter()
+                .zip(ends())
+                .map(|(rank, end)| self::intervals(rank, end))
+                .collect();
+            return Lanes {
+                exact,
+                intervals,
+                ..Lanes::default()
+            };
         }
-        let mut lanes = Lanes { shares: Shares::new(outcome), ..Lanes::default() };
+        let mut lanes = Lanes {
+            shares: Shares::new(outcome),
+            ..Lanes::default()
+        };
         for (rank, (segments, end)) in kept.into_iter().chain(segments).zip(ends()).enumerate() {
             lanes.intervals += segments.len();
             lanes.shares.add(rank, &segments, end);
@@ -83,7 +94,13 @@ impl Shares {
         let lanes = ranks.div_ceil(ranks_per_lane).max(1);
         let buckets = MAX_CELLS / lanes.next_power_of_two();
         let width = end.div_ceil(buckets as u64).max(1);
-        Shares { width, buckets, ranks_per_lane, lanes, cells: vec![[0.0; Activity::ALL.len()]; lanes * buckets] }
+        Shares {
+            width,
+            buckets,
+            ranks_per_lane,
+            lanes,
+            cells: vec![[0.0; Activity::ALL.len()]; lanes * buckets],
+        }
     }
 
     fn add(&mut self, rank: usize, segments: &[Segment], end: Time) {
@@ -106,7 +123,12 @@ impl Shares {
                 }
             }
         };
-        for Segment { start, end, activity } in segments {
+        for Segment {
+            start,
+            end,
+            activity,
+        } in segments
+        {
             spend(start.as_nanos(), Activity::ProcessorWait);
             spend(end.as_nanos(), *activity);
         }
@@ -122,7 +144,10 @@ fn intervals(segments: &[Segment], end: Time) -> Vec<Interval> {
         if until > reached {
             match found.last_mut().filter(|last| last.code == code) {
                 Some(last) => last.nanos += until - reached,
-                None => found.push(Interval { nanos: until - reached, code }),
+                None => found.push(Interval {
+                    nanos: until - reached,
+                    code,
+                }),
             }
             reached = until;
         }
@@ -151,7 +176,11 @@ mod tests {
     }
 
     fn segment(start: f64, end: f64, activity: Activity) -> Segment {
-        Segment { start: nanos(start), end: nanos(end), activity }
+        Segment {
+            start: nanos(start),
+            end: nanos(end),
+            activity,
+        }
     }
 
     #[test]
@@ -161,17 +190,37 @@ mod tests {
             segment(3.0, 3.0, Activity::Overhead),
             segment(5.0, 6.4, Activity::Transfer),
         ];
-        let codes = [(3, Activity::Compute), (2, Activity::ProcessorWait), (1, Activity::Transfer)];
-        let expected = codes.map(|(nanos, activity)| Interval { nanos, code: activity as u8 });
+        let codes = [
+            (3, Activity::Compute),
+            (2, Activity::ProcessorWait),
+            (1, Activity::Transfer),
+        ];
+        let expected = codes.map(|(nanos, activity)| Interval {
+            nanos,
+            code: activity as u8,
+        });
         assert_eq!(intervals(&rank, nanos(6.4)), expected);
     }
 
     #[test]
     fn rounding_does_not_add_up() {
-        let activity = |i: i32| if i % 2 == 0 { Activity::Compute } else { Activity::Overhead };
-        let rank: Vec<_> =
-            (0..1000).map(|i| segment(f64::from(i) * 1.4, f64::from(i + 1) * 1.4, activity(i))).collect();
-        assert_eq!(intervals(&rank, nanos(1400.0)).iter().map(|s| s.nanos).sum::<u64>(), 1400);
+        let activity = |i: i32| {
+            if i % 2 == 0 {
+                Activity::Compute
+            } else {
+                Activity::Overhead
+            }
+        };
+        let rank: Vec<_> = (0..1000)
+            .map(|i| segment(f64::from(i) * 1.4, f64::from(i + 1) * 1.4, activity(i)))
+            .collect();
+        assert_eq!(
+            intervals(&rank, nanos(1400.0))
+                .iter()
+                .map(|s| s.nanos)
+                .sum::<u64>(),
+            1400
+        );
     }
 
     proptest! {
@@ -206,21 +255,47 @@ mod tests {
 
     #[test]
     fn too_many_intervals_give_way_to_shares_and_many_ranks_share_lanes() {
-        let one = |i: u32| segment(f64::from(i), f64::from(i) + 1.0, Activity::ALL[i as usize % 2]);
+        let one = |i: u32| {
+            segment(
+                f64::from(i),
+                f64::from(i) + 1.0,
+                Activity::ALL[i as usize % 2],
+            )
+        };
         let segments: Vec<Segment> = (0..150_000).map(one).collect();
         let ended = RankOutcome::new(nanos(150_000.0), Time::ZERO, Time::ZERO);
         let of = |ranks: usize| {
-            let outcome = Outcome { ranks: vec![ended; ranks], ..Outcome::default() };
+            let outcome = Outcome {
+                ranks: vec![ended; ranks],
+                ..Outcome::default()
+            };
             Lanes::of(&outcome, std::iter::repeat_n(segments.clone(), ranks))
         };
         assert!(of(1).are_exact() && of(1).exact.len() == 1);
         let lanes = of(2);
         assert!(!lanes.are_exact() && lanes.exact.is_empty());
-        let sums = lanes.shares.cells.iter().fold([0.0, 0.0], |sums, cell| [sums[0] + cell[0], sums[1] + cell[1]]);
+        let sums = lanes.shares.cells.iter().fold([0.0, 0.0], |sums, cell| {
+            [sums[0] + cell[0], sums[1] + cell[1]]
+        });
         assert_eq!(sums, [150_000.0; 2]);
-        assert_eq!((lanes.intervals, lanes.shares.ranks_per_lane, lanes.shares.buckets), (300_000, 1, MAX_CELLS / 2));
-        let many = Outcome { ranks: vec![ended; 1000], ..Outcome::default() };
-        let Shares { ranks_per_lane, lanes, buckets, .. } = Shares::new(&many);
+        assert_eq!(
+            (
+                lanes.intervals,
+                lanes.shares.ranks_per_lane,
+                lanes.shares.buckets
+            ),
+            (300_000, 1, MAX_CELLS / 2)
+        );
+        let many = Outcome {
+            ranks: vec![ended; 1000],
+            ..Outcome::default()
+        };
+        let Shares {
+            ranks_per_lane,
+            lanes,
+            buckets,
+            ..
+        } = Shares::new(&many);
         assert_eq!((ranks_per_lane, lanes, buckets), (4, 250, 1024));
     }
 }

@@ -36,13 +36,24 @@ pub struct Drawing {
 impl Drawing {
     /// Of a replay whose journal kept causes.
     pub fn of(replayed: Replayed<'_>) -> Drawing {
-        let Replayed { placement, outcome, journal, .. } = replayed;
+        let Replayed {
+            placement,
+            outcome,
+            journal,
+            ..
+        } = replayed;
         let nodes = replayed.ranks().map(|rank| placement.node(rank)).collect();
         let segments = |rank| journal.segments(rank);
-        let mut drawing = Drawing::assemble(outcome, nodes, segments, |visit| journal.each_message(visit));
-        drawing.traffic.name_calls(|slot| call_name(journal.send_kind(slot)));
+        let mut drawing = Drawing::assemble(outcome, nodes, segments, |visit| {
+            journal.each_message(visit)
+        });
+        drawing
+            .traffic
+            .name_calls(|slot| call_name(journal.send_kind(slot)));
         let calls = journal.call_tallies().into_iter();
-        drawing.calls = calls.map(|(kind, tally)| (call_name(kind), tally)).collect();
+        drawing.calls = calls
+            .map(|(kind, tally)| (call_name(kind), tally))
+            .collect();
         drawing
     }
 
@@ -63,12 +74,21 @@ impl Drawing {
         let mut traffic = Traffic::new(outcome);
         each_message(&mut |slot, span| traffic.add(slot, span));
         traffic.finish();
-        Drawing { nodes, times, lanes, traffic, calls: Vec::new() }
+        Drawing {
+            nodes,
+            times,
+            lanes,
+            traffic,
+            calls: Vec::new(),
+        }
     }
 
     /// The time of all ranks in an activity.
     pub(crate) fn time_in(&self, activity: Activity) -> Time {
-        self.times.iter().map(|times| times[activity as usize]).sum()
+        self.times
+            .iter()
+            .map(|times| times[activity as usize])
+            .sum()
     }
 }
 

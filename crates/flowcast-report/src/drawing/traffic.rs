@@ -66,7 +66,9 @@ impl Traffic {
             side,
             ranks_per_cell,
             rate: vec![(0, 0); POINTS],
-            rate_width: whole_nanos(outcome.makespan()).div_ceil(POINTS as u64).max(1),
+            rate_width: whole_nanos(outcome.makespan())
+                .div_ceil(POINTS as u64)
+                .max(1),
             ..Traffic::default()
         }
     }
@@ -74,16 +76,25 @@ impl Traffic {
     /// One more message.
     pub(super) fn add(&mut self, slot: Slot, span: MessageSpan) {
         let size = span.size.0;
-        let count = |(messages, bytes): &mut Count| (*messages, *bytes) = (*messages + 1, bytes.saturating_add(size));
+        let count = |(messages, bytes): &mut Count| {
+            (*messages, *bytes) = (*messages + 1, bytes.saturating_add(size))
+        };
         self.number += 1;
         self.flights.add(span.arrived - span.sent);
         count(&mut self.sizes[size.checked_ilog2().map_or(0, |power| power as usize + 1)]);
-        let (from, to) = (span.src.index() / self.ranks_per_cell, span.dst.index() / self.ranks_per_cell);
+        let (from, to) = (
+            span.src.index() / self.ranks_per_cell,
+            span.dst.index() / self.ranks_per_cell,
+        );
         count(&mut self.matrix[from * self.side + to]);
         let point = whole_nanos(span.sent) / self.rate_width;
         count(&mut self.rate[(point as usize).min(POINTS - 1)]);
         if in_flight(&span) >= self.threshold {
-            self.shown.push(Shown { slot, span, call: 0 });
+            self.shown.push(Shown {
+                slot,
+                span,
+                call: 0,
+            });
             if self.shown.len() == 2 * MAX_MESSAGES {
                 self.keep_longest();
             }
@@ -93,17 +104,22 @@ impl Traffic {
     /// There are no more messages.
     pub(super) fn finish(&mut self) {
         self.keep_longest();
-        self.shown.sort_unstable_by_key(|shown| (shown.span.sent, shown.slot));
+        self.shown
+            .sort_unstable_by_key(|shown| (shown.span.sent, shown.slot));
     }
 
     /// Says what the calls that sent the messages are called.
     pub(crate) fn name_calls(&mut self, name: impl Fn(Slot) -> String) {
         for shown in &mut self.shown {
             let name = name(shown.slot);
-            shown.call = self.call_names.iter().position(|known| *known == name).unwrap_or_else(|| {
-                self.call_names.push(name);
-                self.call_names.len() - 1
-            });
+            shown.call = self
+                .call_names
+                .iter()
+                .position(|known| *known == name)
+                .unwrap_or_else(|| {
+                    self.call_names.push(name);
+                    self.call_names.len() - 1
+                });
         }
     }
 
@@ -115,7 +131,8 @@ impl Traffic {
     fn keep_longest(&mut self) {
         if self.shown.len() > MAX_MESSAGES {
             let order = |shown: &Shown| (Reverse(in_flight(&shown.span)), shown.slot);
-            self.shown.select_nth_unstable_by_key(MAX_MESSAGES - 1, order);
+            self.shown
+                .select_nth_unstable_by_key(MAX_MESSAGES - 1, order);
             self.shown.truncate(MAX_MESSAGES);
             self.threshold = in_flight(&self.shown[MAX_MESSAGES - 1].span);
         }
@@ -136,7 +153,10 @@ mod tests {
     #[test]
     fn all_messages_count_and_the_longest_in_flight_are_shown_in_order() {
         let end = Time::from_nanos(1e6);
-        let outcome = Outcome { ranks: vec![RankOutcome::new(end, end, Time::ZERO); 300], ..Outcome::default() };
+        let outcome = Outcome {
+            ranks: vec![RankOutcome::new(end, end, Time::ZERO); 300],
+            ..Outcome::default()
+        };
         let mut traffic = Traffic::new(&outcome);
         let number = 2 * MAX_MESSAGES as u32 + 10;
         for slot in 0..number {
@@ -145,15 +165,40 @@ mod tests {
             let (src, dst) = (Rank(slot % 300), Rank(299));
             traffic.add(
                 Slot(slot),
-                MessageSpan { src, dst, size: Bytes(3000), tag: 0, sent, arrived: received, received },
+                MessageSpan {
+                    src,
+                    dst,
+                    size: Bytes(3000),
+                    tag: 0,
+                    sent,
+                    arrived: received,
+                    received,
+                },
             );
         }
         traffic.finish();
-        let total = |counts: &[Count]| counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+        let total = |counts: &[Count]| {
+            counts
+                .iter()
+                .fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1))
+        };
         let all = (u64::from(number), u64::from(number) * 3000);
-        assert_eq!([total(&traffic.sizes), total(&traffic.matrix), total(&traffic.rate)], [all; 3]);
-        assert_eq!((traffic.sizes[12].0, traffic.side, traffic.ranks_per_cell), (all.0, 100, 3));
-        assert_eq!((traffic.shown.len(), traffic.left_out()), (MAX_MESSAGES, MAX_MESSAGES + 10));
+        assert_eq!(
+            [
+                total(&traffic.sizes),
+                total(&traffic.matrix),
+                total(&traffic.rate)
+            ],
+            [all; 3]
+        );
+        assert_eq!(
+            (traffic.sizes[12].0, traffic.side, traffic.ranks_per_cell),
+            (all.0, 100, 3)
+        );
+        assert_eq!(
+            (traffic.shown.len(), traffic.left_out()),
+            (MAX_MESSAGES, MAX_MESSAGES + 10)
+        );
         assert!(traffic.shown.is_sorted_by_key(|shown| shown.span.sent));
         assert!(traffic.shown.iter().all(|shown| shown.slot.0 % 1000 >= 499));
     }

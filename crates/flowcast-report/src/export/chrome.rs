@@ -17,12 +17,21 @@ use flowcast_units::{Node, Rank};
 /// Those of `out`.
 pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     let name = serde_json::to_string(replayed.trace.name()).expect("a text becomes JSON");
-    write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"schema\":\"flowcast/chrome/1\",\"program\":{name}}}")?;
+    write!(
+        out,
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"schema\":\"flowcast/chrome/1\",\"program\":{name}}}"
+    )?;
     write!(out, ",\"traceEvents\":[")?;
-    let mut list = List { out, is_empty: true };
+    let mut list = List {
+        out,
+        is_empty: true,
+    };
     write_names(replayed, &mut list)?;
     for rank in replayed.ranks() {
-        let thread = Thread { node: replayed.placement.node(rank), rank };
+        let thread = Thread {
+            node: replayed.placement.node(rank),
+            rank,
+        };
         for slice in replayed.journal.slices(rank) {
             write_slice(thread, slice, &mut list)?;
         }
@@ -41,7 +50,8 @@ struct List<'a> {
 
 impl List<'_> {
     fn item(&mut self, item: fmt::Arguments<'_>) -> io::Result<()> {
-        self.out.write_all(if self.is_empty { b"\n" } else { b",\n" })?;
+        self.out
+            .write_all(if self.is_empty { b"\n" } else { b",\n" })?;
         self.is_empty = false;
         self.out.write_fmt(item)
     }
@@ -77,9 +87,16 @@ fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
         ))?;
     }
     for rank in replayed.ranks() {
-        let thread = Thread { node: replayed.placement.node(rank), rank };
-        list.item(format_args!(r#"{{"ph":"M","name":"thread_name",{thread},"args":{{"name":"rank {rank}"}}}}"#))?;
-        list.item(format_args!(r#"{{"ph":"M","name":"thread_sort_index",{thread},"args":{{"sort_index":{rank}}}}}"#))?;
+        let thread = Thread {
+            node: replayed.placement.node(rank),
+            rank,
+        };
+        list.item(format_args!(
+            r#"{{"ph":"M","name":"thread_name",{thread},"args":{{"name":"rank {rank}"}}}}"#
+        ))?;
+        list.item(format_args!(
+            r#"{{"ph":"M","name":"thread_sort_index",{thread},"args":{{"sort_index":{rank}}}}}"#
+        ))?;
     }
     Ok(())
 }
@@ -94,10 +111,18 @@ fn write_slice(thread: Thread, slice: Slice, list: &mut List<'_>) -> io::Result<
     ))
 }
 
-fn write_arrow(replayed: Replayed<'_>, number: u32, times: MessageTimes, list: &mut List<'_>) -> io::Result<()> {
+fn write_arrow(
+    replayed: Replayed<'_>,
+    number: u32,
+    times: MessageTimes,
+    list: &mut List<'_>,
+) -> io::Result<()> {
     let span = times.span;
     let head = format!(r#""cat":"message","name":"message","id":{number}"#);
-    let ends = [span.src, span.dst].map(|rank| Thread { node: replayed.placement.node(rank), rank });
+    let ends = [span.src, span.dst].map(|rank| Thread {
+        node: replayed.placement.node(rank),
+        rank,
+    });
     let sent = nanos(span.sent);
     list.item(format_args!(
         r#"{{"ph":"s",{head},{},"ts":{},"args":{{"bytes":{},"tag":{}}}}}"#,
@@ -108,5 +133,9 @@ fn write_arrow(replayed: Replayed<'_>, number: u32, times: MessageTimes, list: &
     ))?;
     // A slice ends before its last moment: one nanosecond earlier the arrow still ends in the call that receives.
     let received = nanos(span.received).saturating_sub(1).max(sent);
-    list.item(format_args!(r#"{{"ph":"f","bp":"e",{head},{},"ts":{}}}"#, ends[1], Micros(received)))
+    list.item(format_args!(
+        r#"{{"ph":"f","bp":"e",{head},{},"ts":{}}}"#,
+        ends[1],
+        Micros(received)
+    ))
 }

@@ -35,7 +35,9 @@ pub struct Replayed<'a> {
 impl Replayed<'_> {
     /// The messages, by sender in the order of its sends.
     pub fn messages(&self) -> impl Iterator<Item = MessageSpan> {
-        self.ranks().flat_map(|rank| self.journal.sent(rank)).map(|(_, times)| times.span)
+        self.ranks()
+            .flat_map(|rank| self.journal.sent(rank))
+            .map(|(_, times)| times.span)
     }
 
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {

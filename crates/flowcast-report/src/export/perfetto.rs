@@ -24,13 +24,19 @@ use flowcast_units::{Node, Rank, Time};
 /// Those of `out`.
 pub fn pftrace(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     for node in replayed.nodes() {
-        write_packet(out, |packet| packet.message(60, |track| describe_node(track, node)))?;
+        write_packet(out, |packet| {
+            packet.message(60, |track| describe_node(track, node))
+        })?;
     }
     for rank in replayed.ranks() {
         let node = replayed.placement.node(rank);
-        write_packet(out, |packet| packet.message(60, |track| describe_rank(track, rank, node)))?;
+        write_packet(out, |packet| {
+            packet.message(60, |track| describe_rank(track, rank, node))
+        })?;
     }
-    replayed.ranks().try_for_each(|rank| write_rank(replayed, rank, out))
+    replayed
+        .ranks()
+        .try_for_each(|rank| write_rank(replayed, rank, out))
 }
 
 fn describe_node(track: &mut Message, node: Node) {

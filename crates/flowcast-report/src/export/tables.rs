@@ -19,12 +19,29 @@ pub const MESSAGES: &str = "flowcast/messages/1";
 ///
 /// # Errors
 /// Those of `out`.
-pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+pub fn messages(
+    replayed: Replayed<'_>,
+    provenance: &Provenance,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     write_head(MESSAGES, provenance, out)?;
     writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
     let mut text = Text::new(out);
-    for MessageSpan { src, dst, size, tag, sent, arrived, received } in replayed.messages() {
-        text.number(u64::from(src.0)).sign(b',').number(u64::from(dst.0)).sign(b',').number(size.0);
+    for MessageSpan {
+        src,
+        dst,
+        size,
+        tag,
+        sent,
+        arrived,
+        received,
+    } in replayed.messages()
+    {
+        text.number(u64::from(src.0))
+            .sign(b',')
+            .number(u64::from(dst.0))
+            .sign(b',')
+            .number(size.0);
         text.sign(b',').signed(i64::from(tag));
         for time in [sent, arrived, received] {
             text.sign(b',').decimal(time.as_seconds());
@@ -38,23 +55,42 @@ pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn W
 ///
 /// # Errors
 /// Those of `out`.
-pub fn ranks(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+pub fn ranks(
+    replayed: Replayed<'_>,
+    provenance: &Provenance,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     write_head("flowcast/ranks/1", provenance, out)?;
     write!(out, "rank,node,end_s,blocked_s")?;
     for activity in Activity::ALL {
         write!(out, ",{}_s", activity.name().replace(' ', "_"))?;
     }
-    writeln!(out, ",sent_messages,sent_bytes,received_messages,received_bytes")?;
+    writeln!(
+        out,
+        ",sent_messages,sent_bytes,received_messages,received_bytes"
+    )?;
     for rank in replayed.ranks() {
         let outcome = &replayed.outcome.ranks[rank.index()];
         let (node, end, blocked) = (replayed.placement.node(rank), outcome.end, outcome.blocked);
-        write!(out, "{rank},{node},{},{}", end.as_seconds(), blocked.as_seconds())?;
+        write!(
+            out,
+            "{rank},{node},{},{}",
+            end.as_seconds(),
+            blocked.as_seconds()
+        )?;
         let [_, _, waits @ ..] = replayed.journal.times(rank);
         for time in [outcome.compute, outcome.overhead].into_iter().chain(waits) {
             write!(out, ",{}", time.as_seconds())?;
         }
-        let (sent, received) = (replayed.journal.traffic_sent(rank), replayed.journal.traffic_received(rank));
-        writeln!(out, ",{},{},{},{}", sent.messages, sent.bytes.0, received.messages, received.bytes.0)?;
+        let (sent, received) = (
+            replayed.journal.traffic_sent(rank),
+            replayed.journal.traffic_received(rank),
+        );
+        writeln!(
+            out,
+            ",{},{},{},{}",
+            sent.messages, sent.bytes.0, received.messages, received.bytes.0
+        )?;
     }
     Ok(())
 }
@@ -63,19 +99,40 @@ pub fn ranks(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Writ
 ///
 /// # Errors
 /// Those of `out`.
-pub fn pairs(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+pub fn pairs(
+    replayed: Replayed<'_>,
+    provenance: &Provenance,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     write_head("flowcast/pairs/1", provenance, out)?;
-    writeln!(out, "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s")?;
+    writeln!(
+        out,
+        "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s"
+    )?;
     for rank in replayed.ranks() {
         let mut pairs: BTreeMap<Rank, Pair> = BTreeMap::new();
         for (_, times) in replayed.journal.sent(rank) {
             pairs.entry(times.span.dst).or_default().add(&times.span);
         }
-        for (dst, Pair { messages, bytes, flight, longest, first_sent, last_arrived }) in pairs {
+        for (
+            dst,
+            Pair {
+                messages,
+                bytes,
+                flight,
+                longest,
+                first_sent,
+                last_arrived,
+            },
+        ) in pairs
+        {
             let first_sent = first_sent.unwrap_or(Time::ZERO);
             let times = [flight, longest, first_sent, last_arrived].map(Time::as_seconds);
             let [flight, longest, first_sent, last_arrived] = times;
-            writeln!(out, "{rank},{dst},{messages},{bytes},{flight},{longest},{first_sent},{last_arrived}")?;
+            writeln!(
+                out,
+                "{rank},{dst},{messages},{bytes},{flight},{longest},{first_sent},{last_arrived}"
+            )?;
         }
     }
     Ok(())

@@ -29,7 +29,10 @@ const DIGITS: usize = 20;
 impl<'a> Text<'a> {
     /// Nothing is written yet. [`Text::finish`] hands over what is left in the end.
     pub(super) fn new(out: &'a mut dyn Write) -> Text<'a> {
-        Text { out, bytes: Vec::with_capacity(ENOUGH + (1 << 12)) }
+        Text {
+            out,
+            bytes: Vec::with_capacity(ENOUGH + (1 << 12)),
+        }
     }
 
     /// Text as it is.
@@ -82,7 +85,10 @@ impl<'a> Text<'a> {
         let shortest = buffer.format(number);
         // An exponent has a sign and three digits at most.
         let tail = shortest.len().saturating_sub(5);
-        let Some(at) = shortest.as_bytes()[tail..].iter().position(|sign| *sign == b'e') else {
+        let Some(at) = shortest.as_bytes()[tail..]
+            .iter()
+            .position(|sign| *sign == b'e')
+        else {
             return self.put(shortest.strip_suffix(".0").unwrap_or(shortest));
         };
         let (mantissa, exponent) = (&shortest[..tail + at], &shortest[tail + at + 1..]);
@@ -91,9 +97,14 @@ impl<'a> Text<'a> {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         self.put(sign);
         if exponent < 0 {
-            self.put("0.").zeros(-exponent as usize - whole.len()).put(whole).put(fraction)
+            self.put("0.")
+                .zeros(-exponent as usize - whole.len())
+                .put(whole)
+                .put(fraction)
         } else {
-            self.put(whole).put(fraction).zeros(exponent as usize - fraction.len())
+            self.put(whole)
+                .put(fraction)
+                .zeros(exponent as usize - fraction.len())
         }
     }
 
@@ -109,7 +120,11 @@ impl<'a> Text<'a> {
     #[inline]
     pub(super) fn end_line(&mut self) -> io::Result<()> {
         self.bytes.push(b'\n');
-        if self.bytes.len() < ENOUGH { Ok(()) } else { self.hand_over() }
+        if self.bytes.len() < ENOUGH {
+            Ok(())
+        } else {
+            self.hand_over()
+        }
     }
 
     /// Hands over what is left.
@@ -169,7 +184,13 @@ mod tests {
 
     #[test]
     fn all_lines_are_handed_over() {
-        let written = printed(|text| (0..100_000).for_each(|line| text.number(line).end_line().unwrap()));
-        assert!(written.lines().map(|line| line.parse::<u64>().unwrap()).eq(0..100_000));
+        let written =
+            printed(|text| (0..100_000).for_each(|line| text.number(line).end_line().unwrap()));
+        assert!(
+            written
+                .lines()
+                .map(|line| line.parse::<u64>().unwrap())
+                .eq(0..100_000)
+        );
     }
 }

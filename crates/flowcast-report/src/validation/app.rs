@@ -100,7 +100,10 @@ pub struct RegionErrors {
     pub worst: (String, f64),
 }
 
-fn named_error<S: Serializer>((region, error): &(String, f64), serializer: S) -> Result<S::Ok, S::Error> {
+fn named_error<S: Serializer>(
+    (region, error): &(String, f64),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(2))?;
     map.serialize_entry("region", region)?;
     map.serialize_entry("error", error)?;
@@ -127,7 +130,9 @@ impl AppValidation {
     pub fn rows(&self) -> Result<Vec<Row>, StatsError> {
         let mut rows = vec![self.row(Quantity::Total, "all", |run| run.total)?];
         for region in self.names(|run| &run.regions) {
-            rows.push(self.row(Quantity::Region, &region, |run| time_of(&run.regions, &region))?);
+            rows.push(self.row(Quantity::Region, &region, |run| {
+                time_of(&run.regions, &region)
+            })?);
         }
         for rank in 0..self.runs.first().map_or(0, |run| run.communication.len()) {
             let of_rank = |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default();
@@ -139,15 +144,33 @@ impl AppValidation {
         Ok(rows)
     }
 
-    fn row(&self, quantity: Quantity, name: &str, of: impl Fn(&RunTimes) -> Time) -> Result<Row, StatsError> {
+    fn row(
+        &self,
+        quantity: Quantity,
+        name: &str,
+        of: impl Fn(&RunTimes) -> Time,
+    ) -> Result<Row, StatsError> {
         let values: Vec<f64> = self.runs.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
-        let said = |runs: &Vec<RunTimes>| runs.iter().map(|run| of(run).as_seconds()).collect::<Vec<_>>();
+        let said = |runs: &Vec<RunTimes>| {
+            runs.iter()
+                .map(|run| of(run).as_seconds())
+                .collect::<Vec<_>>()
+        };
         let said: Vec<Vec<f64>> = self.predicted.iter().map(said).collect();
         let middle = |values: &Vec<f64>| Ok(Time::from_seconds(median(values)?));
         let predicted: Vec<Time> = said.iter().map(middle).collect::<Result<_, StatsError>>()?;
-        let whole = self.runs.iter().map(|run| run.total).fold(Time::ZERO, Time::max).as_seconds();
-        let ranks = if quantity == Quantity::Call { self.runs[0].communication.len().max(1) as f64 } else { 1.0 };
+        let whole = self
+            .runs
+            .iter()
+            .map(|run| run.total)
+            .fold(Time::ZERO, Time::max)
+            .as_seconds();
+        let ranks = if quantity == Quantity::Call {
+            self.runs[0].communication.len().max(1) as f64
+        } else {
+            1.0
+        };
         let says_something = measured > 0.0 && measured >= LEAST_SHARE * whole * ranks;
         let error = |time: &Time| (time.as_seconds() - measured) / measured;
         Ok(Row {
@@ -157,7 +180,10 @@ impl AppValidation {
             interval: interval(&values)?,
             errors: says_something.then(|| predicted.iter().map(error).collect()),
             predicted,
-            ranges: said.iter().map(|values| range(values)).collect::<Result<_, _>>()?,
+            ranges: said
+                .iter()
+                .map(|values| range(values))
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -176,8 +202,14 @@ impl AppValidation {
         let all_ranks = |run: &RunTimes| run.communication.iter().copied().sum::<Time>();
         let communication = self.row(Quantity::Total, "communication", all_ranks)?;
         let of = |at: usize| Fared {
-            total: rows[0].errors.as_ref().map_or(f64::NAN, |errors| errors[at]),
-            communication: communication.errors.as_ref().map_or(f64::NAN, |errors| errors[at]),
+            total: rows[0]
+                .errors
+                .as_ref()
+                .map_or(f64::NAN, |errors| errors[at]),
+            communication: communication
+                .errors
+                .as_ref()
+                .map_or(f64::NAN, |errors| errors[at]),
             regions: region_errors(&rows, at),
         };
         Ok((0..self.predictors.len()).map(of).collect())
@@ -186,21 +218,26 @@ impl AppValidation {
 
 fn region_errors(rows: &[Row], predictor: usize) -> Option<RegionErrors> {
     let regions = rows.iter().filter(|row| row.quantity == Quantity::Region);
-    let errors: Vec<(&str, f64)> =
-        regions.filter_map(|row| Some((row.name.as_str(), row.errors.as_ref()?[predictor]))).collect();
+    let errors: Vec<(&str, f64)> = regions
+        .filter_map(|row| Some((row.name.as_str(), row.errors.as_ref()?[predictor])))
+        .collect();
     let absolute: Vec<f64> = errors.iter().map(|(_, error)| error.abs()).collect();
-    let worst = errors.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+    let worst = errors
+        .iter()
+        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     Some(RegionErrors {
         count: errors.len(),
         mean_absolute: absolute.iter().sum::<f64>() / absolute.len() as f64,
         median_absolute: median(&absolute).ok()?,
-        within_ten_percent: absolute.iter().filter(|error| **error <= 0.1).count() as f64 / absolute.len() as f64,
+        within_ten_percent: absolute.iter().filter(|error| **error <= 0.1).count() as f64
+            / absolute.len() as f64,
         worst: (worst.0.to_owned(), worst.1),
     })
 }
 
 fn interval(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
-    let times = |low: f64, high: f64| Some((Time::from_seconds(low.max(0.0)), Time::from_seconds(high)));
+    let times =
+        |low: f64, high: f64| Some((Time::from_seconds(low.max(0.0)), Time::from_seconds(high)));
     if let Some(interval) = median_interval(values, LEVEL)? {
         return Ok(times(interval.low, interval.high));
     }
@@ -208,7 +245,10 @@ fn interval(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
         return Ok(None);
     }
     let interval = mean_interval(values, LEVEL)?;
-    Ok(times(interval.mean - interval.half_width, interval.mean + interval.half_width))
+    Ok(times(
+        interval.mean - interval.half_width,
+        interval.mean + interval.half_width,
+    ))
 }
 
 fn range(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
@@ -242,8 +282,15 @@ pub(super) mod tests {
         AppValidation {
             title: "mpirun <x>".into(),
             predictors: vec!["limits/formula".into(), "fair/openmpi".into()],
-            runs: vec![run(2.0, 1.0, [1.0, 1.5], 0.4), run(2.2, 1.0, [1.0, 1.5], 0.4), run(2.1, 1.0, [1.0, 1.5], 0.4)],
-            predicted: vec![vec![run(2.31, 0.8, [1.1, 1.4], 0.4)], vec![run(2.1, 1.05, [1.0, 1.5], 0.2)]],
+            runs: vec![
+                run(2.0, 1.0, [1.0, 1.5], 0.4),
+                run(2.2, 1.0, [1.0, 1.5], 0.4),
+                run(2.1, 1.0, [1.0, 1.5], 0.4),
+            ],
+            predicted: vec![
+                vec![run(2.31, 0.8, [1.1, 1.4], 0.4)],
+                vec![run(2.1, 1.05, [1.0, 1.5], 0.2)],
+            ],
             worked: vec![Time::from_seconds(0.5); 2],
             provenance: BTreeMap::new(),
         }
@@ -271,9 +318,14 @@ pub(super) mod tests {
     #[test]
     fn order_statistics_bound_the_median_of_many_runs() {
         let mut validation = validation();
-        validation.runs = (1..=6).map(|at| run(f64::from(at), 1.0, [1.0, 1.0], 0.1)).collect();
+        validation.runs = (1..=6)
+            .map(|at| run(f64::from(at), 1.0, [1.0, 1.0], 0.1))
+            .collect();
         let row = &validation.rows().unwrap()[0];
-        assert_eq!(row.interval, Some((Time::from_seconds(1.0), Time::from_seconds(6.0))));
+        assert_eq!(
+            row.interval,
+            Some((Time::from_seconds(1.0), Time::from_seconds(6.0)))
+        );
         validation.runs.truncate(1);
         assert_eq!(validation.rows().unwrap()[0].interval, None);
         validation.runs.clear();
@@ -297,7 +349,10 @@ pub(super) mod tests {
         let mut validation = validation();
         validation.predicted[1] = validation.runs.clone();
         let total = &validation.rows().unwrap()[0];
-        assert_eq!((total.predicted[1], total.ranges[0]), (validation.runs[2].total, None));
+        assert_eq!(
+            (total.predicted[1], total.ranges[0]),
+            (validation.runs[2].total, None)
+        );
         let (low, high) = total.ranges[1].unwrap();
         near(low.as_seconds(), 2.01);
         near(high.as_seconds(), 2.19);
@@ -308,9 +363,18 @@ pub(super) mod tests {
     #[test]
     fn errors_are_written_by_the_names_of_the_file() {
         let worst = ("solve".to_owned(), -0.2);
-        let regions =
-            RegionErrors { count: 1, mean_absolute: 0.2, median_absolute: 0.25, within_ten_percent: 0.5, worst };
-        let fared = Fared { total: 0.1, communication: f64::NAN, regions: Some(regions) };
+        let regions = RegionErrors {
+            count: 1,
+            mean_absolute: 0.2,
+            median_absolute: 0.25,
+            within_ten_percent: 0.5,
+            worst,
+        };
+        let fared = Fared {
+            total: 0.1,
+            communication: f64::NAN,
+            regions: Some(regions),
+        };
         let expected = serde_json::json!({
             "total_error": 0.1,
             "communication_error": null,

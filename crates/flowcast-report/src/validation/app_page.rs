@@ -22,11 +22,17 @@ pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
     let summary = format!(
         "<p>{runs} runs, {ranks} ranks. Errors are (predicted - measured) / measured; intervals are 95 %.</p>\n"
     );
-    let drawn = format!("{}<div id=\"points\"></div>\n", predictors(validation, &fared));
+    let drawn = format!(
+        "{}<div id=\"points\"></div>\n",
+        predictors(validation, &fared)
+    );
     let mut out = section("", &summary) + &section("Errors", &drawn);
     for (quantity, heading) in [
         (Quantity::Total, "The whole run"),
-        (Quantity::Region, "Regions, on the rank that was longest in each"),
+        (
+            Quantity::Region,
+            "Regions, on the rank that was longest in each",
+        ),
         (Quantity::Rank, "Communication of each rank"),
         (Quantity::Call, "Calls, all ranks together"),
     ] {
@@ -36,49 +42,107 @@ pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
         }
     }
     out += &provenance(&validation.provenance);
-    Ok(page(&validation.title, &out, &json!({"points": errors(validation, &rows)})))
+    Ok(page(
+        &validation.title,
+        &out,
+        &json!({"points": errors(validation, &rows)}),
+    ))
 }
 
 fn predictors(validation: &AppValidation, fared: &[Fared]) -> String {
-    let head = ["prediction", "total", "communication", "regions", "within 10 %", "mean absolute", "worst region"];
+    let head = [
+        "prediction",
+        "total",
+        "communication",
+        "regions",
+        "within 10 %",
+        "mean absolute",
+        "worst region",
+    ];
     let row = |(at, (name, fared)): (usize, (&String, &Fared))| {
-        let regions =
-            fared.regions.as_ref().map_or(["0".into(), String::new(), String::new(), String::new()], |regions| {
+        let regions = fared.regions.as_ref().map_or(
+            ["0".into(), String::new(), String::new(), String::new()],
+            |regions| {
                 let (worst, error) = &regions.worst;
                 let worst = format!("{} ({})", signed(*error), escape(worst));
-                [regions.count.to_string(), percent(regions.within_ten_percent), percent(regions.mean_absolute), worst]
-            });
-        [key(at, name), signed(fared.total), signed(fared.communication)].into_iter().chain(regions).collect()
+                [
+                    regions.count.to_string(),
+                    percent(regions.within_ten_percent),
+                    percent(regions.mean_absolute),
+                    worst,
+                ]
+            },
+        );
+        [
+            key(at, name),
+            signed(fared.total),
+            signed(fared.communication),
+        ]
+        .into_iter()
+        .chain(regions)
+        .collect()
     };
-    table(&head, validation.predictors.iter().zip(fared).enumerate().map(row))
+    table(
+        &head,
+        validation.predictors.iter().zip(fared).enumerate().map(row),
+    )
 }
 
 fn errors(validation: &AppValidation, rows: &[Row]) -> Vec<plot::Points> {
-    let shown = rows.iter().filter(|row| matches!(row.quantity, Quantity::Total | Quantity::Region));
-    let groups: Vec<(String, Vec<f64>)> =
-        shown.filter_map(|row| Some((row.name.clone(), row.errors.clone()?))).collect();
+    let shown = rows
+        .iter()
+        .filter(|row| matches!(row.quantity, Quantity::Total | Quantity::Region));
+    let groups: Vec<(String, Vec<f64>)> = shown
+        .filter_map(|row| Some((row.name.clone(), row.errors.clone()?)))
+        .collect();
     let drawn = |(at, part): (usize, &[(String, Vec<f64>)])| {
         let first = at * MOST_GROUPS + 1;
-        let label = format!("Runs and regions {first} to {} of {}", first + part.len() - 1, groups.len());
+        let label = format!(
+            "Runs and regions {first} to {} of {}",
+            first + part.len() - 1,
+            groups.len()
+        );
         plot::errors(label, part, &validation.predictors)
     };
     groups.chunks(MOST_GROUPS).enumerate().map(drawn).collect()
 }
 
 fn quantities(predictors: &[String], rows: &[&Row]) -> String {
-    let names = predictors.iter().flat_map(|name| [escape(name), "error".to_owned()]);
-    let head: Vec<String> = ["", "measured", "interval"].map(str::to_owned).into_iter().chain(names).collect();
+    let names = predictors
+        .iter()
+        .flat_map(|name| [escape(name), "error".to_owned()]);
+    let head: Vec<String> = ["", "measured", "interval"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names)
+        .collect();
     let range = |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high));
     let row = |row: &&Row| {
         let prediction = |(at, predicted): (usize, &Time)| {
             let time = match row.ranges[at] {
-                Some(times) => format!("<span title=\"{}\">{}</span>", range(times), Rounded(*predicted)),
+                Some(times) => format!(
+                    "<span title=\"{}\">{}</span>",
+                    range(times),
+                    Rounded(*predicted)
+                ),
                 None => Rounded(*predicted).to_string(),
             };
-            [time, row.errors.as_ref().map_or(String::new(), |errors| signed(errors[at]))]
+            [
+                time,
+                row.errors
+                    .as_ref()
+                    .map_or(String::new(), |errors| signed(errors[at])),
+            ]
         };
-        let first = [escape(&row.name), Rounded(row.measured).to_string(), row.interval.map_or(String::new(), range)];
-        first.into_iter().chain(row.predicted.iter().enumerate().flat_map(prediction)).collect()
+        let first = [
+            escape(&row.name),
+            Rounded(row.measured).to_string(),
+            row.interval.map_or(String::new(), range),
+        ];
+        first
+            .into_iter()
+            .chain(row.predicted.iter().enumerate().flat_map(prediction))
+            .collect()
     };
     table(&head, rows.iter().map(row))
 }
@@ -92,11 +156,21 @@ mod tests {
     fn the_page_shows_each_row_and_prediction_and_escapes_names() {
         let page = app_html(&validation()).unwrap();
         assert!(page.contains("mpirun &lt;x&gt;") && !page.contains("mpirun <x>"));
-        for text in ["limits/formula", "+10.0 %", "-20.0 % (solve)", "\"isShare\":true", "Bcast", "2.100 s"] {
+        for text in [
+            "limits/formula",
+            "+10.0 %",
+            "-20.0 % (solve)",
+            "\"isShare\":true",
+            "Bcast",
+            "2.100 s",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         assert!(page.contains("<p class=\"brand\"") && page.contains("\"what\":\"region\""));
-        assert!(!page.contains("<tr></tr>") && page.contains("\"label\":\"Runs and regions 1 to 2 of 2\""));
+        assert!(
+            !page.contains("<tr></tr>")
+                && page.contains("\"label\":\"Runs and regions 1 to 2 of 2\"")
+        );
         assert_eq!(page, app_html(&validation()).unwrap());
     }
 }

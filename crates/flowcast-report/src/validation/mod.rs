@@ -112,7 +112,10 @@ fn extremes<S: Serializer>((min, max): &(f64, f64), serializer: S) -> Result<S::
     BTreeMap::from([("min", min), ("max", max)]).serialize(serializer)
 }
 
-fn signed_extremes<S: Serializer>((lowest, highest): &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
+fn signed_extremes<S: Serializer>(
+    (lowest, highest): &(f64, f64),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     BTreeMap::from([("lowest_error", lowest), ("highest_error", highest)]).serialize(serializer)
 }
 
@@ -152,7 +155,10 @@ impl Case {
     /// # Errors
     /// A flow without repetition, or a time that is not finite.
     pub fn medians(&self) -> Result<Vec<f64>, StatsError> {
-        self.measured.iter().map(|times| median(&seconds(times))).collect()
+        self.measured
+            .iter()
+            .map(|times| median(&seconds(times)))
+            .collect()
     }
 }
 
@@ -162,16 +168,25 @@ impl Validation {
     /// # Errors
     /// No pattern, a flow without repetition, or a measured time of 0.
     pub fn errors(&self) -> Result<Vec<ModelErrors>, StatsError> {
-        (0..self.models.len()).map(|model| self.errors_of(model)).collect()
+        (0..self.models.len())
+            .map(|model| self.errors_of(model))
+            .collect()
     }
 
     /// By the name of the pattern, the signed error of each flow under a model.
     ///
     /// # Errors
     /// As [`Validation::errors`].
-    pub fn errors_by_pattern(&self, model: usize) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
-        let of_case =
-            |case: &Case| Ok((case.name.clone(), signed_errors(&seconds(&case.predicted[model]), &case.medians()?)?));
+    pub fn errors_by_pattern(
+        &self,
+        model: usize,
+    ) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
+        let of_case = |case: &Case| {
+            Ok((
+                case.name.clone(),
+                signed_errors(&seconds(&case.predicted[model]), &case.medians()?)?,
+            ))
+        };
         self.cases.iter().map(of_case).collect()
     }
 
@@ -183,13 +198,22 @@ impl Validation {
     pub fn makespan_errors(&self, model: usize) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
         let of_case = |case: &Case| {
             let until = |duration: &dyn Fn(usize) -> Time| {
-                let ends = case.flows.iter().enumerate().map(|(at, flow)| flow.start + duration(at));
+                let ends = case
+                    .flows
+                    .iter()
+                    .enumerate()
+                    .map(|(at, flow)| flow.start + duration(at));
                 ends.fold(Time::ZERO, Time::max).as_seconds()
             };
             let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
-            let measured: Vec<f64> = (0..repetitions).map(|run| until(&|flow| case.measured[flow][run])).collect();
+            let measured: Vec<f64> = (0..repetitions)
+                .map(|run| until(&|flow| case.measured[flow][run]))
+                .collect();
             let predicted = until(&|flow| case.predicted[model][flow]);
-            Ok((case.name.clone(), signed_errors(&[predicted], &[median(&measured)?])?))
+            Ok((
+                case.name.clone(),
+                signed_errors(&[predicted], &[median(&measured)?])?,
+            ))
         };
         self.cases.iter().map(of_case).collect()
     }
@@ -197,7 +221,8 @@ impl Validation {
     fn errors_of(&self, model: usize) -> Result<ModelErrors, StatsError> {
         let mut all = Vec::new();
         let mut by_configuration: Vec<(String, usize, Vec<f64>)> = Vec::new();
-        let (mut means, mut globals, mut bests, mut worsts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut means, mut globals, mut bests, mut worsts) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for case in &self.cases {
             let (predicted, measured) = (seconds(&case.predicted[model]), case.medians()?);
             let summary = error_summary(&predicted, &measured)?;
@@ -211,7 +236,9 @@ impl Validation {
             globals.push(summary.global);
             bests.push(flow(summary.best));
             worsts.push(flow(summary.worst));
-            let known = by_configuration.iter().position(|(name, ..)| *name == case.configuration);
+            let known = by_configuration
+                .iter()
+                .position(|(name, ..)| *name == case.configuration);
             let at = known.unwrap_or_else(|| {
                 by_configuration.push((case.configuration.clone(), 0, Vec::new()));
                 by_configuration.len() - 1
@@ -220,26 +247,46 @@ impl Validation {
             by_configuration[at].2.extend_from_slice(&signed);
             all.extend(signed);
         }
-        let none = StatsError::TooFew { statistic: "errors of a model", found: 0, expected: 1 };
+        let none = StatsError::TooFew {
+            statistic: "errors of a model",
+            found: 0,
+            expected: 1,
+        };
         Ok(ModelErrors {
             mean_absolute: mean_absolute(&all),
             mean_range: range(&means),
             global_range: range(&globals),
-            best: bests.into_iter().min_by(|a, b| a.error.total_cmp(&b.error)).ok_or(none.clone())?,
-            worst: worsts.into_iter().max_by(|a, b| a.error.total_cmp(&b.error)).ok_or(none)?,
+            best: bests
+                .into_iter()
+                .min_by(|a, b| a.error.total_cmp(&b.error))
+                .ok_or(none.clone())?,
+            worst: worsts
+                .into_iter()
+                .max_by(|a, b| a.error.total_cmp(&b.error))
+                .ok_or(none)?,
             signed_range: range(&all),
-            by_configuration: by_configuration.into_iter().map(ConfigurationErrors::from).collect(),
+            by_configuration: by_configuration
+                .into_iter()
+                .map(ConfigurationErrors::from)
+                .collect(),
             signed: all,
             coverage: self.coverage_of(model),
         })
     }
 
     fn coverage_of(&self, model: usize) -> Option<Coverage> {
-        let mut coverage = Coverage { inside: 0, repetitions: 0 };
+        let mut coverage = Coverage {
+            inside: 0,
+            repetitions: 0,
+        };
         for case in &self.cases {
-            for ((low, high), repetitions) in case.intervals.get(model)?.iter().zip(&case.measured) {
+            for ((low, high), repetitions) in case.intervals.get(model)?.iter().zip(&case.measured)
+            {
                 coverage.repetitions += repetitions.len();
-                coverage.inside += repetitions.iter().filter(|time| (*low..=*high).contains(*time)).count();
+                coverage.inside += repetitions
+                    .iter()
+                    .filter(|time| (*low..=*high).contains(*time))
+                    .count();
             }
         }
         (coverage.repetitions > 0).then_some(coverage)
@@ -249,7 +296,10 @@ impl Validation {
 impl ModelErrors {
     /// The mean absolute error of the configuration that fared worst.
     pub fn worst_configuration(&self) -> f64 {
-        self.by_configuration.iter().map(|errors| errors.mean_absolute).fold(0.0, f64::max)
+        self.by_configuration
+            .iter()
+            .map(|errors| errors.mean_absolute)
+            .fold(0.0, f64::max)
     }
 }
 
@@ -271,7 +321,9 @@ fn mean_absolute(signed: &[f64]) -> f64 {
 
 fn range(values: &[f64]) -> (f64, f64) {
     let ends = (f64::INFINITY, f64::NEG_INFINITY);
-    values.iter().fold(ends, |(low, high), value| (low.min(*value), high.max(*value)))
+    values.iter().fold(ends, |(low, high), value| {
+        (low.min(*value), high.max(*value))
+    })
 }
 
 fn seconds(times: &[Time]) -> Vec<f64> {
@@ -284,8 +336,19 @@ mod tests {
     use flowcast_units::{Bytes, Node};
 
     pub(super) fn validation() -> Validation {
-        let flow = |id: u32| Flow { id, src: Node(id - 1), dst: Node(id), size: Bytes(1), start: Time::ZERO };
-        let times = |values: &[f64]| values.iter().map(|value| Time::from_seconds(*value)).collect::<Vec<_>>();
+        let flow = |id: u32| Flow {
+            id,
+            src: Node(id - 1),
+            dst: Node(id),
+            size: Bytes(1),
+            start: Time::ZERO,
+        };
+        let times = |values: &[f64]| {
+            values
+                .iter()
+                .map(|value| Time::from_seconds(*value))
+                .collect::<Vec<_>>()
+        };
         let case = |name: &str, configuration: &str, predicted: &[f64]| Case {
             name: name.into(),
             configuration: configuration.into(),
@@ -294,13 +357,20 @@ mod tests {
             predicted: vec![times(predicted), times(&[1.0, 2.0])],
             intervals: vec![
                 Vec::new(),
-                vec![(times(&[0.95])[0], times(&[1.4])[0]), (times(&[2.1])[0], times(&[2.2])[0])],
+                vec![
+                    (times(&[0.95])[0], times(&[1.4])[0]),
+                    (times(&[2.1])[0], times(&[2.2])[0]),
+                ],
             ],
         };
         Validation {
             title: "two <models>".into(),
             models: vec!["fair".into(), "exact".into()],
-            cases: vec![case("a", "one", &[1.1, 2.0]), case("b", "one", &[0.5, 2.2]), case("c", "other", &[1.0, 2.1])],
+            cases: vec![
+                case("a", "one", &[1.1, 2.0]),
+                case("b", "one", &[0.5, 2.2]),
+                case("c", "other", &[1.0, 2.1]),
+            ],
             provenance: BTreeMap::from([("host".into(), "here".into())]),
         }
     }
@@ -313,7 +383,10 @@ mod tests {
     fn errors_against_medians_are_those_of_a_hand_calculation() {
         let errors = validation().errors().unwrap();
         let fair = &errors[0];
-        near(fair.mean_absolute, (0.1 + 0.0 + 0.5 + 0.1 + 0.0 + 0.05) / 6.0);
+        near(
+            fair.mean_absolute,
+            (0.1 + 0.0 + 0.5 + 0.1 + 0.0 + 0.05) / 6.0,
+        );
         near(fair.mean_range.0, 0.025);
         near(fair.mean_range.1, 0.3);
         near(fair.global_range.0, 0.1 / 3.0);
@@ -323,7 +396,13 @@ mod tests {
         near(fair.signed_range.0, -0.5);
         near(fair.signed_range.1, 0.1);
         assert_eq!(fair.by_configuration.len(), 2);
-        assert_eq!((fair.by_configuration[0].patterns, fair.by_configuration[0].flows), (2, 4));
+        assert_eq!(
+            (
+                fair.by_configuration[0].patterns,
+                fair.by_configuration[0].flows
+            ),
+            (2, 4)
+        );
         near(fair.worst_configuration(), 0.7 / 4.0);
         near(errors[1].mean_absolute, 0.0);
     }
@@ -333,7 +412,13 @@ mod tests {
         let errors = validation().errors().unwrap();
         assert_eq!(errors[0].coverage, None);
         // Of 0.9, 1.0 and 1.4 two lie from 0.95 to 1.4, and 2.0 is below 2.1; three times over.
-        assert_eq!(errors[1].coverage, Some(Coverage { inside: 6, repetitions: 12 }));
+        assert_eq!(
+            errors[1].coverage,
+            Some(Coverage {
+                inside: 6,
+                repetitions: 12
+            })
+        );
         near(errors[1].coverage.unwrap().share(), 0.5);
     }
 
@@ -344,14 +429,23 @@ mod tests {
         let errors = validation.errors().unwrap();
         let all: Vec<f64> = flows.values().flatten().copied().collect();
         assert_eq!(all.len(), errors[0].signed.len());
-        near(all.iter().map(|error| error.abs()).sum::<f64>() / all.len() as f64, errors[0].mean_absolute);
+        near(
+            all.iter().map(|error| error.abs()).sum::<f64>() / all.len() as f64,
+            errors[0].mean_absolute,
+        );
         let whole = validation.makespan_errors(1).unwrap();
-        assert!(whole.values().flatten().all(|error| error.abs() < 1e-9), "{whole:?}");
+        assert!(
+            whole.values().flatten().all(|error| error.abs() < 1e-9),
+            "{whole:?}"
+        );
     }
 
     #[test]
     fn nothing_to_compare_is_an_error() {
-        let empty = Validation { cases: Vec::new(), ..validation() };
+        let empty = Validation {
+            cases: Vec::new(),
+            ..validation()
+        };
         assert!(empty.errors().is_err());
         let mut zero = validation();
         zero.cases[0].measured[0] = vec![Time::ZERO];

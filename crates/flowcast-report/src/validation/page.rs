@@ -17,19 +17,30 @@ const SCRIPT: &str = include_str!("../assets/validation.js");
 pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
     let patterns = validation.cases.len();
-    let summary = format!("<p>{patterns} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>\n");
-    let words =
-        "<p>Bars: groups of measured durations. Points: the medians of all measured, and the predictions.</p>\n";
-    let durations = format!("{words}<div id=\"points\"></div>\n{}", not_drawn(validation));
+    let summary = format!(
+        "<p>{patterns} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>\n"
+    );
+    let words = "<p>Bars: groups of measured durations. Points: the medians of all measured, and the predictions.</p>\n";
+    let durations = format!(
+        "{words}<div id=\"points\"></div>\n{}",
+        not_drawn(validation)
+    );
     let body = [
         section("", &summary),
         section("", &models(validation, errors)),
-        section("Mean absolute error by configuration", &configurations(validation, errors)),
+        section(
+            "Mean absolute error by configuration",
+            &configurations(validation, errors),
+        ),
         section("Errors of all flows", "<div id=\"histograms\"></div>\n"),
         section("Durations", &durations),
         provenance(&validation.provenance),
     ];
-    page(&validation.title, &body.concat(), &drawings(validation, errors))
+    page(
+        &validation.title,
+        &body.concat(),
+        &drawings(validation, errors),
+    )
 }
 
 /// A page whose drawings are `histograms` and `points`.
@@ -38,17 +49,39 @@ pub(super) fn page(title: &str, body: &str, drawings: &Value) -> String {
 }
 
 /// A table; cells are HTML.
-pub(super) fn table<S: AsRef<str>>(head: &[S], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let cells: String = head.iter().map(|cell| format!("<th>{}</th>", cell.as_ref())).collect();
-    let head = if head.is_empty() { String::new() } else { format!("<tr>{cells}</tr>\n") };
-    let row = |cells: Vec<String>| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
-    let rows: String = rows.into_iter().map(|cells| format!("<tr>{}</tr>\n", row(cells))).collect();
+pub(super) fn table<S: AsRef<str>>(
+    head: &[S],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let cells: String = head
+        .iter()
+        .map(|cell| format!("<th>{}</th>", cell.as_ref()))
+        .collect();
+    let head = if head.is_empty() {
+        String::new()
+    } else {
+        format!("<tr>{cells}</tr>\n")
+    };
+    let row = |cells: Vec<String>| {
+        cells
+            .iter()
+            .map(|cell| format!("<td>{cell}</td>"))
+            .collect::<String>()
+    };
+    let rows: String = rows
+        .into_iter()
+        .map(|cells| format!("<tr>{}</tr>\n", row(cells)))
+        .collect();
     format!("<div class=\"scroll\"><table>{head}{rows}</table></div>\n")
 }
 
 /// A name behind a spot of the colour in which drawings show it.
 pub(super) fn key(number: usize, name: &str) -> String {
-    format!("<span class=\"key\" style=\"background:{}\"></span>{}", plot::colour(number), escape(name))
+    format!(
+        "<span class=\"key\" style=\"background:{}\"></span>{}",
+        plot::colour(number),
+        escape(name)
+    )
 }
 
 fn models(validation: &Validation, errors: &[ModelErrors]) -> String {
@@ -63,7 +96,14 @@ fn models(validation: &Validation, errors: &[ModelErrors]) -> String {
         "runs inside 90 %",
     ];
     let range = |(low, high)| format!("{} / {}", percent(low), percent(high));
-    let flow = |of: &FlowError| format!("{} ({}, flow {})", percent(of.error), escape(&of.case), of.flow);
+    let flow = |of: &FlowError| {
+        format!(
+            "{} ({}, flow {})",
+            percent(of.error),
+            escape(&of.case),
+            of.flow
+        )
+    };
     let row = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
         vec![
             key(model, name),
@@ -73,38 +113,71 @@ fn models(validation: &Validation, errors: &[ModelErrors]) -> String {
             flow(&errors.best),
             flow(&errors.worst),
             signed_range(errors.signed_range),
-            errors.coverage.map_or_else(|| "-".into(), |of| format!("{} of {}", percent(of.share()), of.repetitions)),
+            errors.coverage.map_or_else(
+                || "-".into(),
+                |of| format!("{} of {}", percent(of.share()), of.repetitions),
+            ),
         ]
     };
-    table(&head, validation.models.iter().zip(errors).enumerate().map(row))
+    table(
+        &head,
+        validation.models.iter().zip(errors).enumerate().map(row),
+    )
 }
 
 fn configurations(validation: &Validation, errors: &[ModelErrors]) -> String {
-    let Some(first) = errors.first() else { return String::new() };
+    let Some(first) = errors.first() else {
+        return String::new();
+    };
     let names = validation.models.iter().map(|name| escape(name));
-    let head: Vec<String> =
-        ["configuration", "patterns", "flows"].map(str::to_owned).into_iter().chain(names).collect();
+    let head: Vec<String> = ["configuration", "patterns", "flows"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names)
+        .collect();
     let row = |(at, of): (usize, &ConfigurationErrors)| {
         let model = |errors: &ModelErrors| {
-            let ConfigurationErrors { signed_range: range, mean_absolute, .. } = errors.by_configuration[at];
-            format!("<span title=\"{}\">{}</span>", signed_range(range), percent(mean_absolute))
+            let ConfigurationErrors {
+                signed_range: range,
+                mean_absolute,
+                ..
+            } = errors.by_configuration[at];
+            format!(
+                "<span title=\"{}\">{}</span>",
+                signed_range(range),
+                percent(mean_absolute)
+            )
         };
-        let first = [escape(&of.configuration), of.patterns.to_string(), of.flows.to_string()];
+        let first = [
+            escape(&of.configuration),
+            of.patterns.to_string(),
+            of.flows.to_string(),
+        ];
         first.into_iter().chain(errors.iter().map(model)).collect()
     };
     table(&head, first.by_configuration.iter().enumerate().map(row))
 }
 
 fn drawings(validation: &Validation, errors: &[ModelErrors]) -> Value {
-    let widest = errors.iter().flat_map(|errors| [errors.signed_range.0.abs(), errors.signed_range.1.abs()]);
+    let widest = errors
+        .iter()
+        .flat_map(|errors| [errors.signed_range.0.abs(), errors.signed_range.1.abs()]);
     let half_range = ((widest.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
     let histogram = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
         let label = format!("{name}: errors of {} flows", errors.signed.len());
         plot::histogram(label, errors, half_range, plot::colour(model))
     };
-    let histograms: Vec<_> = validation.models.iter().zip(errors).enumerate().map(histogram).collect();
+    let histograms: Vec<_> = validation
+        .models
+        .iter()
+        .zip(errors)
+        .enumerate()
+        .map(histogram)
+        .collect();
     let cases = validation.cases.iter().take(MOST_DRAWINGS);
-    let points: Vec<_> = cases.map(|case| plot::durations(case, &validation.models)).collect();
+    let points: Vec<_> = cases
+        .map(|case| plot::durations(case, &validation.models))
+        .collect();
     json!({"histograms": histograms, "points": points})
 }
 
@@ -117,7 +190,9 @@ fn not_drawn(validation: &Validation) -> String {
 
 pub(super) fn provenance(provenance: &BTreeMap<String, String>) -> String {
     let value = |value: &str| format!("<span class=\"text\">{}</span>", escape(value));
-    let rows = provenance.iter().map(|(name, text)| vec![escape(name), value(text)]);
+    let rows = provenance
+        .iter()
+        .map(|(name, text)| vec![escape(name), value(text)]);
     section("Provenance", &table::<&str>(&[], rows))
 }
 

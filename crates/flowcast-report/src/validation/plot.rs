@@ -19,8 +19,10 @@ const BOTTOM: f64 = 40.0;
 /// Names of more groups than this would overlap.
 const MOST_NAMES: usize = 16;
 /// Told apart by people who do not see all colours (Okabe and Ito).
-const COLOURS: [&str; 9] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b", "#b8a500"];
+const COLOURS: [&str; 9] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c564b",
+    "#b8a500",
+];
 
 /// The colour of a model.
 pub(super) fn colour(model: usize) -> &'static str {
@@ -52,17 +54,30 @@ struct Series {
 /// Bars: the groups of measured durations, from the smallest to the largest. Points: their median and the predictions.
 pub(super) fn durations(case: &Case, models: &[String]) -> Points {
     let measured: Vec<Vec<f64>> = case.measured.iter().map(|times| seconds(times)).collect();
-    let groups = |times: &Vec<f64>| interval_clusters(times, GroupingRule::default()).unwrap_or_default();
+    let groups =
+        |times: &Vec<f64>| interval_clusters(times, GroupingRule::default()).unwrap_or_default();
     let of_flow = |(place, times): (usize, &Vec<f64>)| {
-        groups(times).into_iter().map(move |group| (place, group.min, group.max)).collect::<Vec<_>>()
+        groups(times)
+            .into_iter()
+            .map(move |group| (place, group.min, group.max))
+            .collect::<Vec<_>>()
     };
-    let medians = measured.iter().map(|times| median(times).unwrap_or_default()).collect();
-    let mut series = vec![Series { name: "measured".into(), colour: "ink", values: medians }];
-    series.extend(models.iter().zip(&case.predicted).enumerate().map(|(model, (name, predicted))| Series {
-        name: name.clone(),
-        colour: colour(model),
-        values: seconds(predicted),
-    }));
+    let medians = measured
+        .iter()
+        .map(|times| median(times).unwrap_or_default())
+        .collect();
+    let mut series = vec![Series {
+        name: "measured".into(),
+        colour: "ink",
+        values: medians,
+    }];
+    series.extend(models.iter().zip(&case.predicted).enumerate().map(
+        |(model, (name, predicted))| Series {
+            name: name.clone(),
+            colour: colour(model),
+            values: seconds(predicted),
+        },
+    ));
     Points {
         label: case.name.clone(),
         what: "flow",
@@ -103,27 +118,47 @@ pub(super) struct Histogram {
 }
 
 /// How many flows have which signed error, in bins of a fixed width; the outer bins hold all that is beyond.
-pub(super) fn histogram(label: String, errors: &ModelErrors, half_range: f64, colour: &'static str) -> Histogram {
+pub(super) fn histogram(
+    label: String,
+    errors: &ModelErrors,
+    half_range: f64,
+    colour: &'static str,
+) -> Histogram {
     const BINS: usize = 40;
     let width = 2.0 * half_range / BINS as f64;
     let mut counts = vec![0; BINS];
     for error in &errors.signed {
-        counts[((error + half_range) / width).floor().clamp(0.0, BINS as f64 - 1.0) as usize] += 1;
+        counts[((error + half_range) / width)
+            .floor()
+            .clamp(0.0, BINS as f64 - 1.0) as usize] += 1;
     }
-    Histogram { label, low: -half_range, width, counts, colour }
+    Histogram {
+        label,
+        low: -half_range,
+        width,
+        counts,
+        colour,
+    }
 }
 
 /// Signed errors side by side: a group of bars for each program or region, a bar in it for each model. Bars that leave
 /// the drawing end at its edge; the title of each says its number.
 pub fn error_bars(title: &str, groups: &[(String, Vec<f64>)], models: &[String]) -> String {
-    let largest = groups.iter().flat_map(|(_, errors)| errors).fold(0.05, |most: f64, error| most.max(error.abs()));
+    let largest = groups
+        .iter()
+        .flat_map(|(_, errors)| errors)
+        .fold(0.05, |most: f64, error| most.max(error.abs()));
     let range = ((largest * 20.0).ceil() / 20.0).min(1.0);
     let middle = f64::midpoint(TOP, HEIGHT - BOTTOM);
     let scale = (HEIGHT - BOTTOM - TOP) / 2.0 / range;
     let mut out = opened(title);
     for tick in -2..=2 {
         let share = f64::from(tick) / 2.0 * range;
-        draw_level(&mut out, middle - share * scale, &format!("{:+.0} %", share * 100.0));
+        draw_level(
+            &mut out,
+            middle - share * scale,
+            &format!("{:+.0} %", share * 100.0),
+        );
     }
     let column = (WIDTH - LEFT - RIGHT) / groups.len().max(1) as f64;
     let bar = column * 0.8 / models.len().max(1) as f64;
@@ -148,7 +183,10 @@ pub fn error_bars(title: &str, groups: &[(String, Vec<f64>)], models: &[String])
         if groups.len() <= MOST_NAMES {
             let (x, y) = (LEFT + column * (at as f64 + 0.5), HEIGHT - BOTTOM + 14.0);
             let name = escape(name);
-            let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>");
+            let _ = writeln!(
+                out,
+                "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>"
+            );
         }
     }
     draw_key(&mut out, models);

@@ -42,9 +42,15 @@ impl Shares {
         check_count(shares.len())?;
         let mut of = [0; MAX_RAILS];
         for (slot, share) in of.iter_mut().zip(shares) {
-            *slot = u8::try_from(*share).ok().filter(|share| *share > 0).ok_or(RailsError::Share(*share))?;
+            *slot = u8::try_from(*share)
+                .ok()
+                .filter(|share| *share > 0)
+                .ok_or(RailsError::Share(*share))?;
         }
-        Ok(Shares { of, count: shares.len() })
+        Ok(Shares {
+            of,
+            count: shares.len(),
+        })
     }
 
     /// In proportion to the bandwidths of the rails, the slowest 1.
@@ -94,7 +100,11 @@ impl<T: Turn, M: ClockArithmetic> TakingTurns<T, M> {
         accounting: Accounting,
         scale: M::Scale,
     ) -> Result<TakingTurns<T, M>, RailsError> {
-        Ok(TakingTurns { turn, table: RailTable::new(rails, scale)?, accounting })
+        Ok(TakingTurns {
+            turn,
+            table: RailTable::new(rails, scale)?,
+            accounting,
+        })
     }
 }
 
@@ -103,7 +113,8 @@ impl<T: Turn, M: ClockArithmetic> RailScheduler<M> for TakingTurns<T, M> {
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
         let rail = self.turn.next(usable.and(self.table.all()))?;
         let busy = Vft::busy(&self.table.entries()[rail.index()], self.table.tail(size));
-        self.table.account(rail, now.bounded(), busy, self.accounting);
+        self.table
+            .account(rail, now.bounded(), busy, self.accounting);
         Some(rail)
     }
 

@@ -14,7 +14,8 @@ pub struct RoundRobin {
 impl Turn for RoundRobin {
     #[inline]
     fn next(&mut self, usable: RailSet) -> Option<RailId> {
-        let after = RailSet::from_bits(usable.bits() & u16::MAX.checked_shl(self.next).unwrap_or(0));
+        let after =
+            RailSet::from_bits(usable.bits() & u16::MAX.checked_shl(self.next).unwrap_or(0));
         let rail = after.lowest().or(usable.lowest())?;
         self.next = u32::from(rail.0) + 1;
         Some(rail)

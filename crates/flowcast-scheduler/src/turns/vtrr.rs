@@ -67,7 +67,11 @@ impl VirtualTimeRoundRobin {
             return head;
         }
         let next = after.trailing_zeros() as u8;
-        if self.left(next) > self.left(last) || self.keeps_fair(next, set) { next } else { head }
+        if self.left(next) > self.left(last) || self.keeps_fair(next, set) {
+            next
+        } else {
+            head
+        }
     }
 
     fn left(&self, place: u8) -> u8 {
@@ -85,7 +89,8 @@ impl Turn for VirtualTimeRoundRobin {
     #[inline]
     fn next(&mut self, usable: RailSet) -> Option<RailId> {
         let bits = usable.bits();
-        let set = self.places_of[0][usize::from(bits & 255)] | self.places_of[1][usize::from(bits >> 8)];
+        let set =
+            self.places_of[0][usize::from(bits & 255)] | self.places_of[1][usize::from(bits >> 8)];
         if set == 0 {
             return None;
         }
@@ -160,7 +165,9 @@ impl Lanes {
 fn sum_of_bytes(word: u64) -> u32 {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
     const ONES: u64 = 0x0001_0001_0001_0001;
-    ((word & EVEN) + (word >> 8 & EVEN)).wrapping_mul(ONES).wrapping_shr(48) as u32
+    ((word & EVEN) + (word >> 8 & EVEN))
+        .wrapping_mul(ONES)
+        .wrapping_shr(48) as u32
 }
 
 #[cfg(test)]
@@ -180,7 +187,12 @@ mod tests {
         fn new(shares: &[u32]) -> Evident {
             let mut order: Vec<usize> = (0..shares.len()).collect();
             order.sort_by_key(|rail| std::cmp::Reverse(shares[*rail]));
-            Evident { order, shares: shares.to_vec(), taken: vec![0; shares.len()], at: usize::MAX }
+            Evident {
+                order,
+                shares: shares.to_vec(),
+                taken: vec![0; shares.len()],
+                at: usize::MAX,
+            }
         }
 
         fn next(&mut self) -> usize {
@@ -196,7 +208,11 @@ mod tests {
                 let fair = self.taken[own] * total < (all + 1) * self.shares[own];
                 (left(own) > left(before) || fair).then_some(at + 1)
             };
-            self.at = if self.at == usize::MAX { 0 } else { follows(self.at).unwrap_or(0) };
+            self.at = if self.at == usize::MAX {
+                0
+            } else {
+                follows(self.at).unwrap_or(0)
+            };
             self.taken[self.order[self.at]] += 1;
             self.order[self.at]
         }
@@ -256,7 +272,8 @@ mod tests {
 
     impl VirtualTimeRoundRobin {
         fn place_sum(&self, set: RailSet) -> u32 {
-            let places = RailSet::from_bits(self.places_of[0][usize::from(set.bits() & 255)]).bits()
+            let places = RailSet::from_bits(self.places_of[0][usize::from(set.bits() & 255)])
+                .bits()
                 | self.places_of[1][usize::from(set.bits() >> 8)];
             self.taken.sum_over(places)
         }

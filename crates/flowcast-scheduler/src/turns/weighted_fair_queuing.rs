@@ -15,11 +15,16 @@ pub struct WeightedFairQueuing {
 impl WeightedFairQueuing {
     /// No rail took a message yet.
     pub fn new(shares: Shares) -> WeightedFairQueuing {
-        WeightedFairQueuing { shares, finish: [1; MAX_RAILS] }
+        WeightedFairQueuing {
+            shares,
+            finish: [1; MAX_RAILS],
+        }
     }
 
     fn is_before(&self, rail: RailId, other: RailId) -> bool {
-        let cross = |a: RailId, b: RailId| u128::from(self.finish[a.index()]) * u128::from(self.shares.of(b));
+        let cross = |a: RailId, b: RailId| {
+            u128::from(self.finish[a.index()]) * u128::from(self.shares.of(b))
+        };
         cross(rail, other) < cross(other, rail)
     }
 }
@@ -28,7 +33,13 @@ impl Turn for WeightedFairQueuing {
     #[inline]
     fn next(&mut self, mut usable: RailSet) -> Option<RailId> {
         let first = usable.next()?;
-        let rail = usable.fold(first, |best, rail| if self.is_before(rail, best) { rail } else { best });
+        let rail = usable.fold(first, |best, rail| {
+            if self.is_before(rail, best) {
+                rail
+            } else {
+                best
+            }
+        });
         self.finish[rail.index()] += 1;
         Some(rail)
     }

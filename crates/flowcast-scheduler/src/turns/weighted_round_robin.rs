@@ -13,7 +13,11 @@ pub struct WeightedRoundRobin {
 impl WeightedRoundRobin {
     /// Begins with a full row of the first rail.
     pub fn new(shares: Shares) -> WeightedRoundRobin {
-        WeightedRoundRobin { shares, rail: RailId(0), left: shares.of(RailId(0)) }
+        WeightedRoundRobin {
+            shares,
+            rail: RailId(0),
+            left: shares.of(RailId(0)),
+        }
     }
 }
 
@@ -21,8 +25,12 @@ impl Turn for WeightedRoundRobin {
     #[inline]
     fn next(&mut self, usable: RailSet) -> Option<RailId> {
         if self.left == 0 || !usable.contains(self.rail) {
-            let after =
-                RailSet::from_bits(usable.bits() & u16::MAX.checked_shl(u32::from(self.rail.0) + 1).unwrap_or(0));
+            let after = RailSet::from_bits(
+                usable.bits()
+                    & u16::MAX
+                        .checked_shl(u32::from(self.rail.0) + 1)
+                        .unwrap_or(0),
+            );
             self.rail = after.lowest().or(usable.lowest())?;
             self.left = self.shares.of(self.rail);
         }

@@ -34,7 +34,11 @@ pub(crate) struct Transfer {
 impl EmulatedRail {
     /// An idle rail; `changes` in order of time.
     pub(crate) fn new(cost: LogGp, changes: Vec<SpeedChange>) -> EmulatedRail {
-        EmulatedRail { cost, changes, free: Time::ZERO }
+        EmulatedRail {
+            cost,
+            changes,
+            free: Time::ZERO,
+        }
     }
 
     /// Sends a message that is ready at `now`, after all that were sent before.
@@ -43,7 +47,11 @@ impl EmulatedRail {
         let left = self.after(started, self.cost.spacing(size));
         let last_byte = self.after(started, self.cost.transfer(size));
         self.free = left;
-        Transfer { started, left, delivered: last_byte + self.cost.overhead * 2.0 + self.cost.latency }
+        Transfer {
+            started,
+            left,
+            delivered: last_byte + self.cost.overhead * 2.0 + self.cost.latency,
+        }
     }
 
     /// When work that takes `work` at slowdown 1 is done if it begins at `start`.
@@ -72,12 +80,27 @@ mod tests {
 
     #[test]
     fn a_message_under_way_meets_the_change() {
-        let cost = LogGp { gap_per_byte: TimePerByte::from_nanos(10.0), ..LogGp::default() };
-        let at = |at, slowdown| SpeedChange { at: Time::from_nanos(at), slowdown };
+        let cost = LogGp {
+            gap_per_byte: TimePerByte::from_nanos(10.0),
+            ..LogGp::default()
+        };
+        let at = |at, slowdown| SpeedChange {
+            at: Time::from_nanos(at),
+            slowdown,
+        };
         let mut rail = EmulatedRail::new(cost, vec![at(500.0, 10.0), at(3000.0, 1.0)]);
         // 500 ns at full speed, 2500 ns at a tenth do 250 ns of work, the last 240 ns at full speed.
-        assert_eq!(rail.send(Time::ZERO, Bytes(100)).delivered, Time::from_nanos(3240.0));
-        assert_eq!(rail.send(Time::ZERO, Bytes(1)).started, Time::from_nanos(3240.0));
-        assert_eq!(rail.send(Time::from_nanos(4000.0), Bytes(11)).left, Time::from_nanos(4100.0));
+        assert_eq!(
+            rail.send(Time::ZERO, Bytes(100)).delivered,
+            Time::from_nanos(3240.0)
+        );
+        assert_eq!(
+            rail.send(Time::ZERO, Bytes(1)).started,
+            Time::from_nanos(3240.0)
+        );
+        assert_eq!(
+            rail.send(Time::from_nanos(4000.0), Bytes(11)).left,
+            Time::from_nanos(4100.0)
+        );
     }
 }

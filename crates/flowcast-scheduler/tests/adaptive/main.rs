@@ -42,17 +42,33 @@ fn a_rail_that_no_longer_is_what_was_measured_is_measured_by_what_it_carries() {
             let took = (hundred().gap + hundred().gap_per_byte.time_for(Bytes(size.0 - 1))) * times;
             adaptive.give(RailId(rail), ticks(now), size);
             let seen = now + took + delay;
-            adaptive.completed(RailId(rail), [Completion { size, given: ticks(now), seen: ticks(seen) }]);
+            adaptive.completed(
+                RailId(rail),
+                [Completion {
+                    size,
+                    given: ticks(now),
+                    seen: ticks(seen),
+                }],
+            );
             now = seen + Time::from_micros(50.0);
         }
     };
     carry(&mut adaptive, 0, 1.0, 500);
     carry(&mut adaptive, 1, 10.0, 40);
     assert_eq!(adaptive.remeasured(RailId(0)), None);
-    let found = adaptive.remeasured(RailId(1)).expect("forty messages are enough");
-    assert!((found.gap_per_byte.as_nanos() / 800.0 - 1.0).abs() < 0.03, "{found:?}");
+    let found = adaptive
+        .remeasured(RailId(1))
+        .expect("forty messages are enough");
+    assert!(
+        (found.gap_per_byte.as_nanos() / 800.0 - 1.0).abs() < 0.03,
+        "{found:?}"
+    );
     carry(&mut adaptive, 1, 1.0, 60);
-    assert_eq!(adaptive.remeasured(RailId(1)), None, "it is what was measured again");
+    assert_eq!(
+        adaptive.remeasured(RailId(1)),
+        None,
+        "it is what was measured again"
+    );
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -85,10 +101,16 @@ struct World {
 
 impl World {
     fn new(feedback: Feedback, changes: Vec<SpeedChange>) -> World {
-        let rule = AdaptiveRule { completion_delay: Time::from_micros(70.0), ..AdaptiveRule::default() };
+        let rule = AdaptiveRule {
+            completion_delay: Time::from_micros(70.0),
+            ..AdaptiveRule::default()
+        };
         World {
             scheduler: Adaptive::new(&[hundred(); 2], rule).unwrap(),
-            rails: [EmulatedRail::new(hundred(), vec![]), EmulatedRail::new(hundred(), changes)],
+            rails: [
+                EmulatedRail::new(hundred(), vec![]),
+                EmulatedRail::new(hundred(), changes),
+            ],
             sent: Default::default(),
             unsent: Default::default(),
             witness: OrderWitness::new(Ticks::from_nanos(200_000)),
@@ -102,8 +124,16 @@ impl World {
         let rail = self.scheduler.pick(tick, size, RailSet::ALL).unwrap();
         let transfer = self.rails[rail.index()].send(now, size);
         let one_way = hundred().overhead * 2.0 + hundred().latency;
-        let stamp = self.scheduler.virtual_finish(rail).plus(Ticks::of(one_way, ()));
-        let sent = Sent { size, given: now, stamp, transfer };
+        let stamp = self
+            .scheduler
+            .virtual_finish(rail)
+            .plus(Ticks::of(one_way, ()));
+        let sent = Sent {
+            size,
+            given: now,
+            stamp,
+            transfer,
+        };
         self.sent[rail.index()].push_back(sent);
         self.unsent[rail.index()].push_back(sent);
         self.log.push((now, rail, size));
@@ -129,7 +159,14 @@ impl World {
                 }
                 sent.pop_front();
                 let [given, seen] = [first.given, seen].map(|time| Ticks::of(time, ()));
-                self.scheduler.completed(RailId(rail), [Completion { size: first.size, given, seen }]);
+                self.scheduler.completed(
+                    RailId(rail),
+                    [Completion {
+                        size: first.size,
+                        given,
+                        seen,
+                    }],
+                );
             }
         }
     }
@@ -139,11 +176,13 @@ impl World {
             queue.retain(|sent| sent.transfer.left > now);
             let left = |sent: &Sent| {
                 let lasts = (sent.transfer.left - sent.transfer.started).as_nanos();
-                let to_go = (sent.transfer.left - now.max(sent.transfer.started)).as_nanos() / lasts;
+                let to_go =
+                    (sent.transfer.left - now.max(sent.transfer.started)).as_nanos() / lasts;
                 (sent.size.0 as f64 * to_go) as u64
             };
             let bytes = queue.iter().map(left).sum();
-            self.scheduler.drained(RailId(rail), Ticks::of(now, ()), Bytes(bytes));
+            self.scheduler
+                .drained(RailId(rail), Ticks::of(now, ()), Bytes(bytes));
         }
     }
 
@@ -151,7 +190,11 @@ impl World {
     fn hear_inversions(&mut self, now: Time) {
         let mut arrived: Vec<(Time, u8, Ticks)> = Vec::new();
         for (rail, sent) in (0u8..).zip(&mut self.sent) {
-            while let Some(first) = sent.front().copied().filter(|first| first.transfer.delivered <= now) {
+            while let Some(first) = sent
+                .front()
+                .copied()
+                .filter(|first| first.transfer.delivered <= now)
+            {
                 sent.pop_front();
                 arrived.push((first.transfer.delivered, rail, first.stamp));
             }
@@ -166,9 +209,14 @@ impl World {
 
     /// The share of rail 1 in the bytes given between two times in milliseconds.
     fn share(&self, from: f64, to: f64) -> f64 {
-        let within = |(at, _, _): &&(Time, RailId, Bytes)| (from..to).contains(&(at.as_nanos() / MILLI));
+        let within =
+            |(at, _, _): &&(Time, RailId, Bytes)| (from..to).contains(&(at.as_nanos() / MILLI));
         let bytes = |rail: Option<RailId>| -> f64 {
-            let taken = self.log.iter().filter(within).filter(|(_, on, _)| rail.is_none_or(|rail| rail == *on));
+            let taken = self
+                .log
+                .iter()
+                .filter(within)
+                .filter(|(_, on, _)| rail.is_none_or(|rail| rail == *on));
             taken.map(|(_, _, size)| size.0 as f64).sum()
         };
         bytes(Some(RailId(1))) / bytes(None)
@@ -177,7 +225,10 @@ impl World {
 
 /// Sends `load` Mbit/s for 1.2 s in messages of 1 to 16 KiB; rail 1 is at a tenth from 300 to 700 ms.
 fn play(feedback: Feedback, load: f64, largest: u64) -> World {
-    let change = |at: f64, slowdown| SpeedChange { at: Time::from_nanos(at * MILLI), slowdown };
+    let change = |at: f64, slowdown| SpeedChange {
+        at: Time::from_nanos(at * MILLI),
+        slowdown,
+    };
     let mut world = World::new(feedback, vec![change(300.0, 10.0), change(700.0, 1.0)]);
     let mut random = Pcg64Mcg::seed_from_u64(3);
     let mut now = 0.0;
@@ -197,18 +248,36 @@ fn play(feedback: Feedback, load: f64, largest: u64) -> World {
 #[test]
 fn a_rail_at_a_tenth_loses_its_share_within_50_ms_and_regains_it() {
     for feedback in [Feedback::Completions, Feedback::Queue] {
-        for (load, largest) in [(90.0, 16_384), (90.0, 65_536), (150.0, 4096), (150.0, 65_536), (60.0, 16_384)] {
+        for (load, largest) in [
+            (90.0, 16_384),
+            (90.0, 65_536),
+            (150.0, 4096),
+            (150.0, 65_536),
+            (60.0, 16_384),
+        ] {
             let world = play(feedback, load, largest);
-            let how = format!("load {load}, up to {largest}, slowdown {}", world.scheduler.slowdown(RailId(1)));
+            let how = format!(
+                "load {load}, up to {largest}, slowdown {}",
+                world.scheduler.slowdown(RailId(1))
+            );
             let before = world.share(0.0, 300.0);
             assert!(before > 0.15, "{before} before; {how}");
             let slow = world.share(350.0, 400.0);
-            assert!(slow < 0.2 && slow < before / 2.0, "{slow} after 50 ms; {how}");
+            assert!(
+                slow < 0.2 && slow < before / 2.0,
+                "{slow} after 50 ms; {how}"
+            );
             assert!(world.share(400.0, 700.0) < 0.15, "while slow; {how}");
             let again = world.share(750.0, 1000.0);
             // While one rail has room for everything it is by accident how equal rails share.
-            assert!(load < 100.0 || again > 0.9 * before, "{again} against {before} after the recovery; {how}");
-            assert!(world.scheduler.slowdown(RailId(1)) < 1.25, "after the recovery; {how}");
+            assert!(
+                load < 100.0 || again > 0.9 * before,
+                "{again} against {before} after the recovery; {how}"
+            );
+            assert!(
+                world.scheduler.slowdown(RailId(1)) < 1.25,
+                "after the recovery; {how}"
+            );
         }
     }
 }
@@ -217,8 +286,15 @@ fn a_rail_at_a_tenth_loses_its_share_within_50_ms_and_regains_it() {
 fn inversions_alone_take_the_share_of_a_slow_rail_within_50_ms() {
     let world = play(Feedback::Inversions, 150.0, 16_384);
     let before = world.share(0.0, 300.0);
-    assert!(world.share(350.0, 400.0) < before / 2.0, "{} against {before}", world.share(350.0, 400.0));
-    assert!(world.share(400.0, 700.0) < 1.1 * before, "they give no parameters: the share while slow is not exact");
+    assert!(
+        world.share(350.0, 400.0) < before / 2.0,
+        "{} against {before}",
+        world.share(350.0, 400.0)
+    );
+    assert!(
+        world.share(400.0, 700.0) < 1.1 * before,
+        "they give no parameters: the share while slow is not exact"
+    );
     assert!(world.share(750.0, 1000.0) > 0.75 * before);
 }
 
@@ -230,9 +306,17 @@ fn without_feedback_the_share_stays() {
 
 #[test]
 fn on_rails_as_measured_the_choices_are_those_of_earliest_delivery() {
-    let rails = [hundred(), LogGp { gap_per_byte: TimePerByte::from_nanos(8.0), ..hundred() }];
+    let rails = [
+        hundred(),
+        LogGp {
+            gap_per_byte: TimePerByte::from_nanos(8.0),
+            ..hundred()
+        },
+    ];
     let name = SchedulerName::new(Discipline::EarliestDelivery);
-    let mut plain = name.scheduler::<Ticks>(&rails, Shares::by_bandwidth(&rails).unwrap(), ()).unwrap();
+    let mut plain = name
+        .scheduler::<Ticks>(&rails, Shares::by_bandwidth(&rails).unwrap(), ())
+        .unwrap();
     let mut adaptive = Adaptive::new(&rails, AdaptiveRule::default()).unwrap();
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut now = 0;
@@ -240,7 +324,10 @@ fn on_rails_as_measured_the_choices_are_those_of_earliest_delivery() {
         now += random.random_range(0..300_000);
         let size = Bytes(random.random_range(0..20_000));
         let choice = adaptive.pick(Ticks::from_nanos(now), size, RailSet::ALL);
-        assert_eq!(choice, plain.pick(Ticks::from_nanos(now), size, RailSet::ALL));
+        assert_eq!(
+            choice,
+            plain.pick(Ticks::from_nanos(now), size, RailSet::ALL)
+        );
     }
 }
 
@@ -256,8 +343,14 @@ fn a_steady_rail_is_never_found_to_have_changed() {
             world.send(Time::from_nanos(now), Bytes(random.random_range(1..16_384)));
         }
         for rail in [RailId(0), RailId(1)] {
-            let (changes, slowdown) = (world.scheduler.changes(rail), world.scheduler.slowdown(rail));
-            assert!(changes == 0 && (0.8..1.25).contains(&slowdown), "{changes} changes, slowdown {slowdown}");
+            let (changes, slowdown) = (
+                world.scheduler.changes(rail),
+                world.scheduler.slowdown(rail),
+            );
+            assert!(
+                changes == 0 && (0.8..1.25).contains(&slowdown),
+                "{changes} changes, slowdown {slowdown}"
+            );
         }
     }
 }
@@ -270,20 +363,40 @@ fn long_messages_reported_together_are_no_change() {
     (0..32).for_each(|_| assert!(adaptive.pick(Ticks::ZERO, size, RailSet::ALL).is_some()));
     for batch in 1..=8 {
         let seen = Ticks::from_nanos(77_000 + 4 * batch * spacing);
-        adaptive.completed(RailId(0), [Completion { size, given: Ticks::ZERO, seen }; 4]);
+        adaptive.completed(
+            RailId(0),
+            [Completion {
+                size,
+                given: Ticks::ZERO,
+                seen,
+            }; 4],
+        );
     }
     let (changes, slowdown) = (adaptive.changes(RailId(0)), adaptive.slowdown(RailId(0)));
-    assert!(changes == 0 && (0.99..1.01).contains(&slowdown), "{changes} changes, slowdown {slowdown}");
+    assert!(
+        changes == 0 && (0.99..1.01).contains(&slowdown),
+        "{changes} changes, slowdown {slowdown}"
+    );
 }
 
 #[test]
 fn a_long_message_is_divided_by_what_is_believed_of_the_rails() {
-    let split = SplitRule { from: Bytes(1000), minimal_piece: Bytes(1000), ..SplitRule::default() };
-    let mut adaptive = Adaptive::new(&[hundred(); 2], AdaptiveRule::default()).unwrap().dividing(split);
+    let split = SplitRule {
+        from: Bytes(1000),
+        minimal_piece: Bytes(1000),
+        ..SplitRule::default()
+    };
+    let mut adaptive = Adaptive::new(&[hundred(); 2], AdaptiveRule::default())
+        .unwrap()
+        .dividing(split);
     let pieces = |now: u64, adaptive: &mut Adaptive| -> Vec<u64> {
         let now = Ticks::from_nanos(now);
-        let split = adaptive.divide(now, Bytes(1_000_000), RailSet::ALL).unwrap();
-        split.pieces().for_each(|(rail, bytes)| adaptive.give(rail, now, bytes));
+        let split = adaptive
+            .divide(now, Bytes(1_000_000), RailSet::ALL)
+            .unwrap();
+        split
+            .pieces()
+            .for_each(|(rail, bytes)| adaptive.give(rail, now, bytes));
         split.pieces().map(|(_, bytes)| bytes.0).collect()
     };
     let equal = pieces(0, &mut adaptive);
@@ -291,8 +404,18 @@ fn a_long_message_is_divided_by_what_is_believed_of_the_rails() {
     for (rail, slowdown) in [(0, 1), (1, 10)] {
         let size = Bytes(equal[rail]);
         let seen = Ticks::from_nanos(77_000 + slowdown * hundred().spacing(size).as_nanos() as u64);
-        adaptive.completed(RailId(rail as u8), [Completion { size, given: Ticks::ZERO, seen }]);
+        adaptive.completed(
+            RailId(rail as u8),
+            [Completion {
+                size,
+                given: Ticks::ZERO,
+                seen,
+            }],
+        );
     }
     let unequal = pieces(1_000_000_000, &mut adaptive);
-    assert!((unequal[1] as f64 / 1e6 - 1.0 / 11.0).abs() < 0.01, "{unequal:?}");
+    assert!(
+        (unequal[1] as f64 / 1e6 - 1.0 / 11.0).abs() < 0.01,
+        "{unequal:?}"
+    );
 }

@@ -24,15 +24,27 @@ pub(crate) struct OrderWitness {
 impl OrderWitness {
     /// Differences up to `tolerance` are no inversions.
     pub(crate) fn new(tolerance: Ticks) -> OrderWitness {
-        OrderWitness { latest: Ticks::ZERO, from: None, tolerance }
+        OrderWitness {
+            latest: Ticks::ZERO,
+            from: None,
+            tolerance,
+        }
     }
 
     /// A message arrived over `rail` that its sender expected to arrive at `stamp`.
     #[inline]
     pub(crate) fn arrived(&mut self, rail: RailId, stamp: Ticks) -> Option<Inversion> {
         let by = self.latest.since(stamp);
-        if let Some(overtaken_by) = self.from.filter(|from| self.tolerance.is_before(by) && *from != rail) {
-            return Some(Inversion { rail, overtaken_by, stamp, by });
+        if let Some(overtaken_by) = self
+            .from
+            .filter(|from| self.tolerance.is_before(by) && *from != rail)
+        {
+            return Some(Inversion {
+                rail,
+                overtaken_by,
+                stamp,
+                by,
+            });
         }
         if self.latest.is_before(stamp) {
             (self.latest, self.from) = (stamp, Some(rail));
@@ -49,10 +61,18 @@ mod tests {
     fn a_message_overtaken_by_one_of_another_rail_is_an_inversion() {
         let mut witness = OrderWitness::new(Ticks::from_nanos(50));
         let mut arrived = |rail, nanos| witness.arrived(RailId(rail), Ticks::from_nanos(nanos));
-        assert_eq!([arrived(0, 100), arrived(1, 120), arrived(0, 1000)], [None; 3]);
+        assert_eq!(
+            [arrived(0, 100), arrived(1, 120), arrived(0, 1000)],
+            [None; 3]
+        );
         assert_eq!(arrived(1, 960), None, "within the tolerance");
         let [stamp, by] = [400, 600].map(Ticks::from_nanos);
-        let expected = Inversion { rail: RailId(1), overtaken_by: RailId(0), stamp, by };
+        let expected = Inversion {
+            rail: RailId(1),
+            overtaken_by: RailId(0),
+            stamp,
+            by,
+        };
         assert_eq!(arrived(1, 400), Some(expected));
         assert_eq!(arrived(1, 1001), None);
     }

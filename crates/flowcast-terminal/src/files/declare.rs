@@ -24,7 +24,11 @@ pub struct Output<'a> {
 impl<'a> Output<'a> {
     /// An output whose name may have any ending.
     pub fn new(option: &'a str, path: &'a Path) -> Output<'a> {
-        Output { option, path, endings: &[] }
+        Output {
+            option,
+            path,
+            endings: &[],
+        }
     }
 }
 
@@ -40,12 +44,19 @@ pub fn declare<'i, 'o>(
 ) -> Result<()> {
     let outputs: Vec<Output> = outputs.into_iter().collect();
     outputs.iter().try_for_each(check_alone)?;
-    for input in inputs.into_iter().chain([Path::new(STANDARD_INPUT)]).filter(|input| input.exists()) {
-        outputs.iter().try_for_each(|output| check_against(input, output))?;
+    for input in inputs
+        .into_iter()
+        .chain([Path::new(STANDARD_INPUT)])
+        .filter(|input| input.exists())
+    {
+        outputs
+            .iter()
+            .try_for_each(|output| check_against(input, output))?;
     }
     for (at, one) in outputs.iter().enumerate() {
-        let same =
-            |other: &&Output<'_>| Identity::of(other.path).is_some_and(|own| Identity::of(one.path) == Some(own));
+        let same = |other: &&Output<'_>| {
+            Identity::of(other.path).is_some_and(|own| Identity::of(one.path) == Some(own))
+        };
         if let Some(other) = outputs[at + 1..].iter().find(same) {
             let (one, other, path) = (one.option, other.option, one.path.display());
             bail!("{one} and {other}: found {path} for both, expected two different files");
@@ -55,11 +66,18 @@ pub fn declare<'i, 'o>(
 }
 
 fn check_alone(output: &Output<'_>) -> Result<()> {
-    let Output { option, path, endings } = *output;
+    let Output {
+        option,
+        path,
+        endings,
+    } = *output;
     let place = followed(path);
     let found = fs::metadata(&place);
     if found.as_ref().is_ok_and(|found| found.is_dir()) {
-        bail!("{option}: found the folder {}, expected the name of a file", path.display());
+        bail!(
+            "{option}: found the folder {}, expected the name of a file",
+            path.display()
+        );
     }
     if is_descriptor(&place) || found.as_ref().is_ok_and(|found| !found.is_file()) {
         return Ok(());
@@ -67,19 +85,33 @@ fn check_alone(output: &Output<'_>) -> Result<()> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     if !endings.is_empty() && !ending.is_some_and(|ending| endings.contains(&ending)) {
         let expected: Vec<String> = endings.iter().map(|ending| format!(".{ending}")).collect();
-        bail!("{option}: found `{}`, expected a name that ends in {}", path.display(), expected.join(" or "));
+        bail!(
+            "{option}: found `{}`, expected a name that ends in {}",
+            path.display(),
+            expected.join(" or ")
+        );
     }
     if path.file_name().is_none() {
-        bail!("{option}: found `{}`, expected the name of a file", path.display());
+        bail!(
+            "{option}: found `{}`, expected the name of a file",
+            path.display()
+        );
     }
     let folder = folder_of(&place);
     if !folder.is_dir() {
-        bail!("{option}: cannot write {}: found no folder {}", path.display(), folder.display());
+        bail!(
+            "{option}: cannot write {}: found no folder {}",
+            path.display(),
+            folder.display()
+        );
     }
-    let is_allowed =
-        access(folder, Access::WRITE_OK).is_ok() && (found.is_err() || access(&place, Access::WRITE_OK).is_ok());
+    let is_allowed = access(folder, Access::WRITE_OK).is_ok()
+        && (found.is_err() || access(&place, Access::WRITE_OK).is_ok());
     if !is_allowed {
-        bail!(EnvironmentLacks(format!("{option}: cannot write {}: found no right to", path.display())));
+        bail!(EnvironmentLacks(format!(
+            "{option}: cannot write {}: found no right to",
+            path.display()
+        )));
     }
     Ok(())
 }
@@ -95,7 +127,10 @@ fn check_against(input: &Path, output: &Output<'_>) -> Result<()> {
     };
     if is_same {
         let (option, path) = (output.option, output.path.display());
-        bail!("{option}: found {path}, which is an input ({}), expected another file", input.display());
+        bail!(
+            "{option}: found {path}, which is an input ({}), expected another file",
+            input.display()
+        );
     }
     Ok(())
 }
@@ -107,8 +142,11 @@ mod tests {
     use super::*;
 
     fn refused(inputs: &[&Path], outputs: &[(&str, &Path)]) -> String {
-        let outputs = outputs.iter().map(|(option, path)| Output::new(option, path));
-        declare(inputs.iter().copied(), outputs).map_or_else(|error| error.to_string(), |()| String::new())
+        let outputs = outputs
+            .iter()
+            .map(|(option, path)| Output::new(option, path));
+        declare(inputs.iter().copied(), outputs)
+            .map_or_else(|error| error.to_string(), |()| String::new())
     }
 
     #[test]
@@ -120,13 +158,31 @@ mod tests {
         symlink("q.dim", at("soft")).unwrap();
         symlink("nothing", at("dangling")).unwrap();
         for name in ["q.dim", "hard", "soft", "./q.dim"] {
-            assert!(refused(&[&at("q.dim")], &[("-o", &at(name))]).contains("which is an input"), "{name}");
+            assert!(
+                refused(&[&at("q.dim")], &[("-o", &at(name))]).contains("which is an input"),
+                "{name}"
+            );
         }
         let both = refused(&[], &[("-o", &at("dangling")), ("--ranks", &at("nothing"))]);
         assert!(both.starts_with("-o and --ranks: found "), "{both}");
         assert!(refused(&[folder.path()], &[("-o", &at("q.dim"))]).contains("which is an input"));
-        assert_eq!(refused(&[&at("q.dim"), Path::new("gige-tcp")], &[("-o", &at("new")), ("--ranks", &at("x"))]), "");
-        assert_eq!(refused(&[], &[("-o", Path::new("/dev/null")), ("--ranks", Path::new("/dev/null"))]), "");
+        assert_eq!(
+            refused(
+                &[&at("q.dim"), Path::new("gige-tcp")],
+                &[("-o", &at("new")), ("--ranks", &at("x"))]
+            ),
+            ""
+        );
+        assert_eq!(
+            refused(
+                &[],
+                &[
+                    ("-o", Path::new("/dev/null")),
+                    ("--ranks", Path::new("/dev/null"))
+                ]
+            ),
+            ""
+        );
     }
 
     #[test]
@@ -134,10 +190,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no/such.csv");
         let message = refused(&[], &[("--report", &missing)]);
-        assert!(message.ends_with(&format!("found no folder {}", missing.parent().unwrap().display())), "{message}");
+        assert!(
+            message.ends_with(&format!(
+                "found no folder {}",
+                missing.parent().unwrap().display()
+            )),
+            "{message}"
+        );
         let xlsx = folder.path().join("x.xlsx");
-        let output = Output { option: "--messages", path: &xlsx, endings: &["csv", "parquet"] };
+        let output = Output {
+            option: "--messages",
+            path: &xlsx,
+            endings: &["csv", "parquet"],
+        };
         let message = declare([], [output]).unwrap_err().to_string();
-        assert!(message.ends_with("x.xlsx`, expected a name that ends in .csv or .parquet"), "{message}");
+        assert!(
+            message.ends_with("x.xlsx`, expected a name that ends in .csv or .parquet"),
+            "{message}"
+        );
     }
 }

@@ -16,17 +16,22 @@ pub(super) const STANDARD_INPUT: &str = "/dev/stdin";
 /// Notes that a file is an input of this run.
 pub fn note_read(path: &Path) {
     if let Ok(path) = fs::canonicalize(path) {
-        READ.lock().expect("nobody panics while it is held").insert(path);
+        READ.lock()
+            .expect("nobody panics while it is held")
+            .insert(path);
     }
 }
 
 pub(super) fn was_read(path: &Path) -> bool {
     let read = READ.lock().expect("nobody panics while it is held");
-    let is_standard_input = || Identity::of(path).is_some_and(|own| Identity::of(STANDARD_INPUT.as_ref()) == Some(own));
+    let is_standard_input =
+        || Identity::of(path).is_some_and(|own| Identity::of(STANDARD_INPUT.as_ref()) == Some(own));
     fs::canonicalize(path).is_ok_and(|path| read.contains(&path)) || is_standard_input()
 }
 
 /// Takes a file back, by its canonical path.
 pub(super) fn forget(path: &Path) {
-    READ.lock().expect("nobody panics while it is held").remove(path);
+    READ.lock()
+        .expect("nobody panics while it is held")
+        .remove(path);
 }

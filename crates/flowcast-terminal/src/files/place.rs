@@ -30,12 +30,20 @@ impl Place {
         }
         match fs::metadata(&place) {
             Ok(metadata) if metadata.is_dir() => {
-                bail!("cannot write {}: found a folder, expected the name of a file", path.display())
+                bail!(
+                    "cannot write {}: found a folder, expected the name of a file",
+                    path.display()
+                )
             }
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(error).with_context(cannot),
-            Ok(metadata) if !metadata.is_file() => {
-                Ok(Place::Stream(OpenOptions::new().append(true).open(&place).with_context(cannot)?))
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                Err(error).with_context(cannot)
             }
+            Ok(metadata) if !metadata.is_file() => Ok(Place::Stream(
+                OpenOptions::new()
+                    .append(true)
+                    .open(&place)
+                    .with_context(cannot)?,
+            )),
             _ => Ok(Place::File(place)),
         }
     }
@@ -52,11 +60,17 @@ impl Identity {
     /// `None` for what is no regular file, or in no folder.
     pub(super) fn of(path: &Path) -> Option<Identity> {
         match fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() => Some(Identity::Inode(metadata.dev(), metadata.ino())),
+            Ok(metadata) if metadata.is_file() => {
+                Some(Identity::Inode(metadata.dev(), metadata.ino()))
+            }
             Ok(_) => None,
             Err(_) => {
                 let place = followed(path);
-                Some(Identity::Absent(fs::canonicalize(folder_of(&place)).ok()?.join(place.file_name()?)))
+                Some(Identity::Absent(
+                    fs::canonicalize(folder_of(&place))
+                        .ok()?
+                        .join(place.file_name()?),
+                ))
             }
         }
     }
@@ -64,7 +78,9 @@ impl Identity {
 
 /// The folder that a file is in.
 pub(super) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// The path behind all symbolic links of its last part, also of links to nothing; the name of an open descriptor is no link
@@ -82,7 +98,8 @@ pub(super) fn followed(path: &Path) -> PathBuf {
 
 /// Whether it is `/proc/PROCESS/fd/N`, by whatever name.
 pub(super) fn is_descriptor(path: &Path) -> bool {
-    fs::canonicalize(folder_of(path)).is_ok_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
+    fs::canonicalize(folder_of(path))
+        .is_ok_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
 }
 
 /// The standard streams go on where they are; others are opened anew, files empty.
@@ -90,7 +107,9 @@ fn descriptor(path: &Path) -> io::Result<File> {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("1") => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
         Some("2") => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
-        _ if fs::metadata(path)?.is_file() => OpenOptions::new().write(true).truncate(true).open(path),
+        _ if fs::metadata(path)?.is_file() => {
+            OpenOptions::new().write(true).truncate(true).open(path)
+        }
         _ => OpenOptions::new().append(true).open(path),
     }
 }

@@ -20,12 +20,18 @@ pub(crate) struct Blocks<'a> {
 
 /// The text as a block.
 pub(crate) fn sealed(text: &str) -> String {
-    format!("{MARK}{} {:08x}\n{text}", text.len(), crc32fast::hash(text.as_bytes()))
+    format!(
+        "{MARK}{} {:08x}\n{text}",
+        text.len(),
+        crc32fast::hash(text.as_bytes())
+    )
 }
 
 /// Whether a block begins in it, or could if it went on.
 pub(crate) fn are_in(bytes: &[u8]) -> bool {
-    MARK.as_bytes().starts_with(bytes) || bytes.starts_with(MARK.as_bytes()) || next_mark(bytes).is_some()
+    MARK.as_bytes().starts_with(bytes)
+        || bytes.starts_with(MARK.as_bytes())
+        || next_mark(bytes).is_some()
 }
 
 /// Reads what [`sealed`] has written.

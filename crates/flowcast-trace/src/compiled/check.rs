@@ -28,8 +28,10 @@ pub(super) struct Totals {
 /// What disagrees.
 pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
     check_tables(program).ok_or("found a table that names something outside the tables")?;
-    check_progress(program).ok_or("found progress streams that are not in the order of their ranks' communicators")?;
-    check_threads(program).ok_or("found threads that are not numbered in the order of their tasks")?;
+    check_progress(program)
+        .ok_or("found progress streams that are not in the order of their ranks' communicators")?;
+    check_threads(program)
+        .ok_or("found threads that are not numbered in the order of their tasks")?;
     let mut check = Check::new(program)?;
     for stream in (0..program.streams() as u32).map(Rank) {
         check.stream(stream)?;
@@ -43,25 +45,44 @@ fn is_inside(value: u32, limit: usize) -> Option<()> {
 
 fn check_tables(program: &Program) -> Option<()> {
     let (streams, ranks) = (program.streams(), program.ranks());
-    program.progress.iter().try_for_each(|rank| is_inside(rank.0, ranks))?;
+    program
+        .progress
+        .iter()
+        .try_for_each(|rank| is_inside(rank.0, ranks))?;
     for communicator in &program.communicators {
-        communicator.members.iter().try_for_each(|rank| is_inside(rank.0, streams))?;
+        communicator
+            .members
+            .iter()
+            .try_for_each(|rank| is_inside(rank.0, streams))?;
     }
-    program.instances.iter().try_for_each(|index| is_inside(*index, program.communicators.len()))?;
+    program
+        .instances
+        .iter()
+        .try_for_each(|index| is_inside(*index, program.communicators.len()))?;
     for call in &program.calls {
         is_inside(call.communicator, program.communicators.len())?;
-        call.root.map_or(Some(()), |root| is_inside(root.0, ranks))?;
+        call.root
+            .map_or(Some(()), |root| is_inside(root.0, ranks))?;
     }
-    program.accesses.iter().try_for_each(|access| access.target().map_or(Some(()), |rank| is_inside(rank.0, ranks)))
+    program.accesses.iter().try_for_each(|access| {
+        access
+            .target()
+            .map_or(Some(()), |rank| is_inside(rank.0, ranks))
+    })
 }
 
 /// A communicator with a progress stream is that stream and its rank.
 fn check_progress(program: &Program) -> Option<()> {
     let is_stream = |rank: &Rank| rank.index() >= program.ranks();
-    let beside = program.communicators.iter().filter(|communicator| communicator.members.iter().any(is_stream));
-    let is_pair =
-        |members: &[Rank]| matches!(members, [rank, stream] if !is_stream(rank) && program.owner(*stream) == *rank);
-    beside.map(|communicator| &communicator.members).all(|members| is_pair(members)).then_some(())
+    let beside = program
+        .communicators
+        .iter()
+        .filter(|communicator| communicator.members.iter().any(is_stream));
+    let is_pair = |members: &[Rank]| matches!(members, [rank, stream] if !is_stream(rank) && program.owner(*stream) == *rank);
+    beside
+        .map(|communicator| &communicator.members)
+        .all(|members| is_pair(members))
+        .then_some(())
 }
 
 /// Each rank is the next thread of its task, or the first of the next task.
@@ -72,8 +93,9 @@ fn check_threads(program: &Program) -> Option<()> {
         Some(next) == thread.checked_add(1).map(|thread| (task, thread))
             || Some(next) == task.checked_add(1).map(|task| (task, 0))
     };
-    let is_whole =
-        threads.len() == program.ranks() && threads.first() == Some(&(0, 0)) && threads.windows(2).all(follows);
+    let is_whole = threads.len() == program.ranks()
+        && threads.first() == Some(&(0, 0))
+        && threads.windows(2).all(follows);
     (threads.is_empty() || is_whole).then_some(())
 }
 
@@ -103,7 +125,11 @@ struct Begun {
 impl<'a> Check<'a> {
     fn new(program: &'a Program) -> Result<Check<'a>, Damage> {
         let mut ids = BTreeSet::new();
-        if !program.communicators.iter().all(|communicator| ids.insert(communicator.id)) {
+        if !program
+            .communicators
+            .iter()
+            .all(|communicator| ids.insert(communicator.id))
+        {
             return Err("found a communicator twice".into());
         }
         let sorted = |members: &Vec<Rank>| {
@@ -115,9 +141,16 @@ impl<'a> Check<'a> {
         Ok(Check {
             program,
             filled: vec![false; program.slots as usize],
-            members: program.communicators.iter().map(|communicator| sorted(&communicator.members)).collect(),
+            members: program
+                .communicators
+                .iter()
+                .map(|communicator| sorted(&communicator.members))
+                .collect(),
             executions: vec![(0, 0); program.instances.len()],
-            totals: Totals { awaited_sends: vec![0; program.streams()], ..Totals::default() },
+            totals: Totals {
+                awaited_sends: vec![0; program.streams()],
+                ..Totals::default()
+            },
         })
     }
 
@@ -126,8 +159,8 @@ impl<'a> Check<'a> {
         let mut begun = Begun::default();
         let mut at = 0;
         while at < words.len() {
-            let (op, next) =
-                opcodes::decode(words, at).ok_or("found an instruction of unknown kind, or a part of one")?;
+            let (op, next) = opcodes::decode(words, at)
+                .ok_or("found an instruction of unknown kind, or a part of one")?;
             self.instruction(stream, op, &mut begun)?;
             at = next;
         }
@@ -154,7 +187,9 @@ impl<'a> Check<'a> {
                 *awaited = (*awaited).max(ago + 1);
                 is_inside(ago, begun.sent as usize)
             }
-            Op::Collective { call, instance } => return self.collective(stream, (call, instance), begun),
+            Op::Collective { call, instance } => {
+                return self.collective(stream, (call, instance), begun);
+            }
             Op::WaitCollective(instance) => begun.collectives.remove(&instance).then_some(()),
             Op::Event(event) => is_inside(event, program.events.len()),
             Op::Access(access) => is_inside(access, program.accesses.len()),
@@ -171,17 +206,34 @@ impl<'a> Check<'a> {
         (!std::mem::replace(filled, true)).then_some(())
     }
 
-    fn collective(&mut self, stream: Rank, (call, instance): (u32, u32), begun: &mut Begun) -> Result<(), Damage> {
+    fn collective(
+        &mut self,
+        stream: Rank,
+        (call, instance): (u32, u32),
+        begun: &mut Begun,
+    ) -> Result<(), Damage> {
         let program = self.program;
-        let made = program.calls.get(call as usize).ok_or("found a collective call outside the table")?;
-        let on = *program.instances.get(instance as usize).ok_or("found a collective outside the table")?;
+        let made = program
+            .calls
+            .get(call as usize)
+            .ok_or("found a collective call outside the table")?;
+        let on = *program
+            .instances
+            .get(instance as usize)
+            .ok_or("found a collective outside the table")?;
         if on != made.communicator {
-            return Err("found a collective call on another communicator than its execution".into());
+            return Err(
+                "found a collective call on another communicator than its execution".into(),
+            );
         }
         if self.members[on as usize].binary_search(&stream).is_err() {
             return Err("found a collective call of a rank outside the communicator".into());
         }
-        if begun.last_call.insert(on, instance).is_some_and(|last| last >= instance) {
+        if begun
+            .last_call
+            .insert(on, instance)
+            .is_some_and(|last| last >= instance)
+        {
             return Err("found the collectives of a communicator out of order".into());
         }
         if made.mode == CollectiveMode::NonBlocking {
@@ -199,8 +251,15 @@ impl<'a> Check<'a> {
         if self.filled.contains(&false) {
             return Err("found a receive that nobody sends".into());
         }
-        let complete = |(execution, on): (&(u32, u32), &u32)| execution.0 as usize == self.members[*on as usize].len();
-        if !self.executions.iter().zip(&self.program.instances).all(complete) {
+        let complete = |(execution, on): (&(u32, u32), &u32)| {
+            execution.0 as usize == self.members[*on as usize].len()
+        };
+        if !self
+            .executions
+            .iter()
+            .zip(&self.program.instances)
+            .all(complete)
+        {
             return Err("found a collective that not all members of its communicator call".into());
         }
         Ok(self.totals)

@@ -21,14 +21,29 @@ const SCHEMA: &str = "flowcast/compiled-loops/1";
 /// Tables, then the streams.
 pub(super) fn parts(folded: &Folded) -> Vec<Vec<u8>> {
     let of_each = folded.parts().iter().map(Part::as_ref).collect();
-    let Ok(parts) = map_all(of_each, &mut |piece| Ok::<_, Infallible>(program::tables_of(piece)));
-    let tables = encode_tables(&Tables { schema: SCHEMA.to_owned(), parts });
+    let Ok(parts) = map_all(of_each, &mut |piece| {
+        Ok::<_, Infallible>(program::tables_of(piece))
+    });
+    let tables = encode_tables(&Tables {
+        schema: SCHEMA.to_owned(),
+        parts,
+    });
     let pieces = pieces(folded.parts()).expect("the iterations were counted");
-    std::iter::once(tables).chain(pieces.into_iter().flat_map(|(piece, _)| program::streams(piece))).collect()
+    std::iter::once(tables)
+        .chain(
+            pieces
+                .into_iter()
+                .flat_map(|(piece, _)| program::streams(piece)),
+        )
+        .collect()
 }
 
 /// Reads a program with loops whose streams begin at `start`; and where they end.
-pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<(Folded, usize), Damage> {
+pub(super) fn read(
+    bytes: &SharedBytes,
+    tables: Tables,
+    start: usize,
+) -> Result<(Folded, usize), Damage> {
     let mut at = start;
     let parts = map_all(tables.parts, &mut |tables| {
         let (piece, end) = program::read(bytes, tables, at)?;

@@ -37,9 +37,9 @@ pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
     let mut parts = match trace {
         Trace::Program(program) => program::parts(program),
         Trace::Folded(folded) => folded::parts(folded),
-        Trace::Schedule(schedule) => {
-            std::iter::once(schedule::tables(schedule)).chain(schedule.graphs.iter().map(schedule::part)).collect()
-        }
+        Trace::Schedule(schedule) => std::iter::once(schedule::tables(schedule))
+            .chain(schedule.graphs.iter().map(schedule::part))
+            .collect(),
     };
     let mut checksum = crc32fast::Hasher::new();
     parts.iter().for_each(|part| checksum.update(part));
@@ -58,10 +58,16 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let tables = schedule::tables(schedule);
     let mut checksum = crc32fast::Hasher::new();
     checksum.update(&tables);
-    schedule.graphs.iter().for_each(|graph| checksum.update(&schedule::part(graph)));
+    schedule
+        .graphs
+        .iter()
+        .for_each(|graph| checksum.update(&schedule::part(graph)));
     out.write_all(&header(trace, tables.len(), checksum))?;
     out.write_all(&tables)?;
-    schedule.graphs.iter().try_for_each(|graph| out.write_all(&schedule::part(graph)))
+    schedule
+        .graphs
+        .iter()
+        .try_for_each(|graph| out.write_all(&schedule::part(graph)))
 }
 
 fn header(trace: &Trace, tables: usize, checksum: crc32fast::Hasher) -> Vec<u8> {
@@ -81,7 +87,11 @@ fn header(trace: &Trace, tables: usize, checksum: crc32fast::Hasher) -> Vec<u8> 
 }
 
 const fn version_of(kind: u32) -> u32 {
-    if kind == FOLDED { FOLDED_VERSION } else { VERSION }
+    if kind == FOLDED {
+        FOLDED_VERSION
+    } else {
+        VERSION
+    }
 }
 
 /// Tables as they stand in the file.
@@ -105,7 +115,10 @@ impl From<&str> for Damage {
 /// # Errors
 /// [`TraceError::Damaged`] if version, length, checksum or content do not fit.
 pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
-    read_checked(&bytes).map_err(|Damage(problem)| TraceError::Damaged { name: name.to_owned(), problem })
+    read_checked(&bytes).map_err(|Damage(problem)| TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    })
 }
 
 fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
@@ -125,15 +138,27 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
         return Err(OTHER_CHECKSUM.into());
     }
     let length = u64::from_le_bytes(file[16..24].try_into().expect("eight bytes"));
-    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_BYTES));
-    let end =
-        end.filter(|end| *end <= file.len() && end.is_multiple_of(8)).ok_or("found tables longer than the file")?;
+    let end = usize::try_from(length)
+        .ok()
+        .and_then(|length| length.checked_add(HEADER_BYTES));
+    let end = end
+        .filter(|end| *end <= file.len() && end.is_multiple_of(8))
+        .ok_or("found tables longer than the file")?;
     let tables = &file[HEADER_BYTES..end];
     match kind {
-        PROGRAM => whole(bytes, program::read(bytes, decode_tables(tables)?, end)?).map(Trace::Program),
-        FOLDED => whole(bytes, folded::read(bytes, decode_tables(tables)?, end)?).map(Trace::Folded),
-        SCHEDULE => Ok(Trace::Schedule(schedule::read(&mut &file[end..], decode_tables(tables)?)?)),
-        kind => Err(Damage(format!("found a trace of kind {kind}, expected {PROGRAM}, {SCHEDULE} or {FOLDED}"))),
+        PROGRAM => {
+            whole(bytes, program::read(bytes, decode_tables(tables)?, end)?).map(Trace::Program)
+        }
+        FOLDED => {
+            whole(bytes, folded::read(bytes, decode_tables(tables)?, end)?).map(Trace::Folded)
+        }
+        SCHEDULE => Ok(Trace::Schedule(schedule::read(
+            &mut &file[end..],
+            decode_tables(tables)?,
+        )?)),
+        kind => Err(Damage(format!(
+            "found a trace of kind {kind}, expected {PROGRAM}, {SCHEDULE} or {FOLDED}"
+        ))),
     }
 }
 
@@ -157,17 +182,27 @@ pub fn is_schedule(bytes: &[u8]) -> bool {
 /// # Errors
 /// As [`read`].
 pub fn read_schedule(name: &str, input: &mut dyn Read) -> Result<Schedule, TraceError> {
-    schedule_from(input).map_err(|Damage(problem)| TraceError::Damaged { name: name.to_owned(), problem })
+    schedule_from(input).map_err(|Damage(problem)| TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    })
 }
 
 fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
     let unreadable = |error: std::io::Error| Damage(error.to_string());
     let mut header = [0; HEADER_BYTES];
     input.read_exact(&mut header).map_err(unreadable)?;
-    let mut input = Checked { input, hasher: crc32fast::Hasher::new() };
+    let mut input = Checked {
+        input,
+        hasher: crc32fast::Hasher::new(),
+    };
     let length = u64::from_le_bytes(header[16..24].try_into().expect("eight bytes"));
     let mut tables = Vec::new();
-    input.by_ref().take(length).read_to_end(&mut tables).map_err(unreadable)?;
+    input
+        .by_ref()
+        .take(length)
+        .read_to_end(&mut tables)
+        .map_err(unreadable)?;
     let checksum = u32::from_le_bytes(header[12..16].try_into().expect("four bytes"));
     let found = match tables.len() as u64 == length {
         true => decode_tables(&tables).and_then(|tables| schedule::read(&mut input, tables)),
@@ -196,5 +231,6 @@ impl Read for Checked<'_> {
 }
 
 fn decode_tables<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damage> {
-    serde_json::from_slice(bytes).map_err(|error| Damage(format!("found tables that cannot be read ({error})")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| Damage(format!("found tables that cannot be read ({error})")))
 }

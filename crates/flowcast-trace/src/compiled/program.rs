@@ -8,8 +8,8 @@ use super::check::{Totals, check};
 use super::{Damage, encode_tables};
 use crate::access::Access;
 use crate::program::{
-    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
-    StreamWords,
+    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode,
+    SharedBytes, Stream, StreamWords,
 };
 use crate::slot::Slot;
 use flowcast_model::algorithm::Base;
@@ -57,27 +57,56 @@ const SCHEMA: &str = "flowcast/compiled-trace/1";
 
 /// Tables, then the streams.
 pub(super) fn parts(program: &Program) -> Vec<Vec<u8>> {
-    std::iter::once(encode_tables(&tables_of(program))).chain(streams(program)).collect()
+    std::iter::once(encode_tables(&tables_of(program)))
+        .chain(streams(program))
+        .collect()
 }
 
 /// The streams of all ranks.
 pub(super) fn streams(program: &Program) -> impl Iterator<Item = Vec<u8>> + '_ {
     let ranks = (0..program.streams() as u32).map(Rank);
-    ranks.map(|rank| program.words(rank).iter().flat_map(|word| word.to_le_bytes()).collect())
+    ranks.map(|rank| {
+        program
+            .words(rank)
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
+    })
 }
 
 pub(super) fn tables_of(program: &Program) -> Tables {
     let class = |class: &MessageClass| {
-        let SendMode { synchronous, non_blocking, .. } = class.mode;
-        (class.size.0, class.tag, class.communicator, synchronous, non_blocking)
+        let SendMode {
+            synchronous,
+            non_blocking,
+            ..
+        } = class.mode;
+        (
+            class.size.0,
+            class.tag,
+            class.communicator,
+            synchronous,
+            non_blocking,
+        )
     };
     let call = |call: &CollectiveCall| {
         let root = call.root.map(|root| root.0);
-        (call.op as u8, call.communicator, call.mode as u8, call.is_root, root, call.send.0, call.recv.0)
+        (
+            call.op as u8,
+            call.communicator,
+            call.mode as u8,
+            call.is_root,
+            root,
+            call.send.0,
+            call.recv.0,
+        )
     };
     let ranks = (0..program.streams() as u32).map(Rank);
     let ranks = ranks.map(|rank| (program.words(rank).len() as u64, program.posts(rank)));
-    let instances = program.instances.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32));
+    let instances = program
+        .instances
+        .chunk_by(|a, b| a == b)
+        .map(|run| (run[0], run.len() as u32));
     Tables {
         schema: SCHEMA.to_owned(),
         name: program.name.clone(),
@@ -89,13 +118,21 @@ pub(super) fn tables_of(program: &Program) -> Tables {
             .map(|(number, _)| number)
             .collect(),
         calls: program.calls.iter().map(call).collect(),
-        communicators: program.communicators.iter().map(|c| (c.id, c.members.iter().map(|r| r.0).collect())).collect(),
+        communicators: program
+            .communicators
+            .iter()
+            .map(|c| (c.id, c.members.iter().map(|r| r.0).collect()))
+            .collect(),
         instances: instances.collect(),
         events: program.events.clone(),
         accesses: program.accesses.iter().map(Access::row).collect(),
         self_messages: program.self_messages,
         bytes: program.bytes.0,
-        ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
+        ignored: program
+            .ignored
+            .iter()
+            .map(|ignored| (ignored.kind.clone(), ignored.count))
+            .collect(),
         assumed: program.assumed.clone(),
         threads: program.threads.clone(),
         progress: program.progress.iter().map(|rank| rank.0).collect(),
@@ -104,33 +141,64 @@ pub(super) fn tables_of(program: &Program) -> Tables {
 }
 
 /// Reads a program whose streams begin at `start`; and where they end.
-pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<(Program, usize), Damage> {
-    let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
+pub(super) fn read(
+    bytes: &SharedBytes,
+    tables: Tables,
+    start: usize,
+) -> Result<(Program, usize), Damage> {
+    let Some(calls) = tables
+        .calls
+        .iter()
+        .map(|call| read_call(*call))
+        .collect::<Option<Vec<_>>>()
+    else {
         return Err("found a collective call of unknown kind".into());
     };
-    let Some(accesses) = tables.accesses.iter().map(|row| Access::from_row(*row)).collect::<Option<Vec<_>>>() else {
+    let Some(accesses) = tables
+        .accesses
+        .iter()
+        .map(|row| Access::from_row(*row))
+        .collect::<Option<Vec<_>>>()
+    else {
         return Err("found an access of unknown kind".into());
     };
-    let class = |&(size, tag, communicator, synchronous, non_blocking): &(u64, i32, i32, bool, bool)| MessageClass {
-        size: Bytes(size),
-        tag,
-        communicator,
-        mode: SendMode { synchronous, non_blocking, persistent: false },
-    };
+    let class =
+        |&(size, tag, communicator, synchronous, non_blocking): &(u64, i32, i32, bool, bool)| {
+            MessageClass {
+                size: Bytes(size),
+                tag,
+                communicator,
+                mode: SendMode {
+                    synchronous,
+                    non_blocking,
+                    persistent: false,
+                },
+            }
+        };
     let words = (**bytes).as_ref().len() / 4;
     // Each execution of a collective has a call of its own, each slot a receive.
-    let executions = tables.instances.iter().fold(0u64, |sum, (_, count)| sum + u64::from(*count));
-    let slots = tables.ranks.iter().fold(0u64, |sum, (_, posts)| sum + u64::from(*posts));
+    let executions = tables
+        .instances
+        .iter()
+        .fold(0u64, |sum, (_, count)| sum + u64::from(*count));
+    let slots = tables
+        .ranks
+        .iter()
+        .fold(0u64, |sum, (_, posts)| sum + u64::from(*posts));
     if executions.max(slots) > words as u64 {
         return Err("found more messages or collectives in the tables than instructions".into());
     }
     if tables.progress.len() > tables.ranks.len() {
         return Err("found more progress streams than streams".into());
     }
-    let instances =
-        tables.instances.iter().flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
-    let communicator =
-        |(id, members): (i32, Vec<u32>)| Communicator { id, members: members.into_iter().map(Rank).collect() };
+    let instances = tables
+        .instances
+        .iter()
+        .flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
+    let communicator = |(id, members): (i32, Vec<u32>)| Communicator {
+        id,
+        members: members.into_iter().map(Rank).collect(),
+    };
     let mut program = Program {
         name: tables.name,
         streams: Vec::with_capacity(tables.ranks.len()),
@@ -143,7 +211,11 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         accesses,
         self_messages: tables.self_messages,
         bytes: Bytes(tables.bytes),
-        ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
+        ignored: tables
+            .ignored
+            .into_iter()
+            .map(|(kind, count)| IgnoredRecords { kind, count })
+            .collect(),
         assumed: tables.assumed,
         source: None,
         threads: tables.threads,
@@ -151,7 +223,10 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         library: tables.library,
     };
     for number in tables.persistent {
-        let class = program.classes.get_mut(number as usize).ok_or("found a persistent send of no class")?;
+        let class = program
+            .classes
+            .get_mut(number as usize)
+            .ok_or("found a persistent send of no class")?;
         class.mode.persistent = true;
     }
     let file = (**bytes).as_ref();
@@ -159,25 +234,54 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
     let aligned = (file.as_ptr() as usize).is_multiple_of(4);
     let mut at = start;
     for (length, posts) in tables.ranks {
-        let len = usize::try_from(length).ok().and_then(|length| length.checked_mul(4));
-        let end = len.and_then(|len| at.checked_add(len)).filter(|end| *end <= file.len());
+        let len = usize::try_from(length)
+            .ok()
+            .and_then(|length| length.checked_mul(4));
+        let end = len
+            .and_then(|len| at.checked_add(len))
+            .filter(|end| *end <= file.len());
         let end = end.ok_or("found streams longer than the file")?;
         let words = if aligned {
-            StreamWords::Mapped { bytes: Arc::clone(bytes), start: at, len: end - at }
+            StreamWords::Mapped {
+                bytes: Arc::clone(bytes),
+                start: at,
+                len: end - at,
+            }
         } else {
             StreamWords::Owned(
-                file[at..end].chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+                file[at..end]
+                    .chunks_exact(4)
+                    .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+                    .collect(),
             )
         };
-        program.streams.push(Stream { words, first_slot: Slot(program.slots), awaited_sends: 0 });
-        program.slots = program.slots.checked_add(posts).ok_or("found more than 2^32 messages")?;
+        program.streams.push(Stream {
+            words,
+            first_slot: Slot(program.slots),
+            awaited_sends: 0,
+        });
+        program.slots = program
+            .slots
+            .checked_add(posts)
+            .ok_or("found more than 2^32 messages")?;
         at = end;
     }
-    let Totals { bytes, self_messages, awaited_sends } = check(&program)?;
+    let Totals {
+        bytes,
+        self_messages,
+        awaited_sends,
+    } = check(&program)?;
     for (stream, awaited) in program.streams.iter_mut().zip(awaited_sends) {
         stream.awaited_sends = awaited;
     }
-    Ok((Program { bytes, self_messages, ..program }, at))
+    Ok((
+        Program {
+            bytes,
+            self_messages,
+            ..program
+        },
+        at,
+    ))
 }
 
 fn read_call(call: CallRow) -> Option<CollectiveCall> {
@@ -189,5 +293,13 @@ fn read_call(call: CallRow) -> Option<CollectiveCall> {
         _ => return None,
     };
     let op = *CollectiveOp::ALL.get(usize::from(op))?;
-    Some(CollectiveCall { op, communicator, mode, is_root, root: root.map(Rank), send: Bytes(send), recv: Bytes(recv) })
+    Some(CollectiveCall {
+        op,
+        communicator,
+        mode,
+        is_root,
+        root: root.map(Rank),
+        send: Bytes(send),
+        recv: Bytes(recv),
+    })
 }

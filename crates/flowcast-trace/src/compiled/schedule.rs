@@ -36,9 +36,15 @@ pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
 /// What stands behind them for a rank.
 pub(super) fn part(graph: &Graph) -> Vec<u8> {
     let dependencies = graph.dependencies();
-    let mut part = Vec::with_capacity(graph.nodes.len() * NODE_BYTES + dependencies.len() * DEPENDENCY_BYTES);
-    graph.nodes.iter().for_each(|node| encode_node(node, &mut part));
-    dependencies.iter().for_each(|dependency| encode_dependency(*dependency, &mut part));
+    let mut part =
+        Vec::with_capacity(graph.nodes.len() * NODE_BYTES + dependencies.len() * DEPENDENCY_BYTES);
+    graph
+        .nodes
+        .iter()
+        .for_each(|node| encode_node(node, &mut part));
+    dependencies
+        .iter()
+        .for_each(|dependency| encode_dependency(*dependency, &mut part));
     part
 }
 
@@ -51,7 +57,9 @@ fn encode_node(node: &Node, out: &mut Vec<u8>) {
     };
     out.extend_from_slice(&[kind, node.cpu, node.nic, 0]);
     out.extend_from_slice(&node.line.to_le_bytes());
-    [peer, amount, tag].iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+    [peer, amount, tag]
+        .iter()
+        .for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
     out.extend_from_slice(&[0; 4]);
 }
 
@@ -68,26 +76,48 @@ pub(super) fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Dam
     let mut graphs = Vec::with_capacity(ranks);
     for (nodes, dependencies) in tables.ranks {
         take(input, (nodes, NODE_BYTES), &mut part)?;
-        let decoded = part.chunks_exact(NODE_BYTES).map(|bytes| decode_node(bytes, ranks));
-        let nodes = all(decoded).ok_or("found an operation that names something outside the schedule")?;
+        let decoded = part
+            .chunks_exact(NODE_BYTES)
+            .map(|bytes| decode_node(bytes, ranks));
+        let nodes =
+            all(decoded).ok_or("found an operation that names something outside the schedule")?;
         take(input, (dependencies, DEPENDENCY_BYTES), &mut part)?;
-        let decoded = part.chunks_exact(DEPENDENCY_BYTES).map(|bytes| decode_dependency(bytes, nodes.len()));
-        let dependencies = all(decoded).ok_or("found a dependency on an operation that does not exist")?;
+        let decoded = part
+            .chunks_exact(DEPENDENCY_BYTES)
+            .map(|bytes| decode_dependency(bytes, nodes.len()));
+        let dependencies =
+            all(decoded).ok_or("found a dependency on an operation that does not exist")?;
         graphs.push(graph(nodes, &dependencies));
     }
     match input.read(&mut [0]) {
-        Ok(0) => Ok(Schedule { name: tables.name, graphs }),
+        Ok(0) => Ok(Schedule {
+            name: tables.name,
+            graphs,
+        }),
         Ok(_) => Err("found bytes behind the last rank".into()),
         Err(error) => Err(Damage(error.to_string())),
     }
 }
 
 /// So many records of so many bytes.
-fn take(input: &mut dyn Read, (count, each): (u64, usize), part: &mut Vec<u8>) -> Result<(), Damage> {
-    let length = count.checked_mul(each as u64).ok_or("found ranks longer than the file")?;
+fn take(
+    input: &mut dyn Read,
+    (count, each): (u64, usize),
+    part: &mut Vec<u8>,
+) -> Result<(), Damage> {
+    let length = count
+        .checked_mul(each as u64)
+        .ok_or("found ranks longer than the file")?;
     part.clear();
-    let read = input.take(length).read_to_end(part).map_err(|error| Damage(error.to_string()))?;
-    if read as u64 == length { Ok(()) } else { Err("found ranks longer than the file".into()) }
+    let read = input
+        .take(length)
+        .read_to_end(part)
+        .map_err(|error| Damage(error.to_string()))?;
+    if read as u64 == length {
+        Ok(())
+    } else {
+        Err("found ranks longer than the file".into())
+    }
 }
 
 /// All of them in no more memory than they need.
@@ -101,23 +131,48 @@ fn all<T>(decoded: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
 
 fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
     let value = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    let any = |value: u64| if value == ANY { Some(None) } else { u32::try_from(value).ok().map(Some) };
-    let rank = |value: u64| u32::try_from(value).ok().filter(|rank| (*rank as usize) < ranks).map(Rank);
+    let any = |value: u64| {
+        if value == ANY {
+            Some(None)
+        } else {
+            u32::try_from(value).ok().map(Some)
+        }
+    };
+    let rank = |value: u64| {
+        u32::try_from(value)
+            .ok()
+            .filter(|rank| (*rank as usize) < ranks)
+            .map(Rank)
+    };
     let (peer, amount, tag) = (value(8), value(16), any(value(24))?);
     let operation = match bytes[0] {
-        0 => Operation::Send { to: rank(peer)?, size: Bytes(amount), tag },
+        0 => Operation::Send {
+            to: rank(peer)?,
+            size: Bytes(amount),
+            tag,
+        },
         1 => {
             let from = if peer == ANY { None } else { Some(rank(peer)?) };
-            Operation::Recv { from, size: Bytes(amount), tag }
+            Operation::Recv {
+                from,
+                size: Bytes(amount),
+                tag,
+            }
         }
         2 => {
             let nanos = f64::from_bits(amount);
-            Operation::Calc(Time::from_nanos(Some(nanos).filter(|nanos| opcodes::is_duration(*nanos))?))
+            Operation::Calc(Time::from_nanos(
+                Some(nanos).filter(|nanos| opcodes::is_duration(*nanos))?,
+            ))
         }
         _ => return None,
     };
     let line = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-    Some(Node { cpu: bytes[1], nic: bytes[2], ..node(operation, line) })
+    Some(Node {
+        cpu: bytes[1],
+        nic: bytes[2],
+        ..node(operation, line)
+    })
 }
 
 fn decode_dependency(bytes: &[u8], nodes: usize) -> Option<Dependency> {
@@ -130,5 +185,9 @@ fn decode_dependency(bytes: &[u8], nodes: usize) -> Option<Dependency> {
         1 => After::End,
         _ => return None,
     };
-    Some(Dependency { later: node(0)?, earlier: node(4)?, after })
+    Some(Dependency {
+        later: node(0)?,
+        earlier: node(4)?,
+        after,
+    })
 }

@@ -50,9 +50,21 @@ impl Group {
         let extent = data.extent(op);
         let choice = table.choose(op, &extent);
         let moves_nothing = calls.len() < 2 || op != CollectiveOp::Barrier && extent.total.0 == 0;
-        let stages = if moves_nothing { Vec::new() } else { data.stages(op, choice, table) };
-        let is_non_blocking = calls.iter().any(|call| call.mode == CollectiveMode::NonBlocking);
-        Group { op, is_non_blocking, extent, choice, stages }
+        let stages = if moves_nothing {
+            Vec::new()
+        } else {
+            data.stages(op, choice, table)
+        };
+        let is_non_blocking = calls
+            .iter()
+            .any(|call| call.mode == CollectiveMode::NonBlocking);
+        Group {
+            op,
+            is_non_blocking,
+            extent,
+            choice,
+            stages,
+        }
     }
 }
 
@@ -75,17 +87,32 @@ impl Data {
         let is_vector = matches!(op, Barrier | Bcast | Reduce | Allreduce | Scan);
         let sizes = match op {
             Barrier => vec![0],
-            Bcast | Reduce | Allreduce | Scan => vec![sent.iter().chain(&received).copied().max().unwrap_or(0)],
+            Bcast | Reduce | Allreduce | Scan => {
+                vec![sent.iter().chain(&received).copied().max().unwrap_or(0)]
+            }
             Gather | Gatherv | Allgather | Allgatherv => or_share_of(&sent, &received),
-            Scatter | Scatterv | ReduceScatter | ReduceScatterBlock => or_share_of(&received, &sent),
-            Alltoall => sent.iter().zip(&received).map(|(sent, received)| *sent.max(received)).collect(),
+            Scatter | Scatterv | ReduceScatter | ReduceScatterBlock => {
+                or_share_of(&received, &sent)
+            }
+            Alltoall => sent
+                .iter()
+                .zip(&received)
+                .map(|(sent, received)| *sent.max(received))
+                .collect(),
             Alltoallv | Alltoallw => sent,
         };
-        Data { root, sizes, received, is_vector }
+        Data {
+            root,
+            sizes,
+            received,
+            is_vector,
+        }
     }
 
     fn total(&self) -> u64 {
-        self.sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+        self.sizes
+            .iter()
+            .fold(0, |sum, size| sum.saturating_add(*size))
     }
 
     fn members(&self) -> u32 {
@@ -94,29 +121,51 @@ impl Data {
 
     fn extent(&self, op: CollectiveOp) -> Extent {
         let (ranks, total) = (self.members(), self.total());
-        let is_of_pairs = matches!(op, CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw);
+        let is_of_pairs = matches!(
+            op,
+            CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw
+        );
         let each = u64::from(ranks.max(1)).pow(if is_of_pairs { 2 } else { 1 });
-        Extent { ranks, bytes: Bytes(if self.is_vector { total } else { total / each }), total: Bytes(total) }
+        Extent {
+            ranks,
+            bytes: Bytes(if self.is_vector { total } else { total / each }),
+            total: Bytes(total),
+        }
     }
 
     fn stages(&self, op: CollectiveOp, choice: Choice, table: &AlgorithmTable) -> Vec<Stage> {
         use CollectiveOp::*;
         let plain = Choice::plain;
-        let vector = Extent { bytes: Bytes(self.total()), ..self.extent(op) };
+        let vector = Extent {
+            bytes: Bytes(self.total()),
+            ..self.extent(op)
+        };
         let chosen = |op| table.choose(op, &vector);
         match (op, choice.algorithm) {
             (Allreduce, Algorithm::Linear) => {
-                vec![self.vector(Reduce, plain(Algorithm::Linear)), self.vector(Bcast, plain(Algorithm::Linear))]
+                vec![
+                    self.vector(Reduce, plain(Algorithm::Linear)),
+                    self.vector(Bcast, plain(Algorithm::Linear)),
+                ]
             }
             (Allreduce, Algorithm::ReduceThenBcast) => {
-                vec![self.vector(Reduce, chosen(Reduce)), self.vector(Bcast, chosen(Bcast))]
+                vec![
+                    self.vector(Reduce, chosen(Reduce)),
+                    self.vector(Bcast, chosen(Bcast)),
+                ]
             }
             (_, Algorithm::ReduceThenScatter) => {
-                vec![self.vector(Reduce, chosen(Reduce)), self.blocks(Scatter, plain(Algorithm::Linear))]
+                vec![
+                    self.vector(Reduce, chosen(Reduce)),
+                    self.blocks(Scatter, plain(Algorithm::Linear)),
+                ]
             }
             (_, Algorithm::GatherThenBcast) => {
                 let gather = table.choose(Gather, &self.extent(op));
-                vec![self.blocks(Gather, gather), self.vector(Bcast, chosen(Bcast))]
+                vec![
+                    self.blocks(Gather, gather),
+                    self.vector(Bcast, chosen(Bcast)),
+                ]
             }
             _ if self.is_vector => vec![self.vector(op, choice)],
             _ => vec![self.blocks(op, choice)],
@@ -124,13 +173,21 @@ impl Data {
     }
 
     fn task(&self, op: CollectiveOp, choice: Choice) -> Task {
-        Task { op, choice, ranks: self.members(), root: self.root }
+        Task {
+            op,
+            choice,
+            ranks: self.members(),
+            root: self.root,
+        }
     }
 
     /// A stage on one vector, of all blocks together.
     fn vector(&self, op: CollectiveOp, choice: Choice) -> Stage {
         let task = self.task(op, choice);
-        Stage { task, layout: task.layout(self.total()) }
+        Stage {
+            task,
+            layout: task.layout(self.total()),
+        }
     }
 
     fn blocks(&self, op: CollectiveOp, choice: Choice) -> Stage {
@@ -139,12 +196,21 @@ impl Data {
             (Alltoall, _) => Layout::pairs(self.sizes.clone(), &[]),
             (Alltoallv | Alltoallw, _) => Layout::pairs(self.sizes.clone(), &self.received),
             (_, Algorithm::LinearSync) => {
-                let first = choice.segment.map_or_else(|| first_piece(self.extent(op).bytes), |size| size.0);
-                Layout::given(self.sizes.iter().flat_map(|size| [*size.min(&first), size.saturating_sub(first)]))
+                let first = choice
+                    .segment
+                    .map_or_else(|| first_piece(self.extent(op).bytes), |size| size.0);
+                Layout::given(
+                    self.sizes
+                        .iter()
+                        .flat_map(|size| [*size.min(&first), size.saturating_sub(first)]),
+                )
             }
             _ => Layout::given(self.sizes.iter().copied()),
         };
-        Stage { task: self.task(op, choice), layout }
+        Stage {
+            task: self.task(op, choice),
+            layout,
+        }
     }
 }
 
@@ -160,5 +226,7 @@ fn or_share_of(sizes: &[u64], others: &[u64]) -> Vec<u64> {
     }
     let all = u128::from(others.iter().copied().max().unwrap_or(0));
     let ranks = sizes.len() as u128;
-    (0..ranks).map(|rank| (all * (rank + 1) / ranks - all * rank / ranks) as u64).collect()
+    (0..ranks)
+        .map(|rank| (all * (rank + 1) / ranks - all * rank / ranks) as u64)
+        .collect()
 }

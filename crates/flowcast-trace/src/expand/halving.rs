@@ -30,7 +30,11 @@ enum Role {
 impl Fold {
     fn new(ranks: u32, kept: u32) -> Fold {
         let size = 1 << ranks.ilog2();
-        Fold { size, pairs: ranks - size, kept }
+        Fold {
+            size,
+            pairs: ranks - size,
+            kept,
+        }
     }
 
     fn role(self, rank: u32) -> Role {
@@ -38,7 +42,11 @@ impl Fold {
             return Role::Active(rank - self.pairs, None);
         }
         let active = self.real(rank / 2);
-        if rank == active { Role::Active(rank / 2, Some(rank ^ 1)) } else { Role::Joined(active) }
+        if rank == active {
+            Role::Active(rank / 2, Some(rank ^ 1))
+        } else {
+            Role::Joined(active)
+        }
     }
 
     fn real(self, number: u32) -> u32 {
@@ -51,7 +59,11 @@ impl Fold {
 
     /// The first of the real ranks behind a number.
     fn first(self, number: u32) -> u32 {
-        if number <= self.pairs { 2 * number } else { number + self.pairs }
+        if number <= self.pairs {
+            2 * number
+        } else {
+            number + self.pairs
+        }
     }
 }
 
@@ -122,7 +134,10 @@ impl Plan<'_> {
         for mask in powers(fold.size) {
             let (own, others) = (number & !(mask - 1), (number ^ mask) & !(mask - 1));
             let other = fold.real(number ^ mask);
-            self.exchange((other, Part::place(own, mask)), (other, Part::place(others, mask)));
+            self.exchange(
+                (other, Part::place(own, mask)),
+                (other, Part::place(others, mask)),
+            );
         }
         if let Some(joined) = joined {
             self.send(joined, Part::place(0, all));
@@ -143,7 +158,9 @@ impl Plan<'_> {
             }
         };
         self.halve(fold, number, |(from, to)| Part::combine(from, to - from));
-        let Role::Active(root, _) = fold.role(self.root) else { return };
+        let Role::Active(root, _) = fold.role(self.root) else {
+            return;
+        };
         for mask in powers(fold.size) {
             let other = fold.real(number ^ mask);
             if (number ^ root) & mask != 0 {
@@ -158,8 +175,11 @@ impl Plan<'_> {
         let (mut low, mut high) = (0, fold.size);
         for mask in powers(fold.size).rev() {
             let middle = low + mask;
-            let (kept, given) =
-                if number & mask == 0 { ((low, middle), (middle, high)) } else { ((middle, high), (low, middle)) };
+            let (kept, given) = if number & mask == 0 {
+                ((low, middle), (middle, high))
+            } else {
+                ((middle, high), (low, middle))
+            };
             let other = fold.real(number ^ mask);
             self.exchange((other, part(given)), (other, part(kept)));
             (low, high) = kept;
@@ -167,8 +187,12 @@ impl Plan<'_> {
     }
 
     pub(super) fn reduce_scatter_halving(&mut self) {
-        let Some((fold, number, joined)) = self.join_vectors() else { return };
-        self.halve(fold, number, |(from, to)| Part::combine(fold.first(from), fold.first(to) - fold.first(from)));
+        let Some((fold, number, joined)) = self.join_vectors() else {
+            return;
+        };
+        self.halve(fold, number, |(from, to)| {
+            Part::combine(fold.first(from), fold.first(to) - fold.first(from))
+        });
         if let Some(joined) = joined {
             self.send(joined, Part::place(joined, 1));
         }
@@ -176,13 +200,18 @@ impl Plan<'_> {
 
     /// Halves with partners 1, 2, 4, ... away; the blocks end at mirrored numbers and are sent home.
     pub(super) fn reduce_scatter_butterfly(&mut self) {
-        let Some((fold, number, joined)) = self.join_vectors() else { return };
+        let Some((fold, number, joined)) = self.join_vectors() else {
+            return;
+        };
         let span = |(from, to): Span| (fold.first(from), fold.first(to) - fold.first(from));
         let (mut low, mut high) = (0, fold.size);
         for mask in powers(fold.size) {
             let middle = low + (high - low) / 2;
-            let (kept, given) =
-                if number & mask == 0 { ((low, middle), (middle, high)) } else { ((middle, high), (low, middle)) };
+            let (kept, given) = if number & mask == 0 {
+                ((low, middle), (middle, high))
+            } else {
+                ((middle, high), (low, middle))
+            };
             let other = fold.real(number ^ mask);
             let combined = |half: Span| Part::combine(span(half).0, span(half).1);
             self.exchange((other, combined(given)), (other, combined(kept)));
@@ -191,7 +220,9 @@ impl Plan<'_> {
         if low != number {
             // Mirroring twice is no mirroring: who has this rank's blocks gets its blocks from it.
             let other = fold.real(low);
-            let place = |number: u32| Part::place(span((number, number + 1)).0, span((number, number + 1)).1);
+            let place = |number: u32| {
+                Part::place(span((number, number + 1)).0, span((number, number + 1)).1)
+            };
             self.exchange((other, place(low)), (other, place(number)));
         }
         if let Some(joined) = joined {
@@ -205,7 +236,10 @@ impl Plan<'_> {
         for mask in powers(self.ranks) {
             let other = self.rank ^ mask;
             let of = |rank: u32| Part {
-                blocks: Blocks::Every { step: 2 * mask, first: rank & (2 * mask - 1) },
+                blocks: Blocks::Every {
+                    step: 2 * mask,
+                    first: rank & (2 * mask - 1),
+                },
                 effect: Effect::Combine,
             };
             self.exchange((other, of(other)), (other, of(self.rank)));

@@ -93,15 +93,25 @@ pub struct Expansion<'a> {
 
 impl<'a> Expansion<'a> {
     /// By the rules of a table.
-    pub fn new(program: &'a Program, table: &AlgorithmTable, non_blocking: NonBlocking) -> Expansion<'a> {
+    pub fn new(
+        program: &'a Program,
+        table: &AlgorithmTable,
+        non_blocking: NonBlocking,
+    ) -> Expansion<'a> {
         let found = Executions::of(program, table, non_blocking);
         let uses = found.uses();
-        Expansion { program, found, uses }
+        Expansion {
+            program,
+            found,
+            uses,
+        }
     }
 
     /// How many messages the collectives become.
     pub fn messages(&self) -> u64 {
-        self.uses.iter().fold(0, |sum, used| sum.saturating_add(used.messages))
+        self.uses
+            .iter()
+            .fold(0, |sum, used| sum.saturating_add(used.messages))
     }
 
     /// The program with these messages.
@@ -109,19 +119,32 @@ impl<'a> Expansion<'a> {
     /// # Errors
     /// As [`expand`].
     pub fn carry_out(self, options: ReadOptions) -> Result<Expanded, TraceError> {
-        let Expansion { program, found, uses } = self;
+        let Expansion {
+            program,
+            found,
+            uses,
+        } = self;
         let carried_out = found.groups_of.iter().flatten().count() as u64;
         let kept = program.collectives().saturating_sub(carried_out);
         // The messages of progress streams are those of an expansion: there is nothing left to carry out.
         if found.groups.is_empty() || !program.progress.is_empty() {
-            return Ok(Expanded { program: program.clone(), uses, kept });
+            return Ok(Expanded {
+                program: program.clone(),
+                uses,
+                kept,
+            });
         }
         let progress = ProgressStreams::new(program, &found);
         let builders = rewrite::rewritten((program, &found, &progress), options.threads)?;
         let parts = Parts {
             name: program.name.clone(),
             ranks: builders,
-            communicators: program.communicators.iter().cloned().chain(progress.communicators()).collect(),
+            communicators: program
+                .communicators
+                .iter()
+                .cloned()
+                .chain(progress.communicators())
+                .collect(),
             ignored_kind: |number| number.to_string(),
             source: program.source.clone(),
             threads: program.threads.clone(),
@@ -131,7 +154,11 @@ impl<'a> Expansion<'a> {
         program_again.assumed = program.assumed.clone();
         program_again.library = program.library;
         program_again.progress = progress.owners;
-        Ok(Expanded { program: program_again, uses, kept })
+        Ok(Expanded {
+            program: program_again,
+            uses,
+            kept,
+        })
     }
 }
 
@@ -152,8 +179,11 @@ impl Executions {
             places.sort_unstable();
             places
         });
-        let mut found =
-            Executions { groups: Vec::new(), groups_of: vec![None; program.instances.len()], places: places.collect() };
+        let mut found = Executions {
+            groups: Vec::new(),
+            groups_of: vec![None; program.instances.len()],
+            places: places.collect(),
+        };
         found.fill(program, table, non_blocking);
         found
     }
@@ -162,13 +192,19 @@ impl Executions {
     fn fill(&mut self, program: &Program, table: &AlgorithmTable, non_blocking: NonBlocking) {
         let mut known: HashMap<&[u32], u32> = HashMap::new();
         let (starts, calls) = self.calls(program);
-        for (instance, own) in starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).enumerate() {
+        for (instance, own) in starts
+            .windows(2)
+            .map(|ends| &calls[ends[0]..ends[1]])
+            .enumerate()
+        {
             let communicator = &program.communicators[program.instances[instance] as usize];
             if own.is_empty() || own.contains(&NO_CALL) || program.is_inside_a_task(communicator) {
                 continue;
             }
             let of = |call: &u32| program.calls[*call as usize];
-            let is_non_blocking = own.iter().any(|call| of(call).mode == CollectiveMode::NonBlocking);
+            let is_non_blocking = own
+                .iter()
+                .any(|call| of(call).mode == CollectiveMode::NonBlocking);
             if is_non_blocking && non_blocking == NonBlocking::Kept {
                 continue;
             }
@@ -207,17 +243,31 @@ impl Executions {
     /// A rank's place in a communicator.
     fn place(&self, communicator: u32, rank: Rank) -> Option<u32> {
         let places = &self.places[communicator as usize];
-        places.binary_search_by_key(&rank, |(member, _)| *member).ok().map(|at| places[at].1)
+        places
+            .binary_search_by_key(&rank, |(member, _)| *member)
+            .ok()
+            .map(|at| places[at].1)
     }
 
     fn uses(&self) -> Vec<Use> {
         let mut counts = vec![0; self.groups.len()];
-        self.groups_of.iter().flatten().for_each(|group| counts[*group as usize] += 1);
+        self.groups_of
+            .iter()
+            .flatten()
+            .for_each(|group| counts[*group as usize] += 1);
         let mut uses: BTreeMap<_, Use> = BTreeMap::new();
         for (group, count) in self.groups.iter().zip(counts) {
             let (messages, bytes) = traffic(group);
-            let stages: Vec<_> = group.stages.iter().map(|stage| (stage.task.op, stage.task.choice)).collect();
-            let Extent { ranks, bytes: size, total } = group.extent;
+            let stages: Vec<_> = group
+                .stages
+                .iter()
+                .map(|stage| (stage.task.op, stage.task.choice))
+                .collect();
+            let Extent {
+                ranks,
+                bytes: size,
+                total,
+            } = group.extent;
             let choice = (!stages.is_empty()).then_some(group.choice);
             let key = (group.op, ranks, size, total, choice, stages.clone());
             let known = uses.entry(key).or_insert(Use {
@@ -232,7 +282,9 @@ impl Executions {
             });
             known.count += count;
             known.non_blocking += if group.is_non_blocking { count } else { 0 };
-            known.messages = known.messages.saturating_add(messages.saturating_mul(count));
+            known.messages = known
+                .messages
+                .saturating_add(messages.saturating_mul(count));
             known.bytes.0 = known.bytes.0.saturating_add(bytes.saturating_mul(count));
         }
         uses.into_values().collect()

@@ -85,16 +85,25 @@ pub enum Effect {
 
 impl Part {
     /// A message without data.
-    pub const NOTHING: Part = Part { blocks: Blocks::Nothing, effect: Effect::Place };
+    pub const NOTHING: Part = Part {
+        blocks: Blocks::Nothing,
+        effect: Effect::Place,
+    };
 
     /// `count` blocks from `first` on, kept.
     pub const fn place(first: u32, count: u32) -> Part {
-        Part { blocks: Blocks::Range { first, count }, effect: Effect::Place }
+        Part {
+            blocks: Blocks::Range { first, count },
+            effect: Effect::Place,
+        }
     }
 
     /// `count` blocks from `first` on, combined.
     pub const fn combine(first: u32, count: u32) -> Part {
-        Part { blocks: Blocks::Range { first, count }, effect: Effect::Combine }
+        Part {
+            blocks: Blocks::Range { first, count },
+            effect: Effect::Combine,
+        }
     }
 }
 
@@ -143,12 +152,16 @@ impl Layout {
     pub fn pairs(sent: Vec<u64>, received: &[u64]) -> Layout {
         let evenly = received.iter().all(|bytes| *bytes == 0);
         let share = |rank: usize| if evenly { 1 } else { received[rank] };
-        Layout::Pairs { shares: running_sums((0..sent.len()).map(share)), sent }
+        Layout::Pairs {
+            shares: running_sums((0..sent.len()).map(share)),
+            sent,
+        }
     }
 
     /// Number of blocks along the vector; ranks where blocks lie between pairs.
     pub fn parts(&self) -> u32 {
-        let pieces = |total: u64, segment: u64| total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32;
+        let pieces =
+            |total: u64, segment: u64| total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32;
         match self {
             Layout::Even { parts, .. } => *parts,
             Layout::Segments { total, segment } => pieces(*total, *segment),
@@ -165,18 +178,29 @@ impl Layout {
             Blocks::Range { first, count } => {
                 let end = first + count;
                 let parts = self.parts();
-                let behind = if end > parts { self.start(end - parts) } else { 0 };
+                let behind = if end > parts {
+                    self.start(end - parts)
+                } else {
+                    0
+                };
                 self.start(end.min(parts)) - self.start(first) + behind
             }
             Blocks::Every { step, first } => {
                 let blocks = (first..self.parts()).step_by(step as usize);
-                blocks.map(|block| self.start(block + 1) - self.start(block)).sum()
+                blocks
+                    .map(|block| self.start(block + 1) - self.start(block))
+                    .sum()
             }
             Blocks::Pair { from, to } => self.pair(from, to),
             Blocks::DistanceBit(bit) => {
-                let Layout::Pairs { sent, .. } = self else { return 0 };
+                let Layout::Pairs { sent, .. } = self else {
+                    return 0;
+                };
                 let ranks = sent.len() as u64;
-                let mean = sent.iter().fold(0, |sum: u128, bytes| sum + u128::from(*bytes)) / u128::from(ranks * ranks);
+                let mean = sent
+                    .iter()
+                    .fold(0, |sum: u128, bytes| sum + u128::from(*bytes))
+                    / u128::from(ranks * ranks);
                 (mean as u64).saturating_mul(distances_with(bit, ranks))
             }
         }
@@ -186,7 +210,9 @@ impl Layout {
     fn start(&self, block: u32) -> u64 {
         let index = u64::from(block);
         match self {
-            Layout::Even { total, parts } => (u128::from(*total) * u128::from(block) / u128::from(*parts)) as u64,
+            Layout::Even { total, parts } => {
+                (u128::from(*total) * u128::from(block) / u128::from(*parts)) as u64
+            }
             Layout::Segments { total, segment } => index.saturating_mul(*segment).min(*total),
             Layout::Halves { total, segment } => {
                 let half = total.div_ceil(2);
@@ -202,9 +228,12 @@ impl Layout {
     }
 
     fn pair(&self, from: u32, to: u32) -> u64 {
-        let Layout::Pairs { sent, shares } = self else { return 0 };
+        let Layout::Pairs { sent, shares } = self else {
+            return 0;
+        };
         let all = u128::from(shares[shares.len() - 1]);
-        let up_to = |rank: u32| u128::from(sent[from as usize]) * u128::from(shares[rank as usize]) / all;
+        let up_to =
+            |rank: u32| u128::from(sent[from as usize]) * u128::from(shares[rank as usize]) / all;
         (up_to(to + 1) - up_to(to)) as u64
     }
 }
@@ -231,7 +260,10 @@ mod tests {
 
     #[test]
     fn halves_are_cut_each_for_itself() {
-        let layout = Layout::Halves { total: 11, segment: 4 };
+        let layout = Layout::Halves {
+            total: 11,
+            segment: 4,
+        };
         assert_eq!(layout.parts(), 4);
         let size = |first| layout.bytes(Blocks::Range { first, count: 1 });
         assert_eq!([size(0), size(1), size(2), size(3)], [4, 2, 4, 1]);

@@ -21,8 +21,20 @@ pub struct Task {
 impl Task {
     /// Tells `put` what a rank does, step by step. `layout` is the one that [`Task::layout`] gives.
     pub fn moves(&self, rank: u32, layout: &Layout, put: &mut dyn FnMut(Move)) {
-        let Task { choice, ranks, root, .. } = *self;
-        let mut plan = Plan { ranks, root, rank, parts: layout.parts(), width: choice.width, put };
+        let Task {
+            choice,
+            ranks,
+            root,
+            ..
+        } = *self;
+        let mut plan = Plan {
+            ranks,
+            root,
+            rank,
+            parts: layout.parts(),
+            width: choice.width,
+            put,
+        };
         if ranks > 1 {
             plan.run(self.op, choice.algorithm);
         }
@@ -33,17 +45,26 @@ impl Task {
         use Algorithm::*;
         let segment = self.choice.segment.map(|size| size.0);
         match (self.op, self.choice.algorithm) {
-            (CollectiveOp::Bcast, SplitBinary) => Layout::Halves { total, segment: segment.unwrap_or(u64::MAX) },
-            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling) | (CollectiveOp::Allreduce, Ring) => {
-                Layout::Even { total, parts: self.ranks }
-            }
-            (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => {
-                Layout::Even { total, parts: 1 << self.ranks.max(1).ilog2() }
-            }
+            (CollectiveOp::Bcast, SplitBinary) => Layout::Halves {
+                total,
+                segment: segment.unwrap_or(u64::MAX),
+            },
+            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling)
+            | (CollectiveOp::Allreduce, Ring) => Layout::Even {
+                total,
+                parts: self.ranks,
+            },
+            (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => Layout::Even {
+                total,
+                parts: 1 << self.ranks.max(1).ilog2(),
+            },
             (
                 CollectiveOp::Bcast | CollectiveOp::Reduce,
                 Linear | Chain | Binary | Binomial | BinomialNearest | Knomial,
-            ) => Layout::Segments { total, segment: segment.unwrap_or(u64::MAX) },
+            ) => Layout::Segments {
+                total,
+                segment: segment.unwrap_or(u64::MAX),
+            },
             _ => Layout::Even { total, parts: 1 },
         }
     }
@@ -72,7 +93,9 @@ impl Plan<'_> {
             Alltoall | Alltoallv | Alltoallw => self.alltoall(algorithm),
             Reduce => self.reduce(algorithm),
             Allreduce => self.allreduce(algorithm),
-            ReduceScatterBlock if algorithm == Algorithm::Butterfly && self.ranks.is_power_of_two() => {
+            ReduceScatterBlock
+                if algorithm == Algorithm::Butterfly && self.ranks.is_power_of_two() =>
+            {
                 self.reduce_scatter_interleaved()
             }
             ReduceScatter | ReduceScatterBlock => self.reduce_scatter(algorithm),
@@ -210,7 +233,10 @@ impl Plan<'_> {
 
     /// Sends and receives at once.
     pub(super) fn exchange(&mut self, (to, sent): (u32, Part), (from, received): (u32, Part)) {
-        self.put(Move::Post { from, part: received });
+        self.put(Move::Post {
+            from,
+            part: received,
+        });
         self.put(Move::Start { to, part: sent });
         self.put(Move::WaitAll);
     }

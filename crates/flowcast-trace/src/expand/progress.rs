@@ -38,16 +38,30 @@ pub(super) struct ProgressStream {
 impl ProgressStreams {
     /// Those that the expanded executions of a program need.
     pub(super) fn new(program: &Program, found: &Executions) -> ProgressStreams {
-        let mut progress = ProgressStreams { firsts: vec![0], ..ProgressStreams::default() };
-        if program.calls.iter().all(|call| call.mode != CollectiveMode::NonBlocking) {
+        let mut progress = ProgressStreams {
+            firsts: vec![0],
+            ..ProgressStreams::default()
+        };
+        if program
+            .calls
+            .iter()
+            .all(|call| call.mode != CollectiveMode::NonBlocking)
+        {
             progress.firsts.resize(program.ranks() + 1, 0);
             return progress;
         }
         for rank in (0..program.ranks() as u32).map(Rank) {
             progress.add_rank(program, found, rank);
         }
-        let known: HashSet<i32> = program.communicators.iter().map(|communicator| communicator.id).collect();
-        progress.meetings = (i32::MIN..).filter(|id| !known.contains(id)).take(progress.owners.len()).collect();
+        let known: HashSet<i32> = program
+            .communicators
+            .iter()
+            .map(|communicator| communicator.id)
+            .collect();
+        progress.meetings = (i32::MIN..)
+            .filter(|id| !known.contains(id))
+            .take(progress.owners.len())
+            .collect();
         progress
     }
 
@@ -59,22 +73,30 @@ impl ProgressStreams {
             match op {
                 Op::Collective { call, instance } => {
                     let call = &program.calls[call as usize];
-                    if call.mode != CollectiveMode::NonBlocking || found.groups_of[instance as usize].is_none() {
+                    if call.mode != CollectiveMode::NonBlocking
+                        || found.groups_of[instance as usize].is_none()
+                    {
                         continue;
                     }
                     let number = resting.pop_first().unwrap_or(count);
                     count = count.max(number + 1);
                     busy.insert(instance, number);
                     let members = &program.communicators[call.communicator as usize].members;
-                    let place = found.place(call.communicator, rank).expect("a member made the call");
-                    let streams = self.members.entry(instance).or_insert_with(|| members.clone());
+                    let place = found
+                        .place(call.communicator, rank)
+                        .expect("a member made the call");
+                    let streams = self
+                        .members
+                        .entry(instance)
+                        .or_insert_with(|| members.clone());
                     streams[place as usize] = Rank(first + number);
                 }
                 Op::WaitCollective(instance) => resting.extend(busy.remove(&instance)),
                 _ => {}
             }
         }
-        self.owners.extend(std::iter::repeat_n(rank, count as usize));
+        self.owners
+            .extend(std::iter::repeat_n(rank, count as usize));
         self.firsts.push(self.owners.len() as u32);
     }
 
@@ -92,22 +114,44 @@ impl ProgressStreams {
     pub(super) fn stream(&self, stream: Rank) -> ProgressStream {
         let index = stream.index() - (self.firsts.len() - 1);
         let first = self.firsts[self.owners[index].index()] as usize;
-        ProgressStream { number: index - first, meeting: self.meetings[index] }
+        ProgressStream {
+            number: index - first,
+            meeting: self.meetings[index],
+        }
     }
 
     /// The communicators of ranks with their progress streams.
     pub(super) fn communicators(&self) -> impl Iterator<Item = Communicator> + '_ {
         let ranks = self.firsts.len() as u32 - 1;
         let streams = (ranks..).map(Rank);
-        let pairs = self.owners.iter().zip(streams).map(|(rank, stream)| vec![*rank, stream]);
-        self.meetings.iter().zip(pairs).map(|(id, members)| Communicator { id: *id, members })
+        let pairs = self
+            .owners
+            .iter()
+            .zip(streams)
+            .map(|(rank, stream)| vec![*rank, stream]);
+        self.meetings
+            .iter()
+            .zip(pairs)
+            .map(|(id, members)| Communicator { id: *id, members })
     }
 }
 
 impl ProgressStream {
     /// A meeting of the two, at the begin or the end of an operation.
-    pub(super) fn meets(&self, op: flowcast_units::CollectiveOp, mode: CollectiveMode) -> CallRecord {
+    pub(super) fn meets(
+        &self,
+        op: flowcast_units::CollectiveOp,
+        mode: CollectiveMode,
+    ) -> CallRecord {
         let (communicator, nothing) = (self.meeting, Bytes(0));
-        CallRecord { op, communicator, mode, is_root: false, root: None, send: nothing, recv: nothing }
+        CallRecord {
+            op,
+            communicator,
+            mode,
+            is_root: false,
+            root: None,
+            send: nothing,
+            recv: nothing,
+        }
     }
 }

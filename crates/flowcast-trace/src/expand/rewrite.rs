@@ -29,8 +29,9 @@ pub(super) fn rewritten(
 ) -> Result<Vec<RankBuilder>, TraceError> {
     let (program, _, progress) = of;
     let sources = sources(program);
-    let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> =
-        (0..program.ranks() as u32).map(|rank| (Rank(rank), Streams::default(), Ok(()))).collect();
+    let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> = (0..program.ranks() as u32)
+        .map(|rank| (Rank(rank), Streams::default(), Ok(())))
+        .collect();
     for_each_mut(&mut ranks, threads, |(rank, streams, done)| {
         let mut rewrite = Rewrite::new(of, &sources, *rank);
         *done = rewrite.run();
@@ -52,11 +53,20 @@ type Streams = (RankBuilder, Vec<RankBuilder>);
 
 /// By slot.
 fn sources(program: &Program) -> Vec<SlotSource> {
-    let mut sources = vec![SlotSource { sender: Rank(0), class: 0 }; program.messages() as usize];
+    let mut sources = vec![
+        SlotSource {
+            sender: Rank(0),
+            class: 0
+        };
+        program.messages() as usize
+    ];
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (_, op) in program.ops(rank) {
             if let Op::Send { class, slot } = op {
-                sources[slot.index()] = SlotSource { sender: rank, class };
+                sources[slot.index()] = SlotSource {
+                    sender: rank,
+                    class,
+                };
             }
         }
     }
@@ -96,7 +106,20 @@ impl<'a> Rewrite<'a> {
         let builder = RankBuilder::default();
         let (slots, sends, posted, started) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let immediates = HashMap::new();
-        Rewrite { program, found, progress, sources, rank, builder, beside, slots, sends, immediates, posted, started }
+        Rewrite {
+            program,
+            found,
+            progress,
+            sources,
+            rank,
+            builder,
+            beside,
+            slots,
+            sends,
+            immediates,
+            posted,
+            started,
+        }
     }
 
     /// Rewrites all instructions.
@@ -107,8 +130,13 @@ impl<'a> Rewrite<'a> {
         let words = self.program.words(self.rank);
         let mut at = 0;
         while let Some((op, next)) = opcodes::decode(words, at) {
-            let record = if opcodes::continues(words, at) { Record::Continues } else { Record::Begins };
-            self.copy(op, record).map_err(|_: RecordFault| TraceError::Limit(TOO_LARGE))?;
+            let record = if opcodes::continues(words, at) {
+                Record::Continues
+            } else {
+                Record::Begins
+            };
+            self.copy(op, record)
+                .map_err(|_: RecordFault| TraceError::Limit(TOO_LARGE))?;
             at = next;
         }
         Ok(())
@@ -119,7 +147,8 @@ impl<'a> Rewrite<'a> {
             Op::Send { class, slot } => {
                 self.sends.push(self.builder.sends());
                 let to = self.program.receiver(slot);
-                self.builder.send(to, self.program.classes()[class as usize], record)?;
+                self.builder
+                    .send(to, self.program.classes()[class as usize], record)?;
             }
             Op::Recv => {
                 let channel = self.next_channel();
@@ -142,7 +171,9 @@ impl<'a> Rewrite<'a> {
                 let (kind, value) = self.program.events()[event as usize];
                 self.builder.event(kind, value)?;
             }
-            Op::Access(access) => self.builder.access(self.program.accesses()[access as usize], record)?,
+            Op::Access(access) => self
+                .builder
+                .access(self.program.accesses()[access as usize], record)?,
             other => self.builder.copied(other, record),
         }
         Ok(())
@@ -152,17 +183,39 @@ impl<'a> Rewrite<'a> {
     fn next_channel(&mut self) -> u32 {
         let slot = self.program.first_slot(self.rank) + self.slots.len() as u32;
         let SlotSource { sender, class } = self.sources[slot.index()];
-        let MessageClass { tag, communicator, .. } = self.program.classes()[class as usize];
-        self.builder.channel(Channel { peer: sender, tag, communicator })
+        let MessageClass {
+            tag, communicator, ..
+        } = self.program.classes()[class as usize];
+        self.builder.channel(Channel {
+            peer: sender,
+            tag,
+            communicator,
+        })
     }
 
     fn collective(&mut self, call: u32, instance: u32, record: Record) -> Result<(), RecordFault> {
         let made = self.program.calls()[call as usize];
         let communicator = &self.program.communicators()[made.communicator as usize];
         let Some(group) = self.found.groups_of[instance as usize] else {
-            let CollectiveCall { op, mode, is_root, root, send, recv, .. } = made;
+            let CollectiveCall {
+                op,
+                mode,
+                is_root,
+                root,
+                send,
+                recv,
+                ..
+            } = made;
             let communicator = communicator.id;
-            let call = CallRecord { op, communicator, mode, is_root, root, send, recv };
+            let call = CallRecord {
+                op,
+                communicator,
+                mode,
+                is_root,
+                root,
+                send,
+                recv,
+            };
             if mode == CollectiveMode::NonBlocking {
                 self.immediates.insert(instance, self.builder.immediates());
             }
@@ -174,18 +227,28 @@ impl<'a> Rewrite<'a> {
         if made.mode == CollectiveMode::NonBlocking {
             return self.start(group, instance);
         }
-        let place = self.found.place(made.communicator, self.rank).expect("a member made the call");
-        let members = self.progress.members(instance).unwrap_or(&communicator.members);
+        let place = self
+            .found
+            .place(made.communicator, self.rank)
+            .expect("a member made the call");
+        let members = self
+            .progress
+            .members(instance)
+            .unwrap_or(&communicator.members);
         self.stages(group, place, (members, communicator.id))
     }
 
     /// A non-blocking operation: a progress stream does it from here on.
     fn start(&mut self, group: &Group, instance: u32) -> Result<(), RecordFault> {
         let (communicator, place) = self.own_place(instance);
-        let members = self.progress.members(instance).expect("a non-blocking execution has progress streams");
+        let members = self
+            .progress
+            .members(instance)
+            .expect("a non-blocking execution has progress streams");
         let stream = self.progress.stream(members[place as usize]);
         let begins = |mode| stream.meets(group.op, mode);
-        self.builder.further_collective(begins(CollectiveMode::NonBlocking), Record::Continues)?;
+        self.builder
+            .further_collective(begins(CollectiveMode::NonBlocking), Record::Continues)?;
         std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         self.builder.collective(begins(CollectiveMode::Blocking))?;
         self.stages(group, place, (members, communicator))?;
@@ -200,9 +263,15 @@ impl<'a> Rewrite<'a> {
             return Ok(());
         };
         let (_, place) = self.own_place(instance);
-        let members = self.progress.members(instance).expect("a non-blocking execution has progress streams");
+        let members = self
+            .progress
+            .members(instance)
+            .expect("a non-blocking execution has progress streams");
         let stream = self.progress.stream(members[place as usize]);
-        let ends = stream.meets(self.found.groups[group as usize].op, CollectiveMode::Blocking);
+        let ends = stream.meets(
+            self.found.groups[group as usize].op,
+            CollectiveMode::Blocking,
+        );
         self.builder.further_collective(ends, record)?;
         self.beside[stream.number].collective(ends)
     }
@@ -210,12 +279,24 @@ impl<'a> Rewrite<'a> {
     /// The communicator of an execution, and the rank's place in it.
     fn own_place(&self, instance: u32) -> (i32, u32) {
         let index = self.program.instances()[instance as usize];
-        let place = self.found.place(index, self.rank).expect("a member made the call");
+        let place = self
+            .found
+            .place(index, self.rank)
+            .expect("a member made the call");
         (self.program.communicators()[index as usize].id, place)
     }
 
-    fn stages(&mut self, group: &Group, place: u32, (members, id): (&[Rank], i32)) -> Result<(), RecordFault> {
-        let channel = ExpandedChannel { members, id, op: group.op };
+    fn stages(
+        &mut self,
+        group: &Group,
+        place: u32,
+        (members, id): (&[Rank], i32),
+    ) -> Result<(), RecordFault> {
+        let channel = ExpandedChannel {
+            members,
+            id,
+            op: group.op,
+        };
         for stage in &group.stages {
             let mut result = Ok(());
             stage.task.moves(place, &stage.layout, &mut |step| {
@@ -228,16 +309,29 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    fn make(&mut self, step: Move, layout: &Layout, channel: ExpandedChannel<'_>) -> Result<(), RecordFault> {
+    fn make(
+        &mut self,
+        step: Move,
+        layout: &Layout,
+        channel: ExpandedChannel<'_>,
+    ) -> Result<(), RecordFault> {
         match step {
             Move::Send { to, part } => {
                 let class = channel.class(layout.bytes(part.blocks), EAGER);
-                self.builder.send(channel.members[to as usize], class, Record::Continues)?;
+                self.builder
+                    .send(channel.members[to as usize], class, Record::Continues)?;
             }
             Move::Start { to, part } => {
                 self.started.push(self.builder.sends());
-                let class = channel.class(layout.bytes(part.blocks), SendMode { non_blocking: true, ..EAGER });
-                self.builder.send(channel.members[to as usize], class, Record::Continues)?;
+                let class = channel.class(
+                    layout.bytes(part.blocks),
+                    SendMode {
+                        non_blocking: true,
+                        ..EAGER
+                    },
+                );
+                self.builder
+                    .send(channel.members[to as usize], class, Record::Continues)?;
             }
             Move::Recv { from, .. } => {
                 let number = self.builder.channel(channel.from(from));
@@ -261,16 +355,19 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-const TOO_LARGE: &str =
-    "more messages in the expanded collectives than a compiled trace can number (134,217,727 a rank)";
+const TOO_LARGE: &str = "more messages in the expanded collectives than a compiled trace can number (134,217,727 a rank)";
 
 /// Tags of expanded operations stand below this one, in the order of the operations.
 const FIRST_TAG: i32 = -1000;
 
 /// The operation that a message carries out, if it comes from an expanded one.
 pub fn operation_of(class: &MessageClass) -> Option<CollectiveOp> {
-    let number = FIRST_TAG.checked_sub(class.tag).and_then(|number| usize::try_from(number).ok());
-    number.filter(|_| class.communicator < 0).and_then(|number| CollectiveOp::ALL.get(number).copied())
+    let number = FIRST_TAG
+        .checked_sub(class.tag)
+        .and_then(|number| usize::try_from(number).ok());
+    number
+        .filter(|_| class.communicator < 0)
+        .and_then(|number| CollectiveOp::ALL.get(number).copied())
 }
 
 /// Where the messages of an expanded operation pass.
@@ -288,10 +385,19 @@ impl ExpandedChannel<'_> {
     }
 
     fn class(self, bytes: u64, mode: SendMode) -> MessageClass {
-        MessageClass { size: Bytes(bytes), tag: self.tag(), communicator: !self.id, mode }
+        MessageClass {
+            size: Bytes(bytes),
+            tag: self.tag(),
+            communicator: !self.id,
+            mode,
+        }
     }
 
     fn from(self, place: u32) -> Channel {
-        Channel { peer: self.members[place as usize], tag: self.tag(), communicator: !self.id }
+        Channel {
+            peer: self.members[place as usize],
+            tag: self.tag(),
+            communicator: !self.id,
+        }
     }
 }

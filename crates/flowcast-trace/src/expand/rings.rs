@@ -23,7 +23,8 @@ impl Plan<'_> {
     pub(super) fn allgather_ring(&mut self, own: u32) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 0..self.ranks - 1 {
-            let block = |behind: u32| Part::place((own + 2 * self.ranks - step - behind) % self.ranks, 1);
+            let block =
+                |behind: u32| Part::place((own + 2 * self.ranks - step - behind) % self.ranks, 1);
             self.exchange((next, block(0)), (before, block(1)));
         }
     }
@@ -32,7 +33,9 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_ring(&mut self) {
         let (next, before) = (self.ahead(1), self.behind(1));
         for step in 1..self.ranks {
-            let block = |behind: u32| Part::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1);
+            let block = |behind: u32| {
+                Part::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1)
+            };
             self.exchange((next, block(0)), (before, block(1)));
         }
     }
@@ -41,7 +44,10 @@ impl Plan<'_> {
     pub(super) fn reduce_scatter_pairwise(&mut self) {
         for distance in 1..self.ranks {
             let (from, to) = (self.ahead(distance), self.behind(distance));
-            self.exchange((to, Part::combine(to, 1)), (from, Part::combine(self.rank, 1)));
+            self.exchange(
+                (to, Part::combine(to, 1)),
+                (from, Part::combine(self.rank, 1)),
+            );
         }
     }
 
@@ -51,7 +57,10 @@ impl Plan<'_> {
         while have < self.ranks {
             let count = have.min(self.ranks - have);
             let (from, to) = (self.ahead(have), self.behind(have));
-            self.exchange((to, Part::place(self.rank, count)), (from, Part::place(from, count)));
+            self.exchange(
+                (to, Part::place(self.rank, count)),
+                (from, Part::place(from, count)),
+            );
             have += count;
         }
     }
@@ -60,17 +69,28 @@ impl Plan<'_> {
     /// `P/2` steps, for even `P`.
     pub(super) fn neighbor_exchange(&mut self) {
         let even = self.rank.is_multiple_of(2);
-        let (first, second) = if even { (self.ahead(1), self.behind(1)) } else { (self.behind(1), self.ahead(1)) };
-        self.exchange((first, Part::place(self.rank, 1)), (first, Part::place(first, 1)));
+        let (first, second) = if even {
+            (self.ahead(1), self.behind(1))
+        } else {
+            (self.behind(1), self.ahead(1))
+        };
+        self.exchange(
+            (first, Part::place(self.rank, 1)),
+            (first, Part::place(first, 1)),
+        );
         let own = self.rank - self.rank % 2;
         let mut arriving = [own, own];
         let mut last = own;
         for step in 1..self.ranks / 2 {
             let turn = step as usize % 2;
             let forward = even == (turn == 0);
-            arriving[turn] = (arriving[turn] + if forward { 2 } else { self.ranks - 2 }) % self.ranks;
+            arriving[turn] =
+                (arriving[turn] + if forward { 2 } else { self.ranks - 2 }) % self.ranks;
             let other = [first, second][turn];
-            self.exchange((other, Part::place(last, 2)), (other, Part::place(arriving[turn], 2)));
+            self.exchange(
+                (other, Part::place(last, 2)),
+                (other, Part::place(arriving[turn], 2)),
+            );
             last = arriving[turn];
         }
     }
@@ -83,11 +103,17 @@ impl Plan<'_> {
             done = batch.end - 1;
             for distance in batch.clone() {
                 let from = self.ahead(distance);
-                self.put(Move::Post { from, part: pair(from, self.rank) });
+                self.put(Move::Post {
+                    from,
+                    part: pair(from, self.rank),
+                });
             }
             for distance in batch {
                 let to = self.behind(distance);
-                self.put(Move::Start { to, part: pair(self.rank, to) });
+                self.put(Move::Start {
+                    to,
+                    part: pair(self.rank, to),
+                });
             }
             self.put(Move::WaitAll);
         }
@@ -97,8 +123,18 @@ impl Plan<'_> {
     pub(super) fn alltoall_in_order(&mut self) {
         let own = self.rank;
         let others: Vec<u32> = (0..self.ranks).filter(|rank| *rank != own).collect();
-        others.iter().for_each(|from| self.put(Move::Post { from: *from, part: pair(*from, own) }));
-        others.iter().for_each(|to| self.put(Move::Start { to: *to, part: pair(own, *to) }));
+        others.iter().for_each(|from| {
+            self.put(Move::Post {
+                from: *from,
+                part: pair(*from, own),
+            })
+        });
+        others.iter().for_each(|to| {
+            self.put(Move::Start {
+                to: *to,
+                part: pair(own, *to),
+            })
+        });
         self.put(Move::WaitAll);
     }
 
@@ -114,7 +150,10 @@ impl Plan<'_> {
     pub(super) fn alltoall_bruck(&mut self) {
         let mut bit = 0;
         while 1 << bit < self.ranks {
-            let part = Part { blocks: Blocks::DistanceBit(bit), effect: Effect::Place };
+            let part = Part {
+                blocks: Blocks::DistanceBit(bit),
+                effect: Effect::Place,
+            };
             let (to, from) = (self.ahead(1 << bit), self.behind(1 << bit));
             self.exchange((to, part), (from, part));
             bit += 1;
@@ -133,16 +172,28 @@ impl Plan<'_> {
 
     /// The root asks each rank; each sends a first piece and then the rest. Blocks come in twos.
     pub(super) fn gather_in_two_parts(&mut self) {
-        let (first, rest) = (|rank: u32| Part::place(2 * rank, 1), |rank: u32| Part::place(2 * rank + 1, 1));
+        let (first, rest) = (
+            |rank: u32| Part::place(2 * rank, 1),
+            |rank: u32| Part::place(2 * rank + 1, 1),
+        );
         if self.rank != self.root {
             self.recv(self.root, Part::NOTHING);
             self.send(self.root, first(self.rank));
             return self.send(self.root, rest(self.rank));
         }
         for rank in self.all_but_root() {
-            self.put(Move::Post { from: rank, part: first(rank) });
-            self.put(Move::Start { to: rank, part: Part::NOTHING });
-            self.put(Move::Post { from: rank, part: rest(rank) });
+            self.put(Move::Post {
+                from: rank,
+                part: first(rank),
+            });
+            self.put(Move::Start {
+                to: rank,
+                part: Part::NOTHING,
+            });
+            self.put(Move::Post {
+                from: rank,
+                part: rest(rank),
+            });
         }
         self.put(Move::WaitAll);
     }
@@ -163,7 +214,10 @@ impl Plan<'_> {
             return self.recv(self.root, Part::place(self.rank, 1));
         }
         for to in self.all_but_root() {
-            self.put(Move::Start { to, part: Part::place(to, 1) });
+            self.put(Move::Start {
+                to,
+                part: Part::place(to, 1),
+            });
         }
         self.put(Move::WaitAll);
     }
@@ -204,5 +258,8 @@ impl Plan<'_> {
 }
 
 fn pair(from: u32, to: u32) -> Part {
-    Part { blocks: Blocks::Pair { from, to }, effect: Effect::Place }
+    Part {
+        blocks: Blocks::Pair { from, to },
+        effect: Effect::Place,
+    }
 }

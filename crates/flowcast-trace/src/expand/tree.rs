@@ -28,8 +28,14 @@ impl Tree {
     /// The neighbours of a rank.
     pub(super) fn branch(self, rank: u32, ranks: u32) -> Branch {
         match self {
-            Tree::Flat if rank == 0 => Branch { parent: None, children: (1..ranks).collect() },
-            Tree::Flat => Branch { parent: Some(0), children: Vec::new() },
+            Tree::Flat if rank == 0 => Branch {
+                parent: None,
+                children: (1..ranks).collect(),
+            },
+            Tree::Flat => Branch {
+                parent: Some(0),
+                children: Vec::new(),
+            },
             Tree::Chains(chains) => chain(rank, ranks, chains.clamp(1, ranks.max(2) - 1)),
             Tree::Binary => binary(rank, ranks),
             Tree::Knomial(base) => knomial(rank, ranks, base.max(2)),
@@ -42,24 +48,53 @@ impl Tree {
 fn chain(rank: u32, ranks: u32, chains: u32) -> Branch {
     let first = |chain: u32| 1 + ((ranks - 1) / chains) * chain + chain.min((ranks - 1) % chains);
     if rank == 0 {
-        return Branch { parent: None, children: (0..chains).map(first).filter(|head| *head < ranks).collect() };
+        return Branch {
+            parent: None,
+            children: (0..chains)
+                .map(first)
+                .filter(|head| *head < ranks)
+                .collect(),
+        };
     }
-    let own = (0..chains).rev().find(|chain| first(*chain) <= rank).unwrap_or(0);
-    let last = if own + 1 < chains { first(own + 1) } else { ranks };
+    let own = (0..chains)
+        .rev()
+        .find(|chain| first(*chain) <= rank)
+        .unwrap_or(0);
+    let last = if own + 1 < chains {
+        first(own + 1)
+    } else {
+        ranks
+    };
     let parent = if first(own) == rank { 0 } else { rank - 1 };
-    Branch { parent: Some(parent), children: (rank + 1..last.min(rank + 2)).collect() }
+    Branch {
+        parent: Some(parent),
+        children: (rank + 1..last.min(rank + 2)).collect(),
+    }
 }
 
 /// Ranks `2^l - 1` to `2^(l+1) - 2` stand on level `l`, children `2^l` and `2^(l+1)` further.
 fn binary(rank: u32, ranks: u32) -> Branch {
     let level = (rank + 1).ilog2();
-    let children = [rank + (1 << level), rank + (2 << level)].into_iter().filter(|child| *child < ranks).collect();
+    let children = [rank + (1 << level), rank + (2 << level)]
+        .into_iter()
+        .filter(|child| *child < ranks)
+        .collect();
     if rank == 0 {
-        return Branch { parent: None, children };
+        return Branch {
+            parent: None,
+            children,
+        };
     }
     let above = 1 << (level - 1);
-    let parent = if rank - above < 2 * above - 1 { rank - above } else { rank - 2 * above };
-    Branch { parent: Some(parent), children }
+    let parent = if rank - above < 2 * above - 1 {
+        rank - above
+    } else {
+        rank - 2 * above
+    };
+    Branch {
+        parent: Some(parent),
+        children,
+    }
 }
 
 fn knomial(rank: u32, ranks: u32, base: u32) -> Branch {
@@ -86,14 +121,22 @@ fn knomial(rank: u32, ranks: u32, base: u32) -> Branch {
 
 fn binomial_nearest(rank: u32, ranks: u32) -> Branch {
     let above = (rank + 1).next_power_of_two();
-    let children = std::iter::successors(Some(above), |bit| bit.checked_mul(2)).map(|bit| rank | bit);
+    let children =
+        std::iter::successors(Some(above), |bit| bit.checked_mul(2)).map(|bit| rank | bit);
     let parent = (rank > 0).then(|| rank & !(1 << rank.ilog2()));
-    Branch { parent, children: children.take_while(|child| *child < ranks).collect() }
+    Branch {
+        parent,
+        children: children.take_while(|child| *child < ranks).collect(),
+    }
 }
 
 /// How many ranks stand below a rank of the binomial tree, itself included: they are neighbours.
 pub(super) fn binomial_span(rank: u32, ranks: u32) -> u32 {
-    if rank == 0 { ranks } else { (1 << rank.trailing_zeros()).min(ranks - rank) }
+    if rank == 0 {
+        ranks
+    } else {
+        (1 << rank.trailing_zeros()).min(ranks - rank)
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +147,10 @@ mod tests {
     #[test]
     fn a_binary_tree_keeps_odd_and_even_ranks_apart() {
         let children = |rank| Tree::Binary.branch(rank, 11).children;
-        assert_eq!((children(0), children(1), children(2), children(3)), (vec![1, 2], vec![3, 5], vec![4, 6], vec![7]));
+        assert_eq!(
+            (children(0), children(1), children(2), children(3)),
+            (vec![1, 2], vec![3, 5], vec![4, 6], vec![7])
+        );
     }
 
     #[test]

@@ -54,7 +54,11 @@ impl Plan<'_> {
         while own != high - 1 {
             let middle = low + (high - 1 - low) / 2;
             parent = Some(high - 1);
-            (low, high) = if own < middle { (low, middle) } else { (middle, high - 1) };
+            (low, high) = if own < middle {
+                (low, middle)
+            } else {
+                (middle, high - 1)
+            };
         }
         let middle = low + (high - 1 - low) / 2;
         let part = Part::combine(0, 1);
@@ -78,8 +82,12 @@ impl Plan<'_> {
     pub(super) fn scatter_binomial(&mut self, origin: u32) {
         let own = self.number();
         let Branch { parent, children } = Tree::Knomial(2).branch(own, self.ranks);
-        let blocks =
-            |plan: &Plan<'_>, rank: u32| Part::place((origin + rank) % plan.ranks, binomial_span(rank, plan.ranks));
+        let blocks = |plan: &Plan<'_>, rank: u32| {
+            Part::place(
+                (origin + rank) % plan.ranks,
+                binomial_span(rank, plan.ranks),
+            )
+        };
         if let Some(parent) = parent {
             let part = blocks(self, own);
             let from = self.real(parent);
@@ -96,7 +104,9 @@ impl Plan<'_> {
     pub(super) fn gather_binomial(&mut self) {
         let own = self.number();
         let Branch { parent, children } = Tree::Knomial(2).branch(own, self.ranks);
-        let blocks = |plan: &Plan<'_>, rank: u32| Part::place(plan.real(rank), binomial_span(rank, plan.ranks));
+        let blocks = |plan: &Plan<'_>, rank: u32| {
+            Part::place(plan.real(rank), binomial_span(rank, plan.ranks))
+        };
         for child in children.into_iter().rev() {
             let part = blocks(self, child);
             let from = self.real(child);
@@ -122,7 +132,10 @@ impl Plan<'_> {
             }
             for child in &children {
                 let to = self.real(*child);
-                self.put(Move::Start { to, part: Part::place(half_of(*child) + piece, 1) });
+                self.put(Move::Start {
+                    to,
+                    part: Part::place(half_of(*child) + piece, 1),
+                });
             }
             if !children.is_empty() {
                 self.put(Move::WaitAll);

@@ -18,7 +18,10 @@ pub(super) struct Instances {
 }
 
 impl Instances {
-    pub(super) fn new(parts: &Parts, place: &dyn Fn(Rank, u32) -> String) -> Result<Instances, TraceError> {
+    pub(super) fn new(
+        parts: &Parts,
+        place: &dyn Fn(Rank, u32) -> String,
+    ) -> Result<Instances, TraceError> {
         let mut index = KeyMap::default();
         for communicator in &parts.communicators {
             index.number(communicator.id);
@@ -30,12 +33,18 @@ impl Instances {
             firsts.push(communicator.len() as u32);
             communicator.extend(std::iter::repeat_n(number as u32, *count as usize));
         }
-        Ok(Instances { index, firsts, communicator })
+        Ok(Instances {
+            index,
+            firsts,
+            communicator,
+        })
     }
 
     /// The first execution on a communicator.
     pub(super) fn first(&self, id: i32) -> u32 {
-        self.index.get(&id).map_or(0, |number| self.firsts[number as usize])
+        self.index
+            .get(&id)
+            .map_or(0, |number| self.firsts[number as usize])
     }
 }
 
@@ -51,7 +60,11 @@ fn collective_counts(
         for (id, count) in builder.collective_counts() {
             let fault = |found: String, expected: String| {
                 let record = nth_collective(builder, id, 0);
-                TraceError::At { place: place(rank, record), found, expected }
+                TraceError::At {
+                    place: place(rank, record),
+                    found,
+                    expected,
+                }
             };
             let Some(number) = index.get(&id) else {
                 return Err(fault(
@@ -61,7 +74,10 @@ fn collective_counts(
             };
             if members[number as usize].binary_search(&rank).is_err() {
                 let found = format!("a collective of rank {rank} on communicator {id}");
-                return Err(fault(found, "a communicator that the rank belongs to".into()));
+                return Err(fault(
+                    found,
+                    "a communicator that the rank belongs to".into(),
+                ));
             }
             counts[number as usize] = counts[number as usize].max(count);
         }
@@ -86,16 +102,28 @@ fn check_members(
 ) -> Result<(), TraceError> {
     let called = |rank: &Rank| {
         let mut counts = parts.ranks[rank.index()].collective_counts();
-        counts.find(|(id, _)| *id == communicator.id).map_or(0, |(_, count)| count)
+        counts
+            .find(|(id, _)| *id == communicator.id)
+            .map_or(0, |(_, count)| count)
     };
-    let Some(short) = communicator.members.iter().find(|rank| called(rank) < count) else { return Ok(()) };
+    let Some(short) = communicator
+        .members
+        .iter()
+        .find(|rank| called(rank) < count)
+    else {
+        return Ok(());
+    };
     let have = called(short);
     let long = communicator.members.iter().find(|rank| called(rank) > have);
     let long = *long.expect("some member calls it `count` times");
     let record = nth_collective(&parts.ranks[long.index()], communicator.id, have);
     Err(TraceError::At {
         place: place(long, record),
-        found: format!("collective number {} on communicator {}, by rank {long}", have + 1, communicator.id),
+        found: format!(
+            "collective number {} on communicator {}, by rank {long}",
+            have + 1,
+            communicator.id
+        ),
         expected: format!("the same call by rank {short}, which makes only {have}"),
     })
 }
@@ -118,8 +146,13 @@ pub(super) fn number_calls(
 ) -> Box<[(u32, u32)]> {
     let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
     let number = |call: CallRecord| {
-        let communicator = index.get(&call.communicator).expect("counted communicators are defined");
-        let counter = counters.iter().position(|id| *id == call.communicator).expect("a call is counted");
+        let communicator = index
+            .get(&call.communicator)
+            .expect("counted communicators are defined");
+        let counter = counters
+            .iter()
+            .position(|id| *id == call.communicator)
+            .expect("a call is counted");
         (calls.number(call.resolved(communicator)), counter as u32)
     };
     rank.beyond_messages().calls.keys().map(number).collect()
@@ -128,12 +161,18 @@ pub(super) fn number_calls(
 /// All members of a communicator must call the same operation at the same turn.
 pub(super) fn check_collectives(program: &Program) -> Result<(), TraceError> {
     let mut seen: Vec<Option<(u32, Rank)>> = vec![None; program.instances.len()];
-    if program.calls.iter().all(|call| call.op == program.calls[0].op) {
+    if program
+        .calls
+        .iter()
+        .all(|call| call.op == program.calls[0].op)
+    {
         return Ok(());
     }
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (record, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else { continue };
+            let Op::Collective { call, instance } = op else {
+                continue;
+            };
             let own = program.calls[call as usize].op;
             match seen[instance as usize] {
                 None => seen[instance as usize] = Some((call, rank)),
@@ -160,14 +199,18 @@ pub(super) fn executions_of_several_roots(program: &Program) -> u64 {
         return 0;
     }
     // By execution: who calls itself the root, which root was named, and whether there was another.
-    let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> = vec![(None, None, false); program.instances.len()];
+    let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> =
+        vec![(None, None, false); program.instances.len()];
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (_, op) in program.ops(rank) {
-            let Op::Collective { call, instance } = op else { continue };
+            let Op::Collective { call, instance } = op else {
+                continue;
+            };
             let call = &program.calls[call as usize];
             let (own, named, differ) = &mut roots[instance as usize];
             for (known, found) in [(own, call.is_root.then_some(rank)), (named, call.root)] {
-                *differ |= has_root(call.op) && found.is_some() && known.is_some() && *known != found;
+                *differ |=
+                    has_root(call.op) && found.is_some() && known.is_some() && *known != found;
                 *known = known.or(found);
             }
         }

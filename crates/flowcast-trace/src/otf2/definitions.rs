@@ -37,7 +37,10 @@ enum Group {
 impl Definitions {
     /// No definitions yet, of an archive that this program wrote.
     pub fn by(creator: String) -> Definitions {
-        Definitions { creator, ..Definitions::default() }
+        Definitions {
+            creator,
+            ..Definitions::default()
+        }
     }
 
     /// Ticks of the clock in a second.
@@ -58,7 +61,9 @@ impl Definitions {
     /// A group; the first list of MPI's locations counts.
     pub fn group(&mut self, number: u32, kind: u8, paradigm: u8, members: &[u64]) {
         match kind {
-            COMM_LOCATIONS if paradigm == MPI && self.ranks.is_none() => self.ranks = Some(members.to_vec()),
+            COMM_LOCATIONS if paradigm == MPI && self.ranks.is_none() => {
+                self.ranks = Some(members.to_vec())
+            }
             COMM_GROUP => drop(self.groups.insert(number, Group::Ranks(members.to_vec()))),
             COMM_SELF => drop(self.groups.insert(number, Group::Own)),
             _ => {}
@@ -102,13 +107,21 @@ impl Definitions {
 
     /// MPI's regions: the function's name without `MPI_`, if it is one that concerns other ranks.
     pub(super) fn functions(&self) -> BTreeMap<u32, Option<&'static str>> {
-        let known: BTreeMap<String, &'static str> =
-            table::by_name().keys().map(|name| (name.to_ascii_lowercase(), *name)).collect();
+        let known: BTreeMap<String, &'static str> = table::by_name()
+            .keys()
+            .map(|name| (name.to_ascii_lowercase(), *name))
+            .collect();
         let mut functions = BTreeMap::new();
         for (number, (name, is_mpi)) in &self.regions {
-            let name = self.strings.get(name).map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+            let name = self
+                .strings
+                .get(name)
+                .map(|name| name.to_ascii_lowercase())
+                .unwrap_or_default();
             // Fortran's names end in underscores.
-            let bare = name.strip_prefix("mpi_").or_else(|| name.strip_prefix("pmpi_"));
+            let bare = name
+                .strip_prefix("mpi_")
+                .or_else(|| name.strip_prefix("pmpi_"));
             let bare = bare.map(|bare| bare.trim_end_matches('_').trim_end_matches("_f08"));
             if bare.is_some() || *is_mpi {
                 functions.insert(*number, bare.and_then(|bare| known.get(bare).copied()));
@@ -122,14 +135,22 @@ impl Definitions {
         let origin = |group: &Option<u32>| match group.and_then(|group| self.groups.get(&group)) {
             Some(Group::Own) => Some(Origin::Own),
             Some(Group::Ranks(members)) => {
-                let members: Vec<u32> = members.iter().filter_map(|member| u32::try_from(*member).ok()).collect();
+                let members: Vec<u32> = members
+                    .iter()
+                    .filter_map(|member| u32::try_from(*member).ok())
+                    .collect();
                 members.contains(&rank).then_some(Origin::Group(members))
             }
             // The list of locations itself.
-            None if group.is_some() && self.ranks.is_some() => Some(Origin::Group((0..ranks).collect())),
+            None if group.is_some() && self.ranks.is_some() => {
+                Some(Origin::Group((0..ranks).collect()))
+            }
             None => Some(Origin::Unknown),
         };
-        let known = self.communicators.iter().filter_map(|(number, group)| Some((*number, origin(group)?)));
+        let known = self
+            .communicators
+            .iter()
+            .filter_map(|(number, group)| Some((*number, origin(group)?)));
         known.collect()
     }
 }

@@ -47,10 +47,19 @@ impl<'a> Events<'a> {
     pub fn new(definitions: &'a Definitions) -> Events<'a> {
         let locations = definitions.ranks();
         let count = locations.len() as u32;
-        let ranks = (0..count).map(|rank| Rank::new(definitions.communicators_of(rank, count))).collect();
+        let ranks = (0..count)
+            .map(|rank| Rank::new(definitions.communicators_of(rank, count)))
+            .collect();
         let (functions, table) = (definitions.functions(), table::by_name());
         let rank_of = locations.into_iter().zip(0..).collect();
-        Events { definitions, functions, table, rank_of, ranks, left_out: BTreeMap::new() }
+        Events {
+            definitions,
+            functions,
+            table,
+            rank_of,
+            ranks,
+            left_out: BTreeMap::new(),
+        }
     }
 
     /// An event; those of a location come in the order of their time.
@@ -96,11 +105,19 @@ impl<'a> Events<'a> {
     /// Ranks that call different collectives at one turn; an archive without ranks.
     pub fn program(self, name: &str, options: ReadOptions) -> Result<Program, TraceError> {
         if self.ranks.is_empty() {
-            let problem = "found no location of an MPI process, expected one for each rank".to_owned();
-            return Err(TraceError::Damaged { name: name.to_owned(), problem });
+            let problem =
+                "found no location of an MPI process, expected one for each rank".to_owned();
+            return Err(TraceError::Damaged {
+                name: name.to_owned(),
+                problem,
+            });
         }
         let ranks = self.ranks.into_iter().map(Rank::end).collect();
-        let ignored = self.left_out.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect();
+        let ignored = self
+            .left_out
+            .into_iter()
+            .map(|(kind, count)| IgnoredRecords { kind, count })
+            .collect();
         calls::program(name, ranks, ignored, options)
     }
 }
@@ -128,10 +145,20 @@ struct Rank {
 
 impl Rank {
     fn new(communicators: Vec<(u32, Origin)>) -> Rank {
-        let numbers = communicators.iter().map(|(number, _)| *number).zip(0..).collect();
-        let origins = communicators.into_iter().map(|(_, origin)| origin).collect();
+        let numbers = communicators
+            .iter()
+            .map(|(number, _)| *number)
+            .zip(0..)
+            .collect();
+        let origins = communicators
+            .into_iter()
+            .map(|(_, origin)| origin)
+            .collect();
         Rank {
-            out: RankCalls { communicators: origins, ..RankCalls::default() },
+            out: RankCalls {
+                communicators: origins,
+                ..RankCalls::default()
+            },
             communicators: numbers,
             now: 0,
             depth: 0,
@@ -149,7 +176,13 @@ impl Rank {
     fn call(&mut self, function: &'static str, words: Vec<i64>) -> &mut TracedCall {
         let begin = if self.depth > 0 { self.since } else { self.now };
         self.since = self.now;
-        self.out.calls.push(TracedCall { function, words, begin, end: self.now, ..TracedCall::default() });
+        self.out.calls.push(TracedCall {
+            function,
+            words,
+            begin,
+            end: self.now,
+            ..TracedCall::default()
+        });
         self.out.calls.last_mut().expect("it was put there")
     }
 
@@ -180,7 +213,9 @@ impl Rank {
         }
         let told = self.out.calls.len() > self.calls_before;
         let name = self.function.take();
-        let note = name.filter(|_| !told).and_then(|name| self.untold(name, table.get(name)?.kind.as_str()));
+        let note = name
+            .filter(|_| !told)
+            .and_then(|name| self.untold(name, table.get(name)?.kind.as_str()));
         self.depth = 0;
         if let Some(last) = self.out.calls.last_mut().filter(|_| told) {
             last.end = self.now;
@@ -201,11 +236,15 @@ impl Rank {
             }
             "send" | "ssend" | "isend" | "issend" | "recv" | "irecv" | "sendrecv" => {
                 self.call("Init", Vec::new());
-                return Some(format!("calls of MPI_{name} of which the trace tells only the name,"));
+                return Some(format!(
+                    "calls of MPI_{name} of which the trace tells only the name,"
+                ));
             }
             kind if flowcast_recording::operation(name).is_some() && !kind.ends_with("-init") => {
                 self.call("Init", Vec::new());
-                return Some(format!("calls of MPI_{name} of which the trace tells only the name,"));
+                return Some(format!(
+                    "calls of MPI_{name} of which the trace tells only the name,"
+                ));
             }
             _ => drop(self.call(name, Vec::new())),
         }
@@ -241,7 +280,12 @@ impl Rank {
     }
 
     fn words(&mut self, peer: Peer, last: i64) -> Vec<i64> {
-        vec![self.communicator(peer.communicator), i64::from(peer.rank), i64::from(peer.tag as i32), last]
+        vec![
+            self.communicator(peer.communicator),
+            i64::from(peer.rank),
+            i64::from(peer.tag as i32),
+            last,
+        ]
     }
 
     fn communication(&mut self, event: Event, is_score_p: bool) -> Option<String> {
@@ -259,7 +303,15 @@ impl Rank {
             }
             Event::Isend { to, bytes, request } => {
                 let words = self.words(to, bytes as i64);
-                self.call(if function == "Issend" { "Issend" } else { "Isend" }, words).makes = Some(request);
+                self.call(
+                    if function == "Issend" {
+                        "Issend"
+                    } else {
+                        "Isend"
+                    },
+                    words,
+                )
+                .makes = Some(request);
             }
             Event::Recv(from) => {
                 let words = self.words(from, 0);
@@ -271,10 +323,16 @@ impl Rank {
                 self.call("Irecv", Vec::new()).makes = Some(request);
             }
             Event::Irecv { from, request } => self.received(from, request),
-            Event::IsendComplete(request) => self.call("Wait", Vec::new()).completes.push(Done::of(request)),
+            Event::IsendComplete(request) => self
+                .call("Wait", Vec::new())
+                .completes
+                .push(Done::of(request)),
             Event::Cancelled(request) => {
                 self.open.retain(|other| *other != request);
-                let done = Done { cancelled: true, ..Done::of(request) };
+                let done = Done {
+                    cancelled: true,
+                    ..Done::of(request)
+                };
                 self.call("Wait", Vec::new()).completes.push(done);
             }
             Event::Collective(collective) => return self.collective(collective, None, is_score_p),
@@ -297,14 +355,22 @@ impl Rank {
         match self.posted.remove(&request) {
             Some(post) => {
                 self.out.calls[post].words = words;
-                self.call("Wait", Vec::new()).completes.push(Done::of(request));
+                self.call("Wait", Vec::new())
+                    .completes
+                    .push(Done::of(request));
             }
             None => drop(self.call("Recv", words)),
         }
     }
 
-    fn collective(&mut self, collective: Collective, request: Option<u64>, is_score_p: bool) -> Option<String> {
-        let Some((blocking, non_blocking)) = OPERATIONS.get(usize::from(collective.operation)) else {
+    fn collective(
+        &mut self,
+        collective: Collective,
+        request: Option<u64>,
+        is_score_p: bool,
+    ) -> Option<String> {
+        let Some((blocking, non_blocking)) = OPERATIONS.get(usize::from(collective.operation))
+        else {
             self.call("Init", Vec::new());
             return Some("collective operations on windows, files and communicators".to_owned());
         };
@@ -315,7 +381,11 @@ impl Rank {
         };
         let root = i64::from(collective.root);
         let root = if root < ranks as i64 { root } else { -1 };
-        let (send, recv) = if is_score_p { once(&collective, ranks) } else { (collective.sent, collective.received) };
+        let (send, recv) = if is_score_p {
+            once(&collective, ranks)
+        } else {
+            (collective.sent, collective.received)
+        };
         let words = vec![place, root, send as i64, recv as i64];
         match request {
             None => drop(self.call(blocking, words)),
@@ -324,7 +394,9 @@ impl Rank {
                     let call = &mut self.out.calls[post];
                     (call.function, call.words, call.makes) = (non_blocking, words, Some(request));
                 }
-                self.call("Wait", Vec::new()).completes.push(Done::of(request));
+                self.call("Wait", Vec::new())
+                    .completes
+                    .push(Done::of(request));
             }
         }
         None
@@ -332,8 +404,15 @@ impl Rank {
 
     /// What was posted and never completed gets what is left over; the rank computes until its last event.
     fn end(mut self) -> RankCalls {
-        let size = |origin: &Origin| if let Origin::Group(members) = origin { members.len() } else { 0 };
-        let world = (0..self.out.communicators.len()).max_by_key(|place| size(&self.out.communicators[*place]));
+        let size = |origin: &Origin| {
+            if let Origin::Group(members) = origin {
+                members.len()
+            } else {
+                0
+            }
+        };
+        let world = (0..self.out.communicators.len())
+            .max_by_key(|place| size(&self.out.communicators[*place]));
         for call in &mut self.out.calls {
             if call.function == "Irecv" && call.words.is_empty() {
                 call.words = vec![world.unwrap_or(0) as i64, -1, -1, ANY_SOURCE | ANY_TAG];
@@ -348,7 +427,12 @@ impl Rank {
 /// Bytes as recordings count them. Score-P multiplies what an operation hands to each rank with their number, also where
 /// each gets the same.
 fn once(collective: &Collective, ranks: u64) -> (u64, u64) {
-    let Collective { operation, sent, received, .. } = *collective;
+    let Collective {
+        operation,
+        sent,
+        received,
+        ..
+    } = *collective;
     let ranks = ranks.max(1);
     match OPERATIONS[usize::from(operation)].0 {
         "Bcast" => {

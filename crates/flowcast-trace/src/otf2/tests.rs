@@ -14,7 +14,12 @@ fn definitions(creator: &str) -> Definitions {
     definitions.region(2, 11, 0);
     definitions.region(3, 12, 4);
     definitions.region(4, 13, 4);
-    for (number, name) in [(10, "main"), (11, "mpi_send_"), (12, "MPI_Wait"), (13, "MPI_Iallreduce")] {
+    for (number, name) in [
+        (10, "main"),
+        (11, "mpi_send_"),
+        (12, "MPI_Wait"),
+        (13, "MPI_Iallreduce"),
+    ] {
         definitions.string(number, name);
     }
     definitions.location(0, 1, 0);
@@ -25,16 +30,29 @@ fn definitions(creator: &str) -> Definitions {
 
 fn program(definitions: &Definitions, list: &[(u64, u64, Event)]) -> Program {
     let mut events = Events::new(definitions);
-    list.iter().for_each(|(location, time, event)| events.event(*location, *time, *event));
+    list.iter()
+        .for_each(|(location, time, event)| events.event(*location, *time, *event));
     events.program("t", ReadOptions::default()).unwrap()
 }
 
 fn ops(program: &Program, rank: u32) -> Vec<Op> {
-    program.ops(Rank(rank)).map(|(_, op)| op).filter(|op| !matches!(op, Op::Nothing)).collect()
+    program
+        .ops(Rank(rank))
+        .map(|(_, op)| op)
+        .filter(|op| !matches!(op, Op::Nothing))
+        .collect()
 }
 
-const TO_ONE: Peer = Peer { rank: 1, communicator: 7, tag: 5 };
-const FROM_NULL: Peer = Peer { rank: 0, communicator: 7, tag: 5 };
+const TO_ONE: Peer = Peer {
+    rank: 1,
+    communicator: 7,
+    tag: 5,
+};
+const FROM_NULL: Peer = Peer {
+    rank: 0,
+    communicator: 7,
+    tag: 5,
+};
 const SECOND: u64 = 536_870_911;
 
 #[test]
@@ -43,19 +61,51 @@ fn time_between_mpi_is_computation_and_a_receive_is_known_by_its_end() {
     let list = [
         (0, 100, Event::Enter(1)),
         (0, 150, Event::Enter(2)),
-        (0, 155, Event::Send { to: TO_ONE, bytes: 80 }),
+        (
+            0,
+            155,
+            Event::Send {
+                to: TO_ONE,
+                bytes: 80,
+            },
+        ),
         (0, 170, Event::Leave(2)),
         (0, 200, Event::Leave(1)),
         (SECOND, 90, Event::IrecvPosted(1)),
         (SECOND, 120, Event::Enter(3)),
-        (SECOND, 180, Event::Irecv { from: FROM_NULL, request: 1 }),
+        (
+            SECOND,
+            180,
+            Event::Irecv {
+                from: FROM_NULL,
+                request: 1,
+            },
+        ),
         (SECOND, 190, Event::Leave(3)),
     ];
     let program = program(&definitions, &list);
-    assert_eq!((program.ranks(), program.messages(), program.bytes().0), (2, 1, 80));
-    let nanos = |op: &Op| if let Op::Compute(time) = op { Some(time.as_nanos()) } else { None };
-    assert_eq!(ops(&program, 0).iter().filter_map(nanos).collect::<Vec<_>>(), [50.0, 30.0]);
-    assert!(matches!(ops(&program, 1)[..], [Op::Irecv, Op::Compute(_), Op::WaitRecv(0)]));
+    assert_eq!(
+        (program.ranks(), program.messages(), program.bytes().0),
+        (2, 1, 80)
+    );
+    let nanos = |op: &Op| {
+        if let Op::Compute(time) = op {
+            Some(time.as_nanos())
+        } else {
+            None
+        }
+    };
+    assert_eq!(
+        ops(&program, 0)
+            .iter()
+            .filter_map(nanos)
+            .collect::<Vec<_>>(),
+        [50.0, 30.0]
+    );
+    assert!(matches!(
+        ops(&program, 1)[..],
+        [Op::Irecv, Op::Compute(_), Op::WaitRecv(0)]
+    ));
     assert!(program.ignored().is_empty(), "{:?}", program.ignored());
 }
 
@@ -63,21 +113,41 @@ fn time_between_mpi_is_computation_and_a_receive_is_known_by_its_end() {
 fn receives_without_an_end_get_what_is_left_over_at_the_next_wait() {
     let definitions = definitions("EZTrace");
     let list = [
-        (0, 0, Event::Send { to: TO_ONE, bytes: 80 }),
+        (
+            0,
+            0,
+            Event::Send {
+                to: TO_ONE,
+                bytes: 80,
+            },
+        ),
         (SECOND, 0, Event::IrecvPosted(1)),
         (SECOND, 10, Event::Enter(3)),
         (SECOND, 20, Event::Leave(3)),
     ];
     let program = program(&definitions, &list);
     assert_eq!(program.messages(), 1);
-    assert!(matches!(ops(&program, 1)[..], [Op::Irecv, Op::Compute(_), Op::WaitRecv(0)]));
-    assert!(program.ignored()[0].kind.contains("left over"), "{:?}", program.ignored());
+    assert!(matches!(
+        ops(&program, 1)[..],
+        [Op::Irecv, Op::Compute(_), Op::WaitRecv(0)]
+    ));
+    assert!(
+        program.ignored()[0].kind.contains("left over"),
+        "{:?}",
+        program.ignored()
+    );
 }
 
 #[test]
 fn bytes_of_score_p_are_counted_once_and_calls_without_events_are_told() {
     let definitions = definitions("Score-P 7.0");
-    let sum = Collective { operation: 11, communicator: 7, root: u32::MAX, sent: 16, received: 16 };
+    let sum = Collective {
+        operation: 11,
+        communicator: 7,
+        root: u32::MAX,
+        sent: 16,
+        received: 16,
+    };
     let of_rank = |location| {
         [
             (location, 0, Event::Collective(sum)),
@@ -89,10 +159,28 @@ fn bytes_of_score_p_are_counted_once_and_calls_without_events_are_told() {
     };
     let program = program(&definitions, &[of_rank(0), of_rank(SECOND)].concat());
     assert_eq!(program.calls()[0].send.0, 8);
-    let told: Vec<_> = program.ignored().iter().map(|record| (record.count, record.kind.clone())).collect();
+    let told: Vec<_> = program
+        .ignored()
+        .iter()
+        .map(|record| (record.count, record.kind.clone()))
+        .collect();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|(count, _)| *count == 2) && told[0].1.contains("Iallreduce"), "{told:?}");
-    let computed: f64 =
-        ops(&program, 0).iter().map(|op| if let Op::Compute(t) = op { t.as_nanos() } else { 0.0 }).sum();
-    assert_eq!(computed, 6.0, "what happened while measurement was off is not known");
+    assert!(
+        told.iter().all(|(count, _)| *count == 2) && told[0].1.contains("Iallreduce"),
+        "{told:?}"
+    );
+    let computed: f64 = ops(&program, 0)
+        .iter()
+        .map(|op| {
+            if let Op::Compute(t) = op {
+                t.as_nanos()
+            } else {
+                0.0
+            }
+        })
+        .sum();
+    assert_eq!(
+        computed, 6.0,
+        "what happened while measurement was off is not known"
+    );
 }

@@ -35,14 +35,23 @@ impl Cursor<'_> {
     /// The whole number that begins here; does not move if there is none or it does not fit.
     #[inline(always)]
     pub(super) fn integer(&mut self) -> Option<i64> {
-        if let Some(block) = self.text.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+        if let Some(block) = self
+            .text
+            .get(self.at..)
+            .and_then(|rest| rest.first_chunk::<8>())
+        {
             let is_negative = block[0] == b'-';
-            let (value, digits) = leading_digits(u64::from_le_bytes(*block) >> (8 * u32::from(is_negative)));
+            let (value, digits) =
+                leading_digits(u64::from_le_bytes(*block) >> (8 * u32::from(is_negative)));
             let length = digits + usize::from(is_negative);
             // Behind eight bytes there may be more digits.
             if digits > 0 && length < 8 {
                 self.at += length;
-                return Some(if is_negative { -(value as i64) } else { value as i64 });
+                return Some(if is_negative {
+                    -(value as i64)
+                } else {
+                    value as i64
+                });
             }
         }
         self.any_integer()
@@ -62,15 +71,26 @@ impl Cursor<'_> {
         if count == 0 || count > 18 {
             self.at = start;
             // Leading zeros pad some headers; anything else this long overflows.
-            return if count > 18 { self.long_integer(digits) } else { None };
+            return if count > 18 {
+                self.long_integer(digits)
+            } else {
+                None
+            };
         }
         Some(if negative { -value } else { value })
     }
 
     #[cold]
     fn long_integer(&mut self, digits: usize) -> Option<i64> {
-        let end = digits + self.text[digits..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let value = std::str::from_utf8(&self.text[self.at..end]).ok()?.parse().ok()?;
+        let end = digits
+            + self.text[digits..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+        let value = std::str::from_utf8(&self.text[self.at..end])
+            .ok()?
+            .parse()
+            .ok()?;
         self.at = end;
         Some(value)
     }
@@ -92,7 +112,8 @@ impl Cursor<'_> {
     #[inline]
     pub(super) fn until(&mut self, byte: u8) -> &[u8] {
         let start = self.at;
-        let end = memchr::memchr2(byte, b'\n', &self.text[start..]).map_or(self.text.len(), |length| start + length);
+        let end = memchr::memchr2(byte, b'\n', &self.text[start..])
+            .map_or(self.text.len(), |length| start + length);
         self.at = end;
         &self.text[start..end]
     }
@@ -112,7 +133,8 @@ impl Cursor<'_> {
 
     /// Moves behind the end of the line.
     pub(super) fn skip_line(&mut self) {
-        self.at = memchr::memchr(b'\n', &self.text[self.at..]).map_or(self.text.len(), |length| self.at + length + 1);
+        self.at = memchr::memchr(b'\n', &self.text[self.at..])
+            .map_or(self.text.len(), |length| self.at + length + 1);
     }
 
     /// Whether everything is read.
@@ -137,7 +159,10 @@ pub(super) fn leading_digits(bytes: u64) -> (u64, usize) {
     let value = digits.checked_shl(64 - 8 * count).unwrap_or(0);
     let pairs = value.wrapping_mul(10).wrapping_add(value >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_FFFF_0000_FFFF;
-    (fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF, count as usize)
+    (
+        fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF,
+        count as usize,
+    )
 }
 
 #[cfg(test)]
@@ -160,7 +185,10 @@ mod tests {
 
     #[test]
     fn numbers_are_read_up_to_what_is_no_digit() {
-        let mut cursor = Cursor { text: b"12:-3\n00000000000000000000007", at: 0 };
+        let mut cursor = Cursor {
+            text: b"12:-3\n00000000000000000000007",
+            at: 0,
+        };
         assert_eq!(cursor.integer(), Some(12));
         assert!(cursor.eat(b':'));
         assert_eq!(cursor.integer(), Some(-3));

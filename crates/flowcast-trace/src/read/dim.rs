@@ -21,18 +21,29 @@ use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
 use crate::opcodes::Record;
 use crate::parallel::for_each_mut;
-use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source};
+use crate::program::{
+    CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source,
+};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// Reads a trace.
-pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
-    let input = Input { name, text: bytes_of(&bytes) };
+pub(super) fn read(
+    name: &str,
+    bytes: SharedBytes,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let input = Input {
+        name,
+        text: bytes_of(&bytes),
+    };
     let (header, body) = read_header(input)?;
     let (communicators, body) = read_definitions(input, body, header.tasks())?;
     let mut sections = find_sections(input, body, &header)?;
     let peers = Peers::new(input, &header.threads, &sections)?;
-    for_each_mut(&mut sections, options.threads, |section| section.read(input, &peers));
+    for_each_mut(&mut sections, options.threads, |section| {
+        section.read(input, &peers)
+    });
     let mut ranks = Vec::with_capacity(sections.len());
     let mut starts = Vec::with_capacity(sections.len());
     for section in sections {
@@ -41,13 +52,32 @@ pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Resu
         }
         ranks.push(section.builder);
         let number = Rank(section.task);
-        starts.push(RankSource { file: 0, offset: section.start, number, is_record: is_record_of });
+        starts.push(RankSource {
+            file: 0,
+            offset: section.start,
+            number,
+            is_record: is_record_of,
+        });
     }
-    let source = Source { names: vec![name.to_owned()], texts: vec![Arc::clone(&bytes)], ranks: starts };
+    let source = Source {
+        names: vec![name.to_owned()],
+        texts: vec![Arc::clone(&bytes)],
+        ranks: starts,
+    };
     let communicators = peers.resolve_members(communicators, &ranks);
     let communicators = communicators.map_err(|fault| fault.at(name.to_owned(), String::new))?;
     let threads = peers.threads();
-    link(Parts { name: header.name, ranks, communicators, ignored_kind, source: Some(source), threads }, options)
+    link(
+        Parts {
+            name: header.name,
+            ranks,
+            communicators,
+            ignored_kind,
+            source: Some(source),
+            threads,
+        },
+        options,
+    )
 }
 
 struct Header {
@@ -69,7 +99,10 @@ const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),com
 
 fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORMAT);
-    let mut cursor = Cursor { text: input.text, at: "#DIMEMAS:".len() };
+    let mut cursor = Cursor {
+        text: input.text,
+        at: "#DIMEMAS:".len(),
+    };
     if !cursor.eat(b'"') {
         return Err(fault(0));
     }
@@ -80,7 +113,10 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     if cursor.eat(b',') && cursor.integer().is_none() || !cursor.eat(b':') {
         return Err(fault(0));
     }
-    let tasks = cursor.integer().filter(|tasks| (1..=1 << 24).contains(tasks)).ok_or_else(|| fault(0))?;
+    let tasks = cursor
+        .integer()
+        .filter(|tasks| (1..=1 << 24).contains(tasks))
+        .ok_or_else(|| fault(0))?;
     if !cursor.eat(b'(') {
         return Err(fault(0));
     }
@@ -88,19 +124,29 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     let mut ranks = 0;
     let most = MOST_RANKS.min(input.text.len() as u64);
     for task in 0..tasks {
-        let threads = cursor
-            .integer()
-            .ok_or_else(|| input.fault(0, format!("threads of {task} tasks"), format!("threads of {tasks} tasks")))?;
+        let threads = cursor.integer().ok_or_else(|| {
+            input.fault(
+                0,
+                format!("threads of {task} tasks"),
+                format!("threads of {tasks} tasks"),
+            )
+        })?;
         let known = u32::try_from(threads).ok().filter(|threads| *threads >= 1);
         ranks += u64::from(known.unwrap_or(0));
         let Some(threads) = known.filter(|_| ranks <= most) else {
             let found = format!("{threads} threads in task {task}");
-            let expected = format!("at least one thread in each task, at most {most} in all (in a file of this size)");
+            let expected = format!(
+                "at least one thread in each task, at most {most} in all (in a file of this size)"
+            );
             return Err(input.fault(0, found, expected));
         };
         all.push(threads);
         if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
-            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORMAT));
+            return Err(input.fault(
+                0,
+                format!("threads of another number than {tasks} tasks"),
+                HEADER_FORMAT,
+            ));
         }
     }
     while cursor.eat(b',') {
@@ -115,8 +161,15 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
 }
 
 /// Communicators (`d:1:`); files (`d:2:`) and windows (`d:3:`) have no effect on time.
-fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Communicator>, usize), TraceError> {
-    let mut cursor = Cursor { text: input.text, at };
+fn read_definitions(
+    input: Input<'_>,
+    at: usize,
+    tasks: u32,
+) -> Result<(Vec<Communicator>, usize), TraceError> {
+    let mut cursor = Cursor {
+        text: input.text,
+        at,
+    };
     let mut communicators: Vec<Communicator> = Vec::new();
     while cursor.eat_all(b"d:") {
         let start = cursor.at;
@@ -130,24 +183,45 @@ fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Comm
     Ok((communicators, cursor.at))
 }
 
-fn read_communicator(cursor: &mut Cursor<'_>, tasks: u32, known: &[Communicator]) -> Result<Communicator, Fault> {
+fn read_communicator(
+    cursor: &mut Cursor<'_>,
+    tasks: u32,
+    known: &[Communicator],
+) -> Result<Communicator, Fault> {
     const FORMAT: Fault = Fault::malformed("d:1:communicator:tasks:task:task...");
-    let id = cursor.integer().and_then(|id| i32::try_from(id).ok()).ok_or(FORMAT)?;
+    let id = cursor
+        .integer()
+        .and_then(|id| i32::try_from(id).ok())
+        .ok_or(FORMAT)?;
     if known.iter().any(|known| known.id == id) {
-        return Err(Fault::value(format!("communicator {id} again"), "each communicator defined once"));
+        return Err(Fault::value(
+            format!("communicator {id} again"),
+            "each communicator defined once",
+        ));
     }
-    let count = if cursor.eat(b':') { cursor.integer() } else { None };
+    let count = if cursor.eat(b':') {
+        cursor.integer()
+    } else {
+        None
+    };
     let count = count.ok_or(FORMAT)?;
     let mut members = Vec::new();
     while cursor.eat(b':') {
         let member = cursor.integer().ok_or(FORMAT)?;
         if !(0..i64::from(tasks)).contains(&member) {
-            return Err(Fault::value(format!("task {member}"), format!("a task from 0 to {}", tasks - 1)));
+            return Err(Fault::value(
+                format!("task {member}"),
+                format!("a task from 0 to {}", tasks - 1),
+            ));
         }
         members.push(Rank(member as u32));
     }
     check_members(i64::from(id), &members, count)?;
-    if cursor.eat_line_end() { Ok(Communicator { id, members }) } else { Err(FORMAT) }
+    if cursor.eat_line_end() {
+        Ok(Communicator { id, members })
+    } else {
+        Err(FORMAT)
+    }
 }
 
 /// The records of one thread of a task.
@@ -165,7 +239,10 @@ impl Section {
         let text = &input.text[..self.end];
         let prefix = Prefix::new(self.task, self.thread);
         let mut known = KnownLines::default();
-        let mut cursor = Cursor { text, at: self.start };
+        let mut cursor = Cursor {
+            text,
+            at: self.start,
+        };
         while !cursor.finished() {
             let start = cursor.at;
             if self.read_known(&mut cursor, &mut known) || cursor.eat_line_end() {
@@ -185,7 +262,9 @@ impl Section {
         if !matches!(cursor.peek(), b'2' | b'3') || !known.pays() {
             return false;
         }
-        let Some((repeat, length)) = known.find(cursor) else { return false };
+        let Some((repeat, length)) = known.find(cursor) else {
+            return false;
+        };
         let done = match repeat {
             Repeat::Send(route) => {
                 self.builder.send_again(route, Record::Begins);
@@ -207,10 +286,16 @@ impl Section {
         peers: &Peers,
         known: &mut KnownLines,
     ) -> Result<(), Fault> {
-        let kind = cursor.integer().ok_or_else(|| Fault::malformed("a record, which begins with its number"))?;
+        let kind = cursor
+            .integer()
+            .ok_or_else(|| Fault::malformed("a record, which begins with its number"))?;
         if kind == 0 && cursor.eat_all(&prefix.bytes[..prefix.bytes.len() - 1]) {
             self.builder.nothing();
-            return if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(format_of(0))) };
+            return if cursor.eat_line_end() {
+                Ok(())
+            } else {
+                Err(Fault::malformed(format_of(0)))
+            };
         }
         if !prefix.eat(cursor) {
             return Err(self.misplaced(cursor, kind, peers));
@@ -233,10 +318,15 @@ impl Section {
             30 => self.read_one_sided(cursor, peers)?,
             31 => self.read_file(cursor)?,
             32 => {
-                let [ago] = cursor.integers().ok_or_else(|| Fault::malformed(format_of(32)))?;
+                let [ago] = cursor
+                    .integers()
+                    .ok_or_else(|| Fault::malformed(format_of(32)))?;
                 let sent = self.builder.sends();
-                let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
-                self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
+                let number = u32::try_from(ago)
+                    .ok()
+                    .and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
+                self.builder
+                    .wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
             }
             20 => {
                 const FORMAT: &str = "20:task:thread:type:value";
@@ -251,20 +341,36 @@ impl Section {
                 self.builder.accelerator(time);
             }
             other => {
-                self.builder.ignored(u32::try_from(other).map_err(|_| Fault::malformed("a record number"))?);
+                self.builder.ignored(
+                    u32::try_from(other).map_err(|_| Fault::malformed("a record number"))?,
+                );
                 cursor.until(b'\n');
             }
         }
-        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed("the end of the record")) }
+        if cursor.eat_line_end() {
+            Ok(())
+        } else {
+            Err(Fault::malformed("the end of the record"))
+        }
     }
 
     #[cold]
     fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> Fault {
         let mut cursor = *cursor;
-        let task = if cursor.eat(b':') { cursor.integer() } else { None };
-        let thread = if cursor.eat(b':') { cursor.integer() } else { None };
+        let task = if cursor.eat(b':') {
+            cursor.integer()
+        } else {
+            None
+        };
+        let thread = if cursor.eat(b':') {
+            cursor.integer()
+        } else {
+            None
+        };
         match (task, thread) {
-            (Some(task), Some(thread)) if (task, thread) == (i64::from(self.task), i64::from(self.thread)) => {
+            (Some(task), Some(thread))
+                if (task, thread) == (i64::from(self.task), i64::from(self.thread)) =>
+            {
                 Fault::malformed(format_of(kind))
             }
             (Some(task), Some(thread)) if task == i64::from(self.task) => {
@@ -280,36 +386,77 @@ impl Section {
             }
             (Some(task), Some(_)) => Fault::value(
                 format!("a record of task {task}"),
-                format!("records of task {}: tasks from 0 up, each in one piece", self.task),
+                format!(
+                    "records of task {}: tasks from 0 up, each in one piece",
+                    self.task
+                ),
             ),
             _ => Fault::malformed(format_of(kind)),
         }
     }
 
     #[inline]
-    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers, tail: &mut Tail) -> Result<Repeat, Fault> {
-        let message =
-            Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers, tail)?;
+    fn read_send(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        peers: &Peers,
+        tail: &mut Tail,
+    ) -> Result<Repeat, Fault> {
+        let message = Message::read(
+            cursor,
+            "2:task:thread:destination:thread:size:tag:communicator:sync",
+            peers,
+            tail,
+        )?;
         let mode = match message.last {
-            0..=3 => {
-                SendMode { synchronous: message.last & 1 != 0, non_blocking: message.last & 2 != 0, persistent: false }
-            }
+            0..=3 => SendMode {
+                synchronous: message.last & 1 != 0,
+                non_blocking: message.last & 2 != 0,
+                persistent: false,
+            },
             other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
         let channel = peers.receiver(self.task, &message);
-        let Channel { peer, tag, communicator } = channel;
+        let Channel {
+            peer,
+            tag,
+            communicator,
+        } = channel;
         // Threads of one task wait for each other, as in the tool.
-        let mode = match peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread) {
-            true => SendMode { synchronous: true, ..mode },
+        let mode = match peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread)
+        {
+            true => SendMode {
+                synchronous: true,
+                ..mode
+            },
             false => mode,
         };
-        let class = MessageClass { size: message.size, tag, communicator, mode };
-        Ok(Repeat::Send(self.builder.send(peer, class, Record::Begins)?))
+        let class = MessageClass {
+            size: message.size,
+            tag,
+            communicator,
+            mode,
+        };
+        Ok(Repeat::Send(self.builder.send(
+            peer,
+            class,
+            Record::Begins,
+        )?))
     }
 
     #[inline]
-    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers, tail: &mut Tail) -> Result<Option<Repeat>, Fault> {
-        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", peers, tail)?;
+    fn read_recv(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        peers: &Peers,
+        tail: &mut Tail,
+    ) -> Result<Option<Repeat>, Fault> {
+        let message = Message::read(
+            cursor,
+            "3:task:thread:source:thread:size:tag:communicator:type",
+            peers,
+            tail,
+        )?;
         match message.last {
             0..=2 => {}
             other if (3..1000).contains(&other) => {
@@ -340,19 +487,35 @@ impl Section {
         let tasks = peers.tasks();
         let task = u32::try_from(root).ok().filter(|root| *root < tasks);
         let found = task.map(|task| {
-            let thread = u32::try_from(thread).ok().filter(|thread| *thread < peers.threads_of(task));
+            let thread = u32::try_from(thread)
+                .ok()
+                .filter(|thread| *thread < peers.threads_of(task));
             peers.rank(task, thread.unwrap_or(0))
         });
-        found.ok_or_else(|| Fault::value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
+        found.ok_or_else(|| {
+            Fault::value(
+                format!("root task {root}"),
+                format!("a task from 0 to {}", tasks - 1),
+            )
+        })
     }
 
     fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
-        const FORMAT: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
+        const FORMAT: &str =
+            "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
         let [op, communicator, root, root_thread, send, recv] =
             cursor.integers().ok_or_else(|| Fault::malformed(FORMAT))?;
-        let sync = if cursor.eat(b':') { cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))? } else { 1 };
-        let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
-        let op_found = || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
+        let sync = if cursor.eat(b':') {
+            cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))?
+        } else {
+            1
+        };
+        let known = usize::try_from(op)
+            .ok()
+            .and_then(|op| CollectiveOp::ALL.get(op % 16))
+            .filter(|_| op < 32);
+        let op_found =
+            || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
         let operation = *known.ok_or_else(op_found)?;
         if communicator <= 0 {
             self.builder.ignored(NO_COMMUNICATOR);
@@ -368,8 +531,16 @@ impl Section {
         };
         // For a reduction, and with root synchronism, the field holds the root's task; else whether this task is the root.
         let names_task = sync == 3 || operation == CollectiveOp::Reduce;
-        let is_root = if names_task { root == i64::from(self.task) } else { root == 1 };
-        let root_task = if sync == 3 { Some(self.root_rank(root, root_thread, peers)?) } else { None };
+        let is_root = if names_task {
+            root == i64::from(self.task)
+        } else {
+            root == 1
+        };
+        let root_task = if sync == 3 {
+            Some(self.root_rank(root, root_thread, peers)?)
+        } else {
+            None
+        };
         let call = CallRecord {
             op: operation,
             communicator: small(communicator, "a communicator")?,
@@ -396,13 +567,21 @@ struct Message {
 
 impl Message {
     #[inline(always)]
-    fn read(cursor: &mut Cursor<'_>, format: &'static str, peers: &Peers, tail: &mut Tail) -> Result<Message, Fault> {
+    fn read(
+        cursor: &mut Cursor<'_>,
+        format: &'static str,
+        peers: &Peers,
+        tail: &mut Tail,
+    ) -> Result<Message, Fault> {
         let peer = cursor.integer().ok_or_else(|| Fault::malformed(format))?;
         let fields = tail.read(cursor).ok_or_else(|| Fault::malformed(format))?;
         let [thread, bytes, tag, communicator, last] = fields;
         let tasks = peers.tasks();
         if !(0..i64::from(tasks)).contains(&peer) {
-            return Err(Fault::value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));
+            return Err(Fault::value(
+                format!("task {peer}"),
+                format!("a task from 0 to {}", tasks - 1),
+            ));
         }
         if thread >= i64::from(peers.threads_of(peer as u32)) {
             let expected = match peers.threads_of(peer as u32) {
@@ -413,7 +592,14 @@ impl Message {
         }
         let tag = small(tag, "a tag")?;
         let communicator = small(communicator, "a communicator")?;
-        Ok(Message { peer: peer as u32, thread, tag, communicator, size: size(bytes)?, last })
+        Ok(Message {
+            peer: peer as u32,
+            thread,
+            tag,
+            communicator,
+            size: size(bytes)?,
+            last,
+        })
     }
 }
 
@@ -425,11 +611,16 @@ fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, Fault> {
         && cursor.eat(b'.')
         && let Some([first @ .., last @ b'0'..=b'9']) = cursor.text[cursor.at..].first_chunk::<9>()
         && let (fraction, 8) = leading_digits(u64::from_le_bytes(*first))
-        && matches!(cursor.text.get(cursor.at + 9), None | Some(b'\n' | b'\r' | b' '))
+        && matches!(
+            cursor.text.get(cursor.at + 9),
+            None | Some(b'\n' | b'\r' | b' ')
+        )
     {
         let fraction = fraction * 10 + u64::from(last - b'0');
         cursor.at += 9;
-        return Ok(Time::from_nanos((seconds as u64 * 1_000_000_000 + fraction) as f64));
+        return Ok(Time::from_nanos(
+            (seconds as u64 * 1_000_000_000 + fraction) as f64,
+        ));
     }
     cursor.at = start;
     let text = cursor.until(b':').trim_ascii_end();
@@ -447,5 +638,6 @@ fn size(bytes: i64) -> Result<Bytes, Fault> {
 
 #[inline]
 fn small(value: i64, what: &str) -> Result<i32, Fault> {
-    i32::try_from(value).map_err(|_| Fault::value(format!("{what} of {value}"), "a number of 32 bits"))
+    i32::try_from(value)
+        .map_err(|_| Fault::value(format!("{what} of {value}"), "a number of 32 bits"))
 }

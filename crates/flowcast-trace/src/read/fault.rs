@@ -15,22 +15,35 @@ pub(super) struct Fault {
 impl Fault {
     /// A line that does not have the expected format; the message shows the line.
     pub(super) const fn malformed(expected: &'static str) -> Fault {
-        Fault { found: None, expected: Cow::Borrowed(expected) }
+        Fault {
+            found: None,
+            expected: Cow::Borrowed(expected),
+        }
     }
 
     /// As [`Fault::malformed`], with an expectation that depends on the trace.
     pub(super) fn expected(expected: Cow<'static, str>) -> Fault {
-        Fault { found: None, expected }
+        Fault {
+            found: None,
+            expected,
+        }
     }
 
     /// A field with a value that it cannot have.
     pub(super) fn value(found: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Fault {
-        Fault { found: Some(found.into()), expected: expected.into() }
+        Fault {
+            found: Some(found.into()),
+            expected: expected.into(),
+        }
     }
 
     /// The error at a place; `line` gives the line for the message.
     pub(super) fn at(self, place: String, line: impl FnOnce() -> String) -> TraceError {
-        TraceError::At { place, found: self.found.unwrap_or_else(line), expected: self.expected.into_owned() }
+        TraceError::At {
+            place,
+            found: self.found.unwrap_or_else(line),
+            expected: self.expected.into_owned(),
+        }
     }
 }
 

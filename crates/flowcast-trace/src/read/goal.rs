@@ -20,19 +20,27 @@ pub(super) fn recognises(text: &[u8]) -> bool {
 /// The text with comments blanked out; line ends stay, so that line numbers hold. A text without any is not copied.
 fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     let opens = |at: &usize| matches!(text.get(at + 1), Some(b'/' | b'*'));
-    let Some(mut at) = memchr::memchr_iter(b'/', text).find(opens) else { return Cow::Borrowed(text) };
+    let Some(mut at) = memchr::memchr_iter(b'/', text).find(opens) else {
+        return Cow::Borrowed(text);
+    };
     let mut plain = text.to_vec();
     while let Some(found) = memchr::memchr(b'/', &plain[at..]) {
         at += found;
         let end = match plain.get(at + 1) {
-            Some(b'/') => memchr::memchr(b'\n', &plain[at..]).map_or(plain.len(), |length| at + length),
-            Some(b'*') => memchr::memmem::find(&plain[at..], b"*/").map_or(plain.len(), |length| at + length + 2),
+            Some(b'/') => {
+                memchr::memchr(b'\n', &plain[at..]).map_or(plain.len(), |length| at + length)
+            }
+            Some(b'*') => memchr::memmem::find(&plain[at..], b"*/")
+                .map_or(plain.len(), |length| at + length + 2),
             _ => {
                 at += 1;
                 continue;
             }
         };
-        plain[at..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        plain[at..end]
+            .iter_mut()
+            .filter(|byte| **byte != b'\n')
+            .for_each(|byte| *byte = b' ');
         at = end;
     }
     Cow::Owned(plain)
@@ -42,14 +50,20 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
 pub(super) fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     let plain = without_comments(text);
     let input = Input { name, text: &plain };
-    let mut reader = Reader { input, graphs: Vec::new(), rank: None };
+    let mut reader = Reader {
+        input,
+        graphs: Vec::new(),
+        rank: None,
+    };
     let mut line = 0;
     let mut words = Vec::new();
     for range in lines(&plain, 0) {
         line += 1;
         split_words(&plain[range.clone()], &mut words);
         if !words.is_empty() {
-            reader.read_line(&words, line).map_err(|fault| input.refuse(range.start, fault))?;
+            reader
+                .read_line(&words, line)
+                .map_err(|fault| input.refuse(range.start, fault))?;
         }
     }
     reader.finish(line)
@@ -105,7 +119,8 @@ impl<'a> Reader<'a> {
         match (words, &mut self.rank) {
             ([b"num_ranks", count], None) if self.graphs.is_empty() => {
                 let count = number(count).filter(|count| (1..=1 << 24).contains(count));
-                let count = count.ok_or(Fault::malformed("num_ranks N, N from 1 to 16,777,216"))? as usize;
+                let count =
+                    count.ok_or(Fault::malformed("num_ranks N, N from 1 to 16,777,216"))? as usize;
                 let length = self.input.text.len();
                 if count > length {
                     let found = format!("{count} ranks in a text of {length} bytes");
@@ -118,14 +133,23 @@ impl<'a> Reader<'a> {
             ([b"{"], Some(_)) => Ok(()),
             ([b"}"], Some(_)) => self.close_rank(),
             (_, Some(open)) => open.read_statement(words, line, self.graphs.len()),
-            _ => Err(Fault::malformed("num_ranks N, then rank R { ... } for each rank")),
+            _ => Err(Fault::malformed(
+                "num_ranks N, then rank R { ... } for each rank",
+            )),
         }
     }
 
     fn open_rank(&mut self, word: &[u8]) -> Result<(), Fault> {
         let ranks = self.graphs.len();
-        let rank = number(word).map(|rank| rank as usize).filter(|rank| *rank < ranks);
-        let value = || Fault::value(format!("rank {}", shown(word)), format!("a rank below {ranks}"));
+        let rank = number(word)
+            .map(|rank| rank as usize)
+            .filter(|rank| *rank < ranks);
+        let value = || {
+            Fault::value(
+                format!("rank {}", shown(word)),
+                format!("a rank below {ranks}"),
+            )
+        };
         let rank = rank.ok_or_else(value)?;
         if self.graphs[rank].is_some() {
             return Err(Fault::value(format!("rank {rank} again"), "each rank once"));
@@ -156,8 +180,15 @@ impl<'a> Reader<'a> {
                 expected: "a closing brace".to_owned(),
             });
         }
-        let graphs = self.graphs.into_iter().map(Option::unwrap_or_default).collect();
-        Ok(Schedule { name: self.input.name.to_owned(), graphs })
+        let graphs = self
+            .graphs
+            .into_iter()
+            .map(Option::unwrap_or_default)
+            .collect();
+        Ok(Schedule {
+            name: self.input.name.to_owned(),
+            graphs,
+        })
     }
 }
 
@@ -166,9 +197,18 @@ const STATEMENT: &str = "[label:] send SIZEb to RANK, recv SIZEb from RANK, calc
 impl<'a> RankText<'a> {
     fn read_statement(&mut self, words: &[&'a [u8]], line: u32, ranks: usize) -> Result<(), Fault> {
         if let [later, word @ (b"requires" | b"irequires"), earlier] = words {
-            let after = if *word == b"requires" { After::End } else { After::Start };
+            let after = if *word == b"requires" {
+                After::End
+            } else {
+                After::Start
+            };
             let (later, earlier) = (self.label(later), self.label(earlier));
-            self.dependencies.push(PendingDependency { later, earlier, after, line });
+            self.dependencies.push(PendingDependency {
+                later,
+                earlier,
+                after,
+                line,
+            });
             return Ok(());
         }
         let (label, words) = match words {
@@ -204,10 +244,23 @@ impl<'a> RankText<'a> {
             })
         };
         let resolve = |pending: &PendingDependency| {
-            let PendingDependency { later, earlier, after, line } = *pending;
-            Ok(Dependency { later: node(later, line)?, earlier: node(earlier, line)?, after })
+            let PendingDependency {
+                later,
+                earlier,
+                after,
+                line,
+            } = *pending;
+            Ok(Dependency {
+                later: node(later, line)?,
+                earlier: node(earlier, line)?,
+                after,
+            })
         };
-        let dependencies: Vec<Dependency> = self.dependencies.iter().map(resolve).collect::<Result<_, Fault>>()?;
+        let dependencies: Vec<Dependency> = self
+            .dependencies
+            .iter()
+            .map(resolve)
+            .collect::<Result<_, Fault>>()?;
         Ok(graph(self.nodes, &dependencies))
     }
 }
@@ -215,20 +268,40 @@ impl<'a> RankText<'a> {
 fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Fault> {
     let (operation, options) = match words {
         [b"calc", nanos, options @ ..] => {
-            let nanos = std::str::from_utf8(nanos).ok().and_then(|text| text.parse::<f64>().ok());
+            let nanos = std::str::from_utf8(nanos)
+                .ok()
+                .and_then(|text| text.parse::<f64>().ok());
             let nanos = nanos.filter(|nanos| is_duration(*nanos));
             let nanos = nanos.ok_or(Fault::malformed("calc NANOSECONDS, at least 0"))?;
             (Operation::Calc(Time::from_nanos(nanos)), options)
         }
         [b"send", size, b"to", peer, options @ ..] => {
             let to = rank(peer, ranks)?.ok_or(Fault::malformed("a send to one rank"))?;
-            (Operation::Send { to, size: byte_size(size)?, tag: Some(0) }, options)
+            (
+                Operation::Send {
+                    to,
+                    size: byte_size(size)?,
+                    tag: Some(0),
+                },
+                options,
+            )
         }
-        [b"recv", size, b"from", peer, options @ ..] => {
-            (Operation::Recv { from: rank(peer, ranks)?, size: byte_size(size)?, tag: Some(0) }, options)
-        }
-        [operation @ (b"put" | b"get" | b"append" | b"tappend" | b"test"), ..] => {
-            let found = format!("{}, an operation of LogGOPSim 2", String::from_utf8_lossy(operation));
+        [b"recv", size, b"from", peer, options @ ..] => (
+            Operation::Recv {
+                from: rank(peer, ranks)?,
+                size: byte_size(size)?,
+                tag: Some(0),
+            },
+            options,
+        ),
+        [
+            operation @ (b"put" | b"get" | b"append" | b"tappend" | b"test"),
+            ..,
+        ] => {
+            let found = format!(
+                "{}, an operation of LogGOPSim 2",
+                String::from_utf8_lossy(operation)
+            );
             return Err(Fault::value(found, "send, recv or calc"));
         }
         _ => return Err(Fault::malformed(STATEMENT)),
@@ -246,11 +319,17 @@ fn read_option(node: &mut Node, option: &[&[u8]]) -> Result<(), Fault> {
         ([b"tag", word], Operation::Send { tag, .. } | Operation::Recv { tag, .. }) => {
             *tag = match *word {
                 b"-1" => None,
-                word => Some(number(word).ok_or(Fault::malformed("a tag from 0 to 4,294,967,295, or -1 for any"))?),
+                word => Some(number(word).ok_or(Fault::malformed(
+                    "a tag from 0 to 4,294,967,295, or -1 for any",
+                ))?),
             };
         }
-        ([b"cpu", word], _) => node.cpu = small(word).ok_or(Fault::malformed("a cpu from 0 to 255"))?,
-        ([b"nic", word], _) => node.nic = small(word).ok_or(Fault::malformed("a nic from 0 to 255"))?,
+        ([b"cpu", word], _) => {
+            node.cpu = small(word).ok_or(Fault::malformed("a cpu from 0 to 255"))?
+        }
+        ([b"nic", word], _) => {
+            node.nic = small(word).ok_or(Fault::malformed("a nic from 0 to 255"))?
+        }
         _ => return Err(Fault::malformed(STATEMENT)),
     }
     Ok(())
@@ -261,9 +340,12 @@ fn number(word: &[u8]) -> Option<u32> {
 }
 
 fn byte_size(word: &[u8]) -> Result<Bytes, Fault> {
-    let digits = word.strip_suffix(b"b").and_then(|digits| std::str::from_utf8(digits).ok());
+    let digits = word
+        .strip_suffix(b"b")
+        .and_then(|digits| std::str::from_utf8(digits).ok());
     let size = digits.and_then(|digits| digits.parse().ok());
-    size.map(Bytes).ok_or_else(|| Fault::value(shown(word), "a size such as 1024b"))
+    size.map(Bytes)
+        .ok_or_else(|| Fault::value(shown(word), "a size such as 1024b"))
 }
 
 /// A rank, or `None` for any (-1).
@@ -272,6 +354,11 @@ fn rank(word: &[u8], ranks: usize) -> Result<Option<Rank>, Fault> {
         return Ok(None);
     }
     let rank = number(word).filter(|rank| (*rank as usize) < ranks);
-    let value = || Fault::value(format!("rank {}", shown(word)), format!("a rank below {ranks}"));
+    let value = || {
+        Fault::value(
+            format!("rank {}", shown(word)),
+            format!("a rank below {ranks}"),
+        )
+    };
     rank.map(|rank| Some(Rank(rank))).ok_or_else(value)
 }

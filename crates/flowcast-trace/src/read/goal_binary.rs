@@ -41,14 +41,19 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
 
 /// Reads a schedule.
 pub(super) fn read(name: &str, bytes: &[u8]) -> Result<Schedule, TraceError> {
-    let problem = |problem: String| TraceError::Damaged { name: name.to_owned(), problem };
+    let problem = |problem: String| TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    };
     if bytes.starts_with(&OVERWRITTEN) {
-        let overwritten =
-            "found a schedule that `LogGOPSim --save-mem` has overwritten, expected one that `txt2bin` wrote";
+        let overwritten = "found a schedule that `LogGOPSim --save-mem` has overwritten, expected one that `txt2bin` wrote";
         return Err(problem(overwritten.to_owned()));
     }
     let graphs = read_ranks(&bytes[MAGIC.len()..]).map_err(|Damage(text)| problem(text))?;
-    Ok(Schedule { name: name.to_owned(), graphs })
+    Ok(Schedule {
+        name: name.to_owned(),
+        graphs,
+    })
 }
 
 /// What does not fit.
@@ -65,7 +70,10 @@ struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], Damage> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("found a file that ends too early")?;
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or("found a file that ends too early")?;
         self.0 = rest;
         Ok(taken)
     }
@@ -91,7 +99,9 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
     let mut fields = Fields(bytes);
     let ranks = fields.u32()? as usize;
     let _highest = (fields.u8()?, fields.u8()?);
-    let table = ranks.checked_mul(RANGE_BYTES as usize).ok_or("found more ranks than the file describes")?;
+    let table = ranks
+        .checked_mul(RANGE_BYTES as usize)
+        .ok_or("found more ranks than the file describes")?;
     let mut table = Fields(fields.bytes(table)?);
     if ranks == 0 {
         return Err("found no ranks, expected at least one".into());
@@ -103,10 +113,16 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
         // Parts that overlap would let a small file describe any number of operations.
         if begin < behind || end < begin || end > bytes.len() as u64 {
             let found = format!("found rank {rank} at bytes {begin} to {end}");
-            return Err(Damage(format!("{found}, expected it between bytes {behind} and {}", bytes.len())));
+            return Err(Damage(format!(
+                "{found}, expected it between bytes {behind} and {}",
+                bytes.len()
+            )));
         }
         let part = Fields(&bytes[begin as usize..end as usize]);
-        graphs.push(read_rank(part, ranks).map_err(|Damage(problem)| Damage(format!("rank {rank}: {problem}")))?);
+        graphs.push(
+            read_rank(part, ranks)
+                .map_err(|Damage(problem)| Damage(format!("rank {rank}: {problem}")))?,
+        );
         behind = end;
     }
     Ok(graphs)
@@ -115,7 +131,9 @@ fn read_ranks(bytes: &[u8]) -> Result<Vec<Graph>, Damage> {
 fn read_rank(mut part: Fields<'_>, ranks: usize) -> Result<Graph, Damage> {
     let (operations, roots) = (part.u32()? as usize, part.u32()? as usize);
     let roots = part.bytes(roots.checked_mul(4).ok_or("found more roots than bytes")?)?;
-    let stated = operations.checked_mul(OPERATION_BYTES).ok_or("found more operations than bytes")?;
+    let stated = operations
+        .checked_mul(OPERATION_BYTES)
+        .ok_or("found more operations than bytes")?;
     let records = part.bytes(stated)?.chunks_exact(OPERATION_BYTES);
     let dependents = part.0;
     let mut nodes = Vec::with_capacity(operations);
@@ -130,7 +148,11 @@ fn read_rank(mut part: Fields<'_>, ranks: usize) -> Result<Graph, Damage> {
             let (count, first) = (record.u32()? as usize, record.u32()? as usize);
             let later = dependents_of(dependents, (first, count), operations).map_err(place)?;
             let earlier = number - 1;
-            dependencies.extend(later.map(|later| Dependency { later, earlier, after }));
+            dependencies.extend(later.map(|later| Dependency {
+                later,
+                earlier,
+                after,
+            }));
             if dependencies.len() > dependents.len() / 4 {
                 return Err(place("found dependents that other operations have".into()));
             }
@@ -149,11 +171,22 @@ fn dependents_of(
 ) -> Result<impl Iterator<Item = u32> + '_, Damage> {
     // The number of the first means nothing where there are none.
     let first = if count == 0 { 0 } else { first };
-    let range = first.checked_mul(4).zip(first.checked_add(count).and_then(|end| end.checked_mul(4)));
-    let found = range.and_then(|(begin, end)| dependents.get(begin..end)).ok_or("found dependents outside the rank")?;
-    let numbers = found.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
-    match numbers.clone().find(|number| *number as usize >= operations) {
-        Some(number) => Err(Damage(format!("found dependent {number} in a rank of {operations} operations"))),
+    let range = first
+        .checked_mul(4)
+        .zip(first.checked_add(count).and_then(|end| end.checked_mul(4)));
+    let found = range
+        .and_then(|(begin, end)| dependents.get(begin..end))
+        .ok_or("found dependents outside the rank")?;
+    let numbers = found
+        .chunks_exact(4)
+        .map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+    match numbers
+        .clone()
+        .find(|number| *number as usize >= operations)
+    {
+        Some(number) => Err(Damage(format!(
+            "found dependent {number} in a rank of {operations} operations"
+        ))),
         None => Ok(numbers),
     }
 }
@@ -163,29 +196,54 @@ fn read_operation(record: &mut Fields<'_>, ranks: usize) -> Result<Node, Damage>
     let (cpu, nic) = (record.u8()?, record.u8()?);
     let peer = if peer == ANY { None } else { Some(Rank(peer)) };
     if let Some(peer) = peer.filter(|peer| peer.0 as usize >= ranks) {
-        return Err(Damage(format!("found rank {peer}, expected a rank below {ranks}")));
+        return Err(Damage(format!(
+            "found rank {peer}, expected a rank below {ranks}"
+        )));
     }
     let tag = if tag == ANY { None } else { Some(tag) };
     let operation = match kind {
-        SEND => Operation::Send { to: peer.ok_or("found a send to any rank")?, size: Bytes(amount), tag },
-        RECEIVE => Operation::Recv { from: peer, size: Bytes(amount), tag },
+        SEND => Operation::Send {
+            to: peer.ok_or("found a send to any rank")?,
+            size: Bytes(amount),
+            tag,
+        },
+        RECEIVE => Operation::Recv {
+            from: peer,
+            size: Bytes(amount),
+            tag,
+        },
         CALCULATION => Operation::Calc(Time::from_nanos(amount as f64)),
         other => {
             let expected = "send (1), receive (2) or calculation (3); LogGOPSim 2 has others, and longer records";
             return Err(Damage(format!("found kind {other}, expected {expected}")));
         }
     };
-    Ok(Node { cpu, nic, ..node(operation, 0) })
+    Ok(Node {
+        cpu,
+        nic,
+        ..node(operation, 0)
+    })
 }
 
 /// What the file says about who waits for how many, against who names whom.
 fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Damage> {
-    let wrong = graph.nodes.iter().zip(waits).zip(1..).find(|((node, waits), _)| node.dependencies != **waits);
+    let wrong = graph
+        .nodes
+        .iter()
+        .zip(waits)
+        .zip(1..)
+        .find(|((node, waits), _)| node.dependencies != **waits);
     if let Some(((node, waits), number)) = wrong {
         let found = format!("operation {number}: found that it waits for {waits} operations");
-        return Err(Damage(format!("{found}, expected {}, which name it", node.dependencies)));
+        return Err(Damage(format!(
+            "{found}, expected {}, which name it",
+            node.dependencies
+        )));
     }
-    let are_roots = (0u32..).zip(waits).filter(|(_, waits)| **waits == 0).flat_map(|(number, _)| number.to_le_bytes());
+    let are_roots = (0u32..)
+        .zip(waits)
+        .filter(|(_, waits)| **waits == 0)
+        .flat_map(|(number, _)| number.to_le_bytes());
     match are_roots.eq(roots.iter().copied()) {
         true => Ok(()),
         false => Err("found other roots than the operations that wait for nothing".into()),

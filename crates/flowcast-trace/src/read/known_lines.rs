@@ -46,7 +46,13 @@ type Block = [u64; 4];
 #[inline(always)]
 fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
     let bytes: &[u8; LONGEST] = cursor.text.get(cursor.at..)?.first_chunk()?;
-    let word = |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
+    let word = |index: usize| {
+        u64::from_le_bytes(
+            bytes[index * 8..index * 8 + 8]
+                .try_into()
+                .expect("eight bytes"),
+        )
+    };
     Some([word(0), word(1), word(2), word(3)])
 }
 
@@ -61,7 +67,10 @@ impl Line {
         let index = block.iter().position(|word| is_end(*word) != 0)?;
         let length = index * 8 + is_end(block[index]).trailing_zeros() as usize / 8 + 1;
         let masks = &MASKS[length];
-        Some(Line { words: std::array::from_fn(|index| block[index] & masks[index]), length: length as u8 })
+        Some(Line {
+            words: std::array::from_fn(|index| block[index] & masks[index]),
+            length: length as u8,
+        })
     }
 
     /// Whether this is the line that begins here.
@@ -75,7 +84,8 @@ impl Line {
     #[inline]
     fn index(&self) -> usize {
         let [a, b, c, d] = self.words;
-        let mixed = (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed =
+            (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (64 - BITS)) as usize
     }
 }
@@ -134,8 +144,14 @@ struct Known {
 }
 
 /// No line, which is no text's either.
-const NO_LINE: Known =
-    Known { line: Line { words: [u64::MAX; 4], length: LONGEST as u8 }, repeat: Repeat::Send(0), next: 0 };
+const NO_LINE: Known = Known {
+    line: Line {
+        words: [u64::MAX; 4],
+        length: LONGEST as u8,
+    },
+    repeat: Repeat::Send(0),
+    next: 0,
+};
 
 /// The lines of one rank.
 pub(super) struct KnownLines {
@@ -212,13 +228,23 @@ impl KnownLines {
 
     /// The line that was asked for last did this.
     pub(super) fn learn(&mut self, repeat: Repeat) {
-        let Some(line) = self.reading.take() else { return };
-        let Ok(number) = u8::try_from(self.entries.len()) else {
-            // Others come now: they take the places of all before.
-            *self = KnownLines { found: self.found, missed: self.missed, ..KnownLines::default() };
+        let Some(line) = self.reading.take() else {
             return;
         };
-        self.entries.push(Known { line, repeat, next: 0 });
+        let Ok(number) = u8::try_from(self.entries.len()) else {
+            // Others come now: they take the places of all before.
+            *self = KnownLines {
+                found: self.found,
+                missed: self.missed,
+                ..KnownLines::default()
+            };
+            return;
+        };
+        self.entries.push(Known {
+            line,
+            repeat,
+            next: 0,
+        });
         self.places[line.index()] = number;
         self.follow(number);
     }

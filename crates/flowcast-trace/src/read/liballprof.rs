@@ -19,7 +19,9 @@ use flowcast_recording::table::{self, Function};
 
 /// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
 pub(super) fn recognises(text: &[u8]) -> bool {
-    let first = lines(text, 0).map(|range| text[range].trim_ascii()).find(|line| !line.is_empty() && line[0] != b'#');
+    let first = lines(text, 0)
+        .map(|range| text[range].trim_ascii())
+        .find(|line| !line.is_empty() && line[0] != b'#');
     first.is_some_and(is_start)
 }
 
@@ -28,16 +30,29 @@ fn is_start(line: &[u8]) -> bool {
 }
 
 /// Reads the trace; parts may hold several ranks one after the other.
-pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     let mut sections = Vec::new();
     for (name, bytes) in parts {
-        let input = Input { name, text: bytes_of(bytes) };
+        let input = Input {
+            name,
+            text: bytes_of(bytes),
+        };
         let starts: Vec<usize> = lines(input.text, 0)
             .filter(|range| is_start(&input.text[range.clone()]))
             .map(|range| range.start)
             .collect();
         let ends = starts.iter().skip(1).copied().chain([input.text.len()]);
-        sections.extend(starts.iter().copied().zip(ends).map(|(start, end)| (input, start, end)));
+        sections.extend(
+            starts
+                .iter()
+                .copied()
+                .zip(ends)
+                .map(|(start, end)| (input, start, end)),
+        );
     }
     let functions = table::by_name();
     let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
@@ -54,7 +69,15 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
     }
     let ranks = ranks.into_iter().map(Option::unwrap_or_default).collect();
     let kind = "waits for any of several requests; they are taken in their order".to_owned();
-    calls::program(name, ranks, vec![IgnoredRecords { kind, count: some_of_several }], options)
+    calls::program(
+        name,
+        ranks,
+        vec![IgnoredRecords {
+            kind,
+            count: some_of_several,
+        }],
+        options,
+    )
 }
 
 /// The constants of the library that the program ran with.
@@ -73,9 +96,21 @@ impl Constants {
     /// Fortran.
     fn of(world: u64) -> Constants {
         match world {
-            0x4400_0000 => Constants { any_source: -2, no_rank: -1, request: 4 },
-            world if world > u64::from(u32::MAX) => Constants { any_source: -1, no_rank: -2, request: 8 },
-            _ => Constants { any_source: -1, no_rank: -2, request: 4 },
+            0x4400_0000 => Constants {
+                any_source: -2,
+                no_rank: -1,
+                request: 4,
+            },
+            world if world > u64::from(u32::MAX) => Constants {
+                any_source: -1,
+                no_rank: -2,
+                request: 8,
+            },
+            _ => Constants {
+                any_source: -1,
+                no_rank: -2,
+                request: 4,
+            },
         }
     }
 }
@@ -99,7 +134,11 @@ struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    fn new(input: Input<'a>, functions: &'a BTreeMap<&'static str, Function>, ranks: usize) -> Section<'a> {
+    fn new(
+        input: Input<'a>,
+        functions: &'a BTreeMap<&'static str, Function>,
+        ranks: usize,
+    ) -> Section<'a> {
         Section {
             input,
             functions,
@@ -122,7 +161,8 @@ impl<'a> Section<'a> {
             if line.is_empty() || line[0] == b'#' {
                 continue;
             }
-            self.line(line).map_err(|fault| self.input.refuse(range.start, fault))?;
+            self.line(line)
+                .map_err(|fault| self.input.refuse(range.start, fault))?;
         }
         Ok(())
     }
@@ -131,12 +171,25 @@ impl<'a> Section<'a> {
         const FORMAT: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
         let wrong = || Fault::malformed(FORMAT);
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-        let name = fields[0].strip_prefix(b"MPI_").and_then(|name| std::str::from_utf8(name).ok()).ok_or_else(wrong)?;
-        let [begin, .., end] = fields[1..] else { return Err(wrong()) };
-        let times = (self.time(begin).ok_or_else(wrong)?, self.time(end).ok_or_else(wrong)?);
+        let name = fields[0]
+            .strip_prefix(b"MPI_")
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .ok_or_else(wrong)?;
+        let [begin, .., end] = fields[1..] else {
+            return Err(wrong());
+        };
+        let times = (
+            self.time(begin).ok_or_else(wrong)?,
+            self.time(end).ok_or_else(wrong)?,
+        );
         // Calls that are not in the table concern no other rank; their time counts as computation.
-        let Some((name, function)) = self.functions.get_key_value(name) else { return Ok(()) };
-        let arguments = Arguments { fields: &fields[2..fields.len() - 1], function };
+        let Some((name, function)) = self.functions.get_key_value(name) else {
+            return Ok(());
+        };
+        let arguments = Arguments {
+            fields: &fields[2..fields.len() - 1],
+            function,
+        };
         let mut call = self.call(&arguments)?;
         call.function = name;
         (call.begin, call.end) = match times {
@@ -177,8 +230,12 @@ impl<'a> Section<'a> {
                 call.words = self.send_words(arguments)?.to_vec();
                 call.words.extend(self.received(arguments, ('D', 'G'))?);
             }
-            "wait" | "waitall" | "waitany" | "waitsome" => call.completes = self.waited_for(arguments)?,
-            "test" | "testall" | "testany" | "testsome" => call.tests = self.named_requests(arguments)?,
+            "wait" | "waitall" | "waitany" | "waitsome" => {
+                call.completes = self.waited_for(arguments)?
+            }
+            "test" | "testall" | "testany" | "testsome" => {
+                call.tests = self.named_requests(arguments)?
+            }
             "start" | "startall" => call.starts = self.named_requests(arguments)?,
             "request-free" => {
                 call.frees = Some(arguments.address('q')?);
@@ -198,24 +255,45 @@ impl<'a> Section<'a> {
     }
 
     fn peer(&self, rank: i64) -> i64 {
-        if rank == self.constants.no_rank { NO_RANK } else { rank }
+        if rank == self.constants.no_rank {
+            NO_RANK
+        } else {
+            rank
+        }
     }
 
     fn send_words(&mut self, arguments: &Arguments<'_>) -> Result<[i64; 4], Fault> {
         let communicator = self.communicator(arguments, 'c')?;
         let (peer, tag) = (arguments.int('d')?, arguments.int('g')?);
-        Ok([communicator, self.peer(peer), tag, arguments.bytes('n', 't')?])
+        Ok([
+            communicator,
+            self.peer(peer),
+            tag,
+            arguments.bytes('n', 't')?,
+        ])
     }
 
     /// Source, tag and flags.
-    fn received(&self, arguments: &Arguments<'_>, (source, tag): (char, char)) -> Result<[i64; 3], Fault> {
+    fn received(
+        &self,
+        arguments: &Arguments<'_>,
+        (source, tag): (char, char),
+    ) -> Result<[i64; 3], Fault> {
         let (source, tag) = (arguments.int(source)?, arguments.int(tag)?);
-        let any_source = if source == self.constants.any_source { ANY_SOURCE } else { 0 };
+        let any_source = if source == self.constants.any_source {
+            ANY_SOURCE
+        } else {
+            0
+        };
         let any_tag = if tag == ANY_TAG_VALUE { ANY_TAG } else { 0 };
         if source == self.constants.no_rank {
             return Ok([NO_RANK, tag, 0]);
         }
-        Ok([if any_source > 0 { NO_RANK } else { source }, tag, any_source | any_tag])
+        Ok([
+            if any_source > 0 { NO_RANK } else { source },
+            tag,
+            any_source | any_tag,
+        ])
     }
 
     /// The number of a communicator; the first one of all ranks is the world.
@@ -223,13 +301,21 @@ impl<'a> Section<'a> {
         let [handle, rank, size] = arguments.triple(letter)?;
         let place = (rank, size);
         // The handle of one that was freed may come again.
-        if let Some(number) = self.communicators.get(&handle).filter(|number| self.places[**number] == Some(place)) {
+        if let Some(number) = self
+            .communicators
+            .get(&handle)
+            .filter(|number| self.places[**number] == Some(place))
+        {
             return Ok(*number as i64);
         }
         let number = match self.rank {
             None if size > 1 || self.ranks == 1 => self.world(handle, place)?,
             _ => self.made(place).unwrap_or_else(|| {
-                self.out.communicators.push(if size == 1 { Origin::Own } else { Origin::Unknown });
+                self.out.communicators.push(if size == 1 {
+                    Origin::Own
+                } else {
+                    Origin::Unknown
+                });
                 self.places.push(None);
                 self.places.len() - 1
             }),
@@ -247,8 +333,12 @@ impl<'a> Section<'a> {
             ));
         }
         let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);
-        self.rank =
-            Some(place.ok_or_else(|| Fault::value(format!("rank {rank} of {size}"), format!("a rank below {size}")))?);
+        self.rank = Some(place.ok_or_else(|| {
+            Fault::value(
+                format!("rank {rank} of {size}"),
+                format!("a rank below {size}"),
+            )
+        })?);
         self.constants = Constants::of(handle);
         self.out.communicators.push(Origin::World);
         self.places.push(None);
@@ -258,7 +348,13 @@ impl<'a> Section<'a> {
     /// The trace has only the address of the variable that a new communicator was written to: a handle that appears for
     /// the first time belongs to the first one made of which it can be.
     fn made(&self, place: (u64, u64)) -> Option<usize> {
-        let open = || self.places.iter().enumerate().filter(|(_, known)| known.is_none()).map(|(number, _)| number);
+        let open = || {
+            self.places
+                .iter()
+                .enumerate()
+                .filter(|(_, known)| known.is_none())
+                .map(|(number, _)| number)
+        };
         let is_copy = |number: &usize| match self.out.communicators[*number] {
             Origin::Same(parent) => self.places[parent] == Some(place),
             _ => false,
@@ -288,10 +384,19 @@ impl<'a> Section<'a> {
     /// The requests in flight that a call names: one address, or an array of them.
     fn named_requests(&self, arguments: &Arguments<'_>) -> Result<Vec<u64>, Fault> {
         let first = arguments.address('q')?;
-        let count = if arguments.function.position('l').is_some() { arguments.int('l')? } else { 1 };
-        let count = u64::try_from(count).map_err(|_| Fault::value(format!("{count} requests"), "at least 0"))?;
+        let count = if arguments.function.position('l').is_some() {
+            arguments.int('l')?
+        } else {
+            1
+        };
+        let count = u64::try_from(count)
+            .map_err(|_| Fault::value(format!("{count} requests"), "at least 0"))?;
         let end = first.saturating_add(count.saturating_mul(self.constants.request));
-        Ok(self.requests.range(first..end).map(|(request, _)| *request).collect())
+        Ok(self
+            .requests
+            .range(first..end)
+            .map(|(request, _)| *request)
+            .collect())
     }
 
     fn waited_for(&mut self, arguments: &Arguments<'_>) -> Result<Vec<Done>, Fault> {
@@ -308,9 +413,17 @@ impl<'a> Section<'a> {
         Ok(named.into_iter().map(Done::of).collect())
     }
 
-    fn collective(&mut self, arguments: &Arguments<'_>, call: &mut TracedCall) -> Result<(), Fault> {
+    fn collective(
+        &mut self,
+        arguments: &Arguments<'_>,
+        call: &mut TracedCall,
+    ) -> Result<(), Fault> {
         let communicator = self.communicator(arguments, 'c')?;
-        let root = if arguments.function.position('r').is_some() { arguments.int('r')? } else { -1 };
+        let root = if arguments.function.position('r').is_some() {
+            arguments.int('r')?
+        } else {
+            -1
+        };
         call.words = vec![communicator, root];
         call.sizes = Some(arguments.sizes()?);
         Ok(())
@@ -321,9 +434,14 @@ impl<'a> Section<'a> {
 fn clock_difference(before: &[u8]) -> f64 {
     const NAME: &[u8] = b"# clockdiff:";
     let comments = lines(before, 0).filter_map(|range| before[range].strip_prefix(NAME));
-    let seconds = comments.last().and_then(|rest| rest.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()));
+    let seconds = comments.last().and_then(|rest| {
+        rest.split(u8::is_ascii_whitespace)
+            .find(|word| !word.is_empty())
+    });
     let seconds = seconds.and_then(|word| std::str::from_utf8(word).ok()?.parse::<f64>().ok());
-    seconds.filter(|seconds| seconds.abs() < 1e6).map_or(0.0, |seconds| seconds * 1e6)
+    seconds
+        .filter(|seconds| seconds.abs() < 1e6)
+        .map_or(0.0, |seconds| seconds * 1e6)
 }
 
 /// What stands between the two times.
@@ -337,17 +455,27 @@ impl<'a> Arguments<'a> {
     /// displacements behind them.
     fn field(&self, place: usize) -> Result<&'a [u8], Fault> {
         let behind = usize::from(!self.function.kind.contains("reduce"));
-        let vectors = ['v', 'V'].into_iter().filter_map(|letter| self.function.position(letter));
-        let doubled = |vector: usize| usize::from(vector < place) + behind * usize::from(vector + 1 < place);
+        let vectors = ['v', 'V']
+            .into_iter()
+            .filter_map(|letter| self.function.position(letter));
+        let doubled =
+            |vector: usize| usize::from(vector < place) + behind * usize::from(vector + 1 < place);
         let extra: usize = match self.fields.len() > self.function.arity {
             true => vectors.map(doubled).sum(),
             false => 0,
         };
-        self.fields.get(place + extra).copied().ok_or_else(|| self.missing())
+        self.fields
+            .get(place + extra)
+            .copied()
+            .ok_or_else(|| self.missing())
     }
 
     fn missing(&self) -> Fault {
-        let found = format!("MPI_{} with {} fields", self.function.name, self.fields.len());
+        let found = format!(
+            "MPI_{} with {} fields",
+            self.function.name,
+            self.fields.len()
+        );
         Fault::value(found, format!("its {} arguments", self.function.arity))
     }
 
@@ -357,7 +485,12 @@ impl<'a> Arguments<'a> {
 
     fn int_at(&self, place: usize) -> Result<i64, Fault> {
         let field = self.field(place)?;
-        whole(field).ok_or_else(|| Fault::value(shown(field), format!("a whole number in MPI_{}", self.function.name)))
+        whole(field).ok_or_else(|| {
+            Fault::value(
+                shown(field),
+                format!("a whole number in MPI_{}", self.function.name),
+            )
+        })
     }
 
     fn int(&self, letter: char) -> Result<i64, Fault> {
@@ -366,14 +499,23 @@ impl<'a> Arguments<'a> {
 
     fn address(&self, letter: char) -> Result<u64, Fault> {
         let field = self.field(self.place(letter)?)?;
-        address(field).ok_or_else(|| Fault::value(shown(field), format!("an address in MPI_{}", self.function.name)))
+        address(field).ok_or_else(|| {
+            Fault::value(
+                shown(field),
+                format!("an address in MPI_{}", self.function.name),
+            )
+        })
     }
 
     /// A datatype or communicator: handle and two numbers.
     fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
         let field = self.field(self.place(letter)?)?;
-        let wrong =
-            || Fault::value(shown(field), "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator");
+        let wrong = || {
+            Fault::value(
+                shown(field),
+                "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator",
+            )
+        };
         let mut numbers = field.split(|byte| *byte == b',').map(address);
         let mut next = || numbers.next().flatten().ok_or_else(wrong);
         Ok([next()?, next()?, next()?])
@@ -382,7 +524,11 @@ impl<'a> Arguments<'a> {
     fn bytes(&self, count: char, datatype: char) -> Result<i64, Fault> {
         let count = self.int(count)?.max(0);
         // A count of 0 may come with any datatype.
-        if count == 0 { Ok(0) } else { Ok(count.saturating_mul(self.type_size(datatype)?)) }
+        if count == 0 {
+            Ok(0)
+        } else {
+            Ok(count.saturating_mul(self.type_size(datatype)?))
+        }
     }
 
     fn type_size(&self, letter: char) -> Result<i64, Fault> {
@@ -391,13 +537,20 @@ impl<'a> Arguments<'a> {
 
     /// The bytes of a vector of counts.
     fn vector(&self, letter: char, datatype: char) -> Result<Option<Vec<i64>>, Fault> {
-        let Some(place) = self.function.position(letter) else { return Ok(None) };
+        let Some(place) = self.function.position(letter) else {
+            return Ok(None);
+        };
         let is_doubled = self.fields.len() > self.function.arity;
         let field = match is_doubled {
             true => {
                 let before = self.field(place)?;
-                let at = self.fields.iter().position(|field| std::ptr::eq(field.as_ptr(), before.as_ptr()));
-                at.and_then(|at| self.fields.get(at + 1)).copied().ok_or_else(|| self.missing())?
+                let at = self
+                    .fields
+                    .iter()
+                    .position(|field| std::ptr::eq(field.as_ptr(), before.as_ptr()));
+                at.and_then(|at| self.fields.get(at + 1))
+                    .copied()
+                    .ok_or_else(|| self.missing())?
             }
             false => self.field(place)?,
         };
@@ -406,8 +559,16 @@ impl<'a> Arguments<'a> {
         let list = list.strip_suffix(b"]").unwrap_or(list);
         // The types of MPI_Alltoallw are an address: their sizes are not told.
         let unit = self.type_size(datatype).unwrap_or(1);
-        let each = |field| whole(field).map(|count| count.max(0).saturating_mul(unit)).ok_or_else(wrong);
-        Ok(Some(list.split(|byte| *byte == b',').map(each).collect::<Result<_, _>>()?))
+        let each = |field| {
+            whole(field)
+                .map(|count| count.max(0).saturating_mul(unit))
+                .ok_or_else(wrong)
+        };
+        Ok(Some(
+            list.split(|byte| *byte == b',')
+                .map(each)
+                .collect::<Result<_, _>>()?,
+        ))
     }
 
     fn sizes(&self) -> Result<Sizes, Fault> {
@@ -415,8 +576,16 @@ impl<'a> Arguments<'a> {
         let (datatype, recv_type) = ('t', 'T');
         let in_place = |letter| has(letter) && matches!(self.address(letter), Ok(1 | u64::MAX));
         Ok(Sizes {
-            out: if has('n') { self.bytes('n', datatype)? } else { 0 },
-            into: if has('N') { self.bytes('N', recv_type)? } else { 0 },
+            out: if has('n') {
+                self.bytes('n', datatype)?
+            } else {
+                0
+            },
+            into: if has('N') {
+                self.bytes('N', recv_type)?
+            } else {
+                0
+            },
             outs: self.vector('v', datatype)?,
             ins: self.vector('V', recv_type)?,
             send_in_place: in_place('b'),
@@ -432,5 +601,7 @@ fn whole(field: &[u8]) -> Option<i64> {
 /// A handle or address; handles of 32 bits are written with their sign spread to 64.
 fn address(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim();
-    text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
+    text.parse::<u64>()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
 }

@@ -24,7 +24,8 @@ use scan::bytes_of;
 
 pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
 pub use recorded::{
-    CUT, Clock, FAILED, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
+    CUT, Clock, FAILED, REGION, files as recorded_files, program as recorded_program,
+    region_names as recorded_regions,
 };
 
 /// A format: its name for messages, what a file in it looks like, and its reader.
@@ -50,7 +51,9 @@ const FORMATS: &[Format] = &[
     Format {
         name: "a Dimemas trace (#DIMEMAS:)",
         recognises: |text| text.starts_with(b"#DIMEMAS:"),
-        read: Reader::Alone(|name, bytes, options| dim::read(name, bytes, options).map(Trace::Program)),
+        read: Reader::Alone(|name, bytes, options| {
+            dim::read(name, bytes, options).map(Trace::Program)
+        }),
     },
     Format {
         name: "a compiled trace (.fct)",
@@ -60,7 +63,9 @@ const FORMATS: &[Format] = &[
     Format {
         name: "a Paraver trace (#Paraver)",
         recognises: |text| text.starts_with(paraver::MAGIC),
-        read: Reader::Alone(|name, bytes, options| paraver::read(name, bytes, options).map(Trace::Program)),
+        read: Reader::Alone(|name, bytes, options| {
+            paraver::read(name, bytes, options).map(Trace::Program)
+        }),
     },
     Format {
         name: "a recording (of `flowcast record`)",
@@ -69,15 +74,31 @@ const FORMATS: &[Format] = &[
             recorded::read(name, bytes_of(&bytes), open, options).map(Trace::Program)
         }),
     },
-    Format { name: "a GOAL schedule (num_ranks)", recognises: goal::recognises, read: Reader::Schedule(goal::read) },
+    Format {
+        name: "a GOAL schedule (num_ranks)",
+        recognises: goal::recognises,
+        read: Reader::Schedule(goal::read),
+    },
     Format {
         name: "a binary GOAL schedule (of LogGOPSim's txt2bin)",
         recognises: goal_binary::recognises,
         read: Reader::Schedule(goal_binary::read),
     },
-    Format { name: "a liballprof trace", recognises: liballprof::recognises, read: Reader::PerRank(liballprof::read) },
-    Format { name: "a DUMPI trace (text)", recognises: dumpi::recognises, read: Reader::PerRank(dumpi::read) },
-    Format { name: "a Chakra trace", recognises: chakra::recognises, read: Reader::PerRank(chakra::read) },
+    Format {
+        name: "a liballprof trace",
+        recognises: liballprof::recognises,
+        read: Reader::PerRank(liballprof::read),
+    },
+    Format {
+        name: "a DUMPI trace (text)",
+        recognises: dumpi::recognises,
+        read: Reader::PerRank(dumpi::read),
+    },
+    Format {
+        name: "a Chakra trace",
+        recognises: chakra::recognises,
+        read: Reader::PerRank(chakra::read),
+    },
     Format {
         name: "a SimGrid time-independent trace",
         recognises: simgrid::recognises,
@@ -90,20 +111,31 @@ const FORMATS: &[Format] = &[
         recognises: parts::is_deployment,
         read: Reader::Opening(read_list),
     },
-    Format { name: "a list of the files of one", recognises: parts::is_list, read: Reader::Opening(read_list) },
+    Format {
+        name: "a list of the files of one",
+        recognises: parts::is_list,
+        read: Reader::Opening(read_list),
+    },
 ];
 
 /// Reads a trace of any known format. `name` stands in messages only.
 ///
 /// # Errors
 /// [`TraceError`]: what was found at which line, and what was expected.
-pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Trace, TraceError> {
+pub fn read(
+    name: &str,
+    bytes: SharedBytes,
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Trace, TraceError> {
     let bytes = unpacked(name, bytes)?;
     match format_of(bytes_of(&bytes)).map(|format| &format.read) {
         Some(Reader::Schedule(read)) => read(name, bytes_of(&bytes)).map(Trace::Schedule),
         Some(Reader::Alone(read)) => read(name, bytes, options),
         Some(Reader::Opening(read)) => read(name, bytes, open, options),
-        Some(Reader::PerRank(read)) => read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program),
+        Some(Reader::PerRank(read)) => {
+            read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
+        }
         None => Err(unrecognised(name, bytes_of(&bytes))),
     }
 }
@@ -119,7 +151,8 @@ pub enum Holds {
 
 /// The formats that are read, in the words of messages.
 pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
-    let wanted = move |format: &&Format| holds == Holds::Any || !matches!(format.read, Reader::Schedule(_));
+    let wanted =
+        move |format: &&Format| holds == Holds::Any || !matches!(format.read, Reader::Schedule(_));
     FORMATS.iter().filter(wanted).map(|format| format.name)
 }
 
@@ -144,9 +177,17 @@ pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<
 }
 
 /// Reads the files of a list: those of ranks, or the parts of a SimGrid trace.
-fn read_list(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Trace, TraceError> {
+fn read_list(
+    name: &str,
+    bytes: SharedBytes,
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Trace, TraceError> {
     let parts = parts::named(name, bytes_of(&bytes), open)?;
-    match parts.first().is_some_and(|(_, bytes)| is_part(bytes_of(bytes))) {
+    match parts
+        .first()
+        .is_some_and(|(_, bytes)| is_part(bytes_of(bytes)))
+    {
         true => read_parts(name, parts, options),
         false => simgrid::read(name, &parts, options).map(Trace::Program),
     }
@@ -164,5 +205,9 @@ fn either(names: &[&str]) -> String {
 
 fn unrecognised(name: &str, text: &[u8]) -> TraceError {
     let expected = either(&formats(Holds::Any).collect::<Vec<_>>());
-    TraceError::At { place: name.to_owned(), found: unknown::described(text), expected }
+    TraceError::At {
+        place: name.to_owned(),
+        found: unknown::described(text),
+        expected,
+    }
 }

@@ -28,14 +28,18 @@ pub(super) fn is_list(text: &[u8]) -> bool {
 fn is_name(line: &[u8]) -> bool {
     words_of(line).count() == 1
         && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
-        && line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte >= 0x80)
+        && line
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte >= 0x80)
 }
 
 /// A SimGrid deployment: XML with the actors, each of which has its file as an argument.
 pub(super) fn is_deployment(text: &[u8]) -> bool {
     let head = &text[..text.len().min(1 << 16)];
     head.trim_ascii_start().starts_with(b"<")
-        && [&b"<actor"[..], b"<process"].iter().any(|tag| memchr::memmem::find(head, tag).is_some())
+        && [&b"<actor"[..], b"<process"]
+            .iter()
+            .any(|tag| memchr::memmem::find(head, tag).is_some())
         && !files_of_actors(text).is_empty()
 }
 
@@ -47,9 +51,13 @@ fn files_of_actors(text: &[u8]) -> Vec<Range<usize>> {
         at += found;
         let is_comment = text[at..].starts_with(b"<!--");
         let end: &[u8] = if is_comment { b"-->" } else { b">" };
-        let Some(length) = memchr::memmem::find(&text[at..], end) else { break };
+        let Some(length) = memchr::memmem::find(&text[at..], end) else {
+            break;
+        };
         if text[at..].starts_with(b"<argument") {
-            files.extend(value_in(text, at..at + length).filter(|value| is_name(&text[value.clone()])));
+            files.extend(
+                value_in(text, at..at + length).filter(|value| is_name(&text[value.clone()])),
+            );
         }
         at += length;
     }
@@ -59,7 +67,9 @@ fn files_of_actors(text: &[u8]) -> Vec<Range<usize>> {
 /// Where the `value` of a tag stands, without its quotes.
 fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
     let quote = tag.start + memchr::memmem::find(&text[tag.clone()], b"value=")? + "value=".len();
-    let mark = *text.get(quote).filter(|mark| matches!(mark, b'"' | b'\''))?;
+    let mark = *text
+        .get(quote)
+        .filter(|mark| matches!(mark, b'"' | b'\''))?;
     let length = memchr::memchr(mark, &text[quote + 1..tag.end.max(quote + 1)])?;
     Some(quote + 1..quote + 1 + length)
 }
@@ -73,7 +83,11 @@ pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<P
     let read = |range: Range<usize>| {
         let file = file_name(text, &range);
         let place = || Input { name, text }.place(range.start);
-        let content = open(&file).map_err(|error| TraceError::Part { place: place(), file: file.clone(), error })?;
+        let content = open(&file).map_err(|error| TraceError::Part {
+            place: place(),
+            file: file.clone(),
+            error,
+        })?;
         let content = unpacking.unpack(&file, content)?;
         Ok((file, content))
     };
@@ -82,12 +96,20 @@ pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<P
 
 /// The names of files in a list or deployment; none if the text is neither.
 pub fn listed(text: &[u8]) -> Vec<String> {
-    let ranges = if is_deployment(text) || is_list(text) { ranges_of_names(text) } else { Vec::new() };
+    let ranges = if is_deployment(text) || is_list(text) {
+        ranges_of_names(text)
+    } else {
+        Vec::new()
+    };
     ranges.iter().map(|range| file_name(text, range)).collect()
 }
 
 fn ranges_of_names(text: &[u8]) -> Vec<Range<usize>> {
-    if is_deployment(text) { files_of_actors(text) } else { content_lines(text).collect() }
+    if is_deployment(text) {
+        files_of_actors(text)
+    } else {
+        content_lines(text).collect()
+    }
 }
 
 fn file_name(text: &[u8], range: &Range<usize>) -> String {
@@ -122,7 +144,10 @@ pub struct Unpacking {
 impl Unpacking {
     /// Within this limit instead of the usual one.
     pub fn within(most: Option<Bytes>) -> Unpacking {
-        Unpacking { given: most, ..Unpacking::default() }
+        Unpacking {
+            given: most,
+            ..Unpacking::default()
+        }
     }
 
     /// The content behind gzip or zstd, or the bytes themselves.
@@ -131,13 +156,21 @@ impl Unpacking {
     /// As [`unpacked`].
     pub fn unpack(&mut self, name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
         let packed = Bytes(self.packed.0.saturating_add((*bytes).as_ref().len() as u64));
-        let most = self.given.unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
+        let most = self
+            .given
+            .unwrap_or(USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO))));
         let files = self.files + 1;
         match content(name, bytes, Bytes(most.0.saturating_sub(self.plain.0)))? {
             Content::Plain(bytes) => Ok(bytes),
-            Content::TooLarge => Err(TraceError::TooLarge { name: name.to_owned(), files, packed, most }),
+            Content::TooLarge => Err(TraceError::TooLarge {
+                name: name.to_owned(),
+                files,
+                packed,
+                most,
+            }),
             Content::Unpacked(plain) => {
-                (self.files, self.packed, self.plain.0) = (files, packed, self.plain.0 + plain.len() as u64);
+                (self.files, self.packed, self.plain.0) =
+                    (files, packed, self.plain.0 + plain.len() as u64);
                 Ok(Arc::new(plain))
             }
         }
@@ -152,7 +185,10 @@ enum Content {
 
 fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<Content, TraceError> {
     let packed = (*bytes).as_ref();
-    let damaged = |problem: String| TraceError::Damaged { name: name.to_owned(), problem };
+    let damaged = |problem: String| TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    };
     let unread = |error: io::Error| damaged(format!("cannot unpack: {error}"));
     let (packing, packed): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
         ("gzip", Box::new(flate2::read::MultiGzDecoder::new(packed)))
@@ -164,12 +200,17 @@ fn content(name: &str, bytes: SharedBytes, most: Bytes) -> Result<Content, Trace
         return Ok(Content::Plain(bytes));
     };
     let mut plain = Vec::new();
-    packed.take(most.0.saturating_add(1)).read_to_end(&mut plain).map_err(unread)?;
+    packed
+        .take(most.0.saturating_add(1))
+        .read_to_end(&mut plain)
+        .map_err(unread)?;
     if plain.len() as u64 > most.0 {
         return Ok(Content::TooLarge);
     }
     if unknown::is_tar(&plain) {
-        return Err(damaged(format!("found a tar archive, {packing}, expected one trace: unpack it first")));
+        return Err(damaged(format!(
+            "found a tar archive, {packing}, expected one trace: unpack it first"
+        )));
     }
     Ok(Content::Unpacked(plain))
 }
@@ -184,7 +225,8 @@ pub(super) fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range
 
 /// The words of a line.
 pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+    line.split(|byte| byte.is_ascii_whitespace())
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -198,10 +240,15 @@ mod tests {
             <actor host=\"a\"><argument value=\"0\"/><argument  value='p/0.txt'/></actor>\n\
             <process host=\"b\"><argument value=\"p/1.txt\" /></process>\n</platform>\n";
         assert_eq!(listed(text), ["p/0.txt", "p/1.txt"]);
-        assert_eq!(listed(b"p/0.txt\n# p/2.txt\np/1.txt\n"), ["p/0.txt", "p/1.txt"]);
-        for other in
-            [&b"<platform><host id=\"a.b\"/></platform>"[..], b"<actor><argument value=", b"<actor><argument value=\">"]
-        {
+        assert_eq!(
+            listed(b"p/0.txt\n# p/2.txt\np/1.txt\n"),
+            ["p/0.txt", "p/1.txt"]
+        );
+        for other in [
+            &b"<platform><host id=\"a.b\"/></platform>"[..],
+            b"<actor><argument value=",
+            b"<actor><argument value=\">",
+        ] {
             assert_eq!(listed(other), [""; 0]);
         }
     }
@@ -219,13 +266,21 @@ mod tests {
         for packed in of_zeros(USUAL_LEAST.0 + 1) {
             let packed: SharedBytes = Arc::new(packed);
             let refused = unpacked("x", packed.clone()).err().unwrap().to_string();
-            assert!(refused.starts_with("x: found more than 64MiB unpacked from "), "{refused}");
+            assert!(
+                refused.starts_with("x: found more than 64MiB unpacked from "),
+                "{refused}"
+            );
             let mut raised = Unpacking::within(Some(Bytes(USUAL_LEAST.0 + 1)));
             let plain = raised.unpack("x", packed).ok().unwrap();
             assert_eq!((*plain).as_ref().len() as u64, USUAL_LEAST.0 + 1);
         }
         for packed in of_zeros(1 << 20) {
-            assert_eq!((*unpacked("x", Arc::new(packed)).ok().unwrap()).as_ref().len(), 1 << 20);
+            assert_eq!(
+                (*unpacked("x", Arc::new(packed)).ok().unwrap())
+                    .as_ref()
+                    .len(),
+                1 << 20
+            );
         }
     }
 
@@ -238,8 +293,17 @@ mod tests {
             opened += 1;
             Ok::<SharedBytes, io::Error>(Arc::new(packed.clone()))
         };
-        let refused = named("list", list.as_bytes(), &mut open).err().unwrap().to_string();
-        assert!(refused.starts_with("r4.zst: found more than 64MiB unpacked from "), "{refused}");
-        assert!(refused.ends_with("of all files of a trace together") && opened == 5, "{refused}");
+        let refused = named("list", list.as_bytes(), &mut open)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            refused.starts_with("r4.zst: found more than 64MiB unpacked from "),
+            "{refused}"
+        );
+        assert!(
+            refused.ends_with("of all files of a trace together") && opened == 5,
+            "{refused}"
+        );
     }
 }

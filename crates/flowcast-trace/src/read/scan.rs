@@ -19,8 +19,17 @@ pub(super) struct Input<'a> {
 
 impl Input<'_> {
     /// The error at the line that holds byte `at`.
-    pub(super) fn fault(&self, at: usize, found: impl Into<String>, expected: impl Into<String>) -> TraceError {
-        TraceError::At { place: self.place(at), found: found.into(), expected: expected.into() }
+    pub(super) fn fault(
+        &self,
+        at: usize,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> TraceError {
+        TraceError::At {
+            place: self.place(at),
+            found: found.into(),
+            expected: expected.into(),
+        }
     }
 
     /// The error of a fault in the line that holds byte `at`.
@@ -36,7 +45,8 @@ impl Input<'_> {
 
     /// The line that holds byte `at`, for messages.
     pub(super) fn shown(&self, at: usize) -> String {
-        let start = memchr::memrchr(b'\n', &self.text[..at.min(self.text.len())]).map_or(0, |end| end + 1);
+        let start =
+            memchr::memrchr(b'\n', &self.text[..at.min(self.text.len())]).map_or(0, |end| end + 1);
         let rest = &self.text[start..];
         shown(rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())].trim_ascii())
     }
@@ -61,7 +71,11 @@ pub(super) fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usiz
         let start = at;
         let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length);
         at = end + 1;
-        let end = if end > start && text[end - 1] == b'\r' { end - 1 } else { end };
+        let end = if end > start && text[end - 1] == b'\r' {
+            end - 1
+        } else {
+            end
+        };
         Some(start..end)
     })
 }
@@ -82,7 +96,18 @@ pub(super) fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
             return slow_nanos(text);
         }
     }
-    const POWERS: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+    const POWERS: [u64; 10] = [
+        1,
+        10,
+        100,
+        1_000,
+        10_000,
+        100_000,
+        1_000_000,
+        10_000_000,
+        100_000_000,
+        1_000_000_000,
+    ];
     let decimals = point.map_or(0, |point| text.len() - point - 1);
     if text.is_empty() || decimals > 9 {
         return slow_nanos(text);
@@ -103,14 +128,20 @@ fn slow_nanos(text: &[u8]) -> Option<f64> {
 /// Whether a communicator's definition has as many tasks as it says, each once.
 pub(super) fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(), Fault> {
     if members.len() as i64 != count {
-        return Err(Fault::value(format!("{} tasks in communicator {id}", members.len()), format!("{count} tasks")));
+        return Err(Fault::value(
+            format!("{} tasks in communicator {id}", members.len()),
+            format!("{count} tasks"),
+        ));
     }
     let mut distinct = members.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
     match distinct.len() == members.len() {
         true => Ok(()),
-        false => Err(Fault::value(format!("a task twice in communicator {id}"), "each task once")),
+        false => Err(Fault::value(
+            format!("a task twice in communicator {id}"),
+            "each task once",
+        )),
     }
 }
 
@@ -130,7 +161,12 @@ mod tests {
         assert_eq!(seconds_as_nanos(b"2.5e-6"), Some(2500.0));
         assert_eq!(seconds_as_nanos(b"0.0000000005"), Some(0.5));
         for wrong in [&b""[..], b"-1.0", b"nan", b"inf", b"1.2.3", b".", b"abc"] {
-            assert_eq!(seconds_as_nanos(wrong), None, "{}", String::from_utf8_lossy(wrong));
+            assert_eq!(
+                seconds_as_nanos(wrong),
+                None,
+                "{}",
+                String::from_utf8_lossy(wrong)
+            );
         }
     }
 }

@@ -15,7 +15,9 @@ use super::scan::{Input, bytes_of, shown};
 use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
 use crate::opcodes::{Record, is_duration};
-use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, Source};
+use crate::program::{
+    CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, Source,
+};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -56,30 +58,60 @@ const ACTIONS: [&str; 33] = [
 ];
 
 /// Actions whose arguments nothing here depends on.
-const NO_EFFECT: [&[u8]; 6] = [b"test", b"finalize", b"comm_size", b"comm_split", b"comm_dup", b"location"];
+const NO_EFFECT: [&[u8]; 6] = [
+    b"test",
+    b"finalize",
+    b"comm_size",
+    b"comm_split",
+    b"comm_dup",
+    b"location",
+];
 
 /// Whether the text is such a trace: its first line with content is an action.
 pub(super) fn recognises(text: &[u8]) -> bool {
-    let Some(first) = content_lines(text).next() else { return false };
+    let Some(first) = content_lines(text).next() else {
+        return false;
+    };
     let mut words = words_of(&text[first]);
-    let rank = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
-    rank && words.next().is_some_and(|word| ACTIONS.iter().any(|action| action.as_bytes() == word))
+    let rank = words
+        .next()
+        .is_some_and(|word| word.iter().all(u8::is_ascii_digit));
+    rank && words
+        .next()
+        .is_some_and(|word| ACTIONS.iter().any(|action| action.as_bytes() == word))
 }
 
 /// Reads the trace.
-pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     let ranks = count_ranks(parts)?;
     let length: usize = parts.iter().map(|(_, bytes)| bytes_of(bytes).len()).sum();
     if ranks as usize > length {
         return Err(TraceError::Damaged {
             name: name.to_owned(),
-            problem: format!("found rank {} in {length} bytes, expected actions of each rank below it", ranks - 1),
+            problem: format!(
+                "found rank {} in {length} bytes, expected actions of each rank below it",
+                ranks - 1
+            ),
         });
     }
-    let mut readers: Vec<RankReader> = (0..ranks).map(|rank| RankReader::new(Rank(rank), ranks)).collect();
+    let mut readers: Vec<RankReader> = (0..ranks)
+        .map(|rank| RankReader::new(Rank(rank), ranks))
+        .collect();
     let mut starts = vec![None; ranks as usize];
     for (file, (name, bytes)) in parts.iter().enumerate() {
-        read_part(Input { name, text: bytes_of(bytes) }, file as u32, &mut readers, &mut starts)?;
+        read_part(
+            Input {
+                name,
+                text: bytes_of(bytes),
+            },
+            file as u32,
+            &mut readers,
+            &mut starts,
+        )?;
     }
     if let Some(missing) = starts.iter().position(Option::is_none) {
         return Err(without_rank(name, missing, &starts));
@@ -89,7 +121,10 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
         texts: parts.iter().map(|(_, bytes)| Arc::clone(bytes)).collect(),
         ranks: starts.into_iter().flatten().collect(),
     };
-    let world = Communicator { id: WORLD, members: (0..ranks).map(Rank).collect() };
+    let world = Communicator {
+        id: WORLD,
+        members: (0..ranks).map(Rank).collect(),
+    };
     let parts = Parts {
         name: name.rsplit('/').next().unwrap_or(name).to_owned(),
         ranks: readers.into_iter().map(|reader| reader.builder).collect(),
@@ -105,10 +140,15 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
 fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> TraceError {
     let last = starts.len() - 1;
     let problem = match starts.iter().flatten().count() {
-        1 => format!("found the actions of rank {last} alone, expected those of all ranks: {NAME_THE_LIST}"),
+        1 => format!(
+            "found the actions of rank {last} alone, expected those of all ranks: {NAME_THE_LIST}"
+        ),
         _ => format!("found no action of rank {missing}, expected actions of ranks 0 to {last}"),
     };
-    TraceError::Damaged { name: name.to_owned(), problem }
+    TraceError::Damaged {
+        name: name.to_owned(),
+        problem,
+    }
 }
 
 const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder that holds it";
@@ -119,7 +159,10 @@ const WORLD: i32 = 0;
 fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {
     let mut ranks = 0;
     for (name, bytes) in parts {
-        let input = Input { name, text: bytes_of(bytes) };
+        let input = Input {
+            name,
+            text: bytes_of(bytes),
+        };
         // A file of one rank is recognised by its first and last line, so that large files are not read twice.
         for range in content_lines(input.text) {
             ranks = ranks.max(rank_of(input, range)? + 1);
@@ -132,8 +175,13 @@ fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {
 }
 
 fn rank_of(input: Input<'_>, line: std::ops::Range<usize>) -> Result<u32, TraceError> {
-    let word = words_of(&input.text[line.clone()]).next().unwrap_or_default();
-    let rank = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).filter(|rank| *rank < 1 << 24);
+    let word = words_of(&input.text[line.clone()])
+        .next()
+        .unwrap_or_default();
+    let rank = std::str::from_utf8(word)
+        .ok()
+        .and_then(|word| word.parse().ok())
+        .filter(|rank| *rank < 1 << 24);
     rank.ok_or_else(|| input.fault(line.start, shown(word), "a rank, then an action"))
 }
 
@@ -160,7 +208,11 @@ fn read_part(
             is_record: is_record_of,
         });
         if start.file != file {
-            return Err(input.fault(range.start, format!("rank {rank} again"), "the actions of a rank in one part"));
+            return Err(input.fault(
+                range.start,
+                format!("rank {rank} again"),
+                "the actions of a rank in one part",
+            ));
         }
         let line = &input.text[range.clone()];
         if memchr::memchr(b'\r', line).is_some() {
@@ -170,14 +222,18 @@ fn read_part(
         words.next();
         let action = words.next().unwrap_or_default();
         let arguments = Arguments::of(words.collect());
-        let done = reader.read(action, &arguments).and_then(|()| arguments.are_all_read(action));
+        let done = reader
+            .read(action, &arguments)
+            .and_then(|()| arguments.are_all_read(action));
         done.map_err(|fault| input.refuse(range.start, fault))?;
     }
     Ok(())
 }
 
 fn is_record_of(line: &[u8], rank: Rank) -> bool {
-    let word = words_of(line).next().and_then(|word| std::str::from_utf8(word).ok());
+    let word = words_of(line)
+        .next()
+        .and_then(|word| std::str::from_utf8(word).ok());
     word.and_then(|word| word.parse().ok()) == Some(rank.0)
 }
 
@@ -189,12 +245,16 @@ struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     fn of(words: Vec<&'a [u8]>) -> Arguments<'a> {
-        Arguments { words, read: Cell::new(0) }
+        Arguments {
+            words,
+            read: Cell::new(0),
+        }
     }
 
     /// Refuses words behind the last that the action has: they may be another line. What has no effect on time may have any.
     fn are_all_read(&self, action: &[u8]) -> Result<(), Fault> {
-        let has_no_effect = NO_EFFECT.contains(&action) || action == b"init" || action == b"waitall";
+        let has_no_effect =
+            NO_EFFECT.contains(&action) || action == b"init" || action == b"waitall";
         match self.words.get(self.read.get()) {
             Some(word) if !has_no_effect => Err(Fault::value(shown(word), "the end of the line")),
             _ => Ok(()),
@@ -204,7 +264,10 @@ impl<'a> Arguments<'a> {
     /// A number; traces write counts as `5e4` too.
     fn number(&self, index: usize) -> Option<f64> {
         self.read.set(self.read.get().max(index + 1));
-        let value: f64 = std::str::from_utf8(self.words.get(index)?).ok()?.parse().ok()?;
+        let value: f64 = std::str::from_utf8(self.words.get(index)?)
+            .ok()?
+            .parse()
+            .ok()?;
         value.is_finite().then_some(value)
     }
 
@@ -216,12 +279,16 @@ impl<'a> Arguments<'a> {
     }
 
     fn tag(&self, index: usize) -> Option<i32> {
-        self.number(index).filter(|value| value.fract() == 0.0 && value.abs() < 2e9).map(|value| value as i32)
+        self.number(index)
+            .filter(|value| value.fract() == 0.0 && value.abs() < 2e9)
+            .map(|value| value as i32)
     }
 
     /// Sum of `length` counts.
     fn sum(&self, from: usize, length: usize) -> Option<u64> {
-        (from..from + length).try_fold(0u64, |sum, index| Some(sum.saturating_add(self.count(index)?)))
+        (from..from + length).try_fold(0u64, |sum, index| {
+            Some(sum.saturating_add(self.count(index)?))
+        })
     }
 }
 
@@ -242,16 +309,34 @@ struct RankReader {
 
 impl RankReader {
     fn new(rank: Rank, ranks: u32) -> RankReader {
-        RankReader { rank, ranks, unit: 1, requests: VecDeque::new(), builder: RankBuilder::default() }
+        RankReader {
+            rank,
+            ranks,
+            unit: 1,
+            requests: VecDeque::new(),
+            builder: RankBuilder::default(),
+        }
     }
 
     fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
         match action {
             b"compute" | b"sleep" => {
-                let format = if action == b"compute" { "compute FLOPS" } else { "sleep SECONDS" };
-                let scale = if action == b"compute" { NANOS_PER_FLOP } else { 1e9 };
-                let nanos = arguments.number(0).map(|amount| amount * scale).filter(|nanos| is_duration(*nanos));
-                self.builder.compute(Time::from_nanos(nanos.ok_or(Fault::malformed(format))?));
+                let format = if action == b"compute" {
+                    "compute FLOPS"
+                } else {
+                    "sleep SECONDS"
+                };
+                let scale = if action == b"compute" {
+                    NANOS_PER_FLOP
+                } else {
+                    1e9
+                };
+                let nanos = arguments
+                    .number(0)
+                    .map(|amount| amount * scale)
+                    .filter(|nanos| is_duration(*nanos));
+                self.builder
+                    .compute(Time::from_nanos(nanos.ok_or(Fault::malformed(format))?));
             }
             b"send" | b"isend" => self.read_send(action == b"isend", arguments)?,
             b"recv" | b"irecv" => self.read_recv(action == b"irecv", arguments)?,
@@ -274,15 +359,27 @@ impl RankReader {
         if index >= arguments.words.len() {
             return Ok(self.unit);
         }
-        let known = arguments.count(index).and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
-        known.ok_or(Fault::malformed("a datatype id from 0 to 50, or 57, in the last place"))
+        let known = arguments
+            .count(index)
+            .and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
+        known.ok_or(Fault::malformed(
+            "a datatype id from 0 to 50, or 57, in the last place",
+        ))
     }
 
     fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
-        let rank = arguments.count(index).and_then(|rank| u32::try_from(rank).ok()).filter(|rank| *rank < self.ranks);
+        let rank = arguments
+            .count(index)
+            .and_then(|rank| u32::try_from(rank).ok())
+            .filter(|rank| *rank < self.ranks);
         let expected = match self.ranks {
-            1 => format!("a peer among the ranks of this file, which has rank 0 alone: {NAME_THE_LIST}").into(),
-            _ => Cow::Borrowed("an action with a rank of the trace as its peer (any source, -1, cannot be matched)"),
+            1 => format!(
+                "a peer among the ranks of this file, which has rank 0 alone: {NAME_THE_LIST}"
+            )
+            .into(),
+            _ => Cow::Borrowed(
+                "an action with a rank of the trace as its peer (any source, -1, cannot be matched)",
+            ),
         };
         rank.map(Rank).ok_or(Fault::expected(expected))
     }
@@ -290,11 +387,25 @@ impl RankReader {
     fn read_send(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
         const FORMAT: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
         let peer = self.peer(arguments, 0)?;
-        let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else { return Err(FORMAT) };
+        let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else {
+            return Err(FORMAT);
+        };
         let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
         let number = self.builder.sends();
-        let mode = SendMode { non_blocking, ..EAGER };
-        self.builder.send(peer, MessageClass { size, tag, communicator: WORLD, mode }, Record::Begins)?;
+        let mode = SendMode {
+            non_blocking,
+            ..EAGER
+        };
+        self.builder.send(
+            peer,
+            MessageClass {
+                size,
+                tag,
+                communicator: WORLD,
+                mode,
+            },
+            Record::Begins,
+        )?;
         if non_blocking {
             self.requests.push_back(Request::Send { peer, tag, number });
         }
@@ -303,12 +414,18 @@ impl RankReader {
 
     fn read_recv(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
         let peer = self.peer(arguments, 0)?;
-        let tag = arguments.tag(1).ok_or(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"))?;
+        let tag = arguments
+            .tag(1)
+            .ok_or(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"))?;
         if arguments.number(2).is_none() {
             return Err(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"));
         }
         self.unit(arguments, 3)?;
-        let channel = self.builder.channel(Channel { peer, tag, communicator: WORLD });
+        let channel = self.builder.channel(Channel {
+            peer,
+            tag,
+            communicator: WORLD,
+        });
         if non_blocking {
             let slot = self.builder.irecv_waited_by_slot(channel)?;
             self.requests.push_back(Request::Recv { peer, tag, slot });
@@ -321,11 +438,17 @@ impl RankReader {
     /// `wait SOURCE DESTINATION TAG`: a receive if this rank is the destination, else a send.
     fn read_wait(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
         let (source, destination) = (self.peer(arguments, 0)?, self.peer(arguments, 1)?);
-        let wanted = arguments.tag(2).ok_or(Fault::malformed("wait SOURCE DESTINATION TAG"))?;
+        let wanted = arguments
+            .tag(2)
+            .ok_or(Fault::malformed("wait SOURCE DESTINATION TAG"))?;
         let own = self.rank;
         let found = self.requests.iter().position(|request| match *request {
-            Request::Recv { peer, tag, .. } => destination == own && peer == source && tag == wanted,
-            Request::Send { peer, tag, .. } => source == own && peer == destination && tag == wanted,
+            Request::Recv { peer, tag, .. } => {
+                destination == own && peer == source && tag == wanted
+            }
+            Request::Send { peer, tag, .. } => {
+                source == own && peer == destination && tag == wanted
+            }
         });
         match found.and_then(|index| self.requests.remove(index)) {
             Some(request) => self.wait_for(&request, Record::Begins),
@@ -355,17 +478,30 @@ impl RankReader {
     }
 
     fn read_sendrecv(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
-        const FORMAT: Fault = Fault::malformed("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
+        const FORMAT: Fault =
+            Fault::malformed("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
         let (to, from) = (self.peer(arguments, 1)?, self.peer(arguments, 3)?);
         let count = arguments.count(0).ok_or(FORMAT)?;
         arguments.count(2).ok_or(FORMAT)?;
         let size = Bytes(count.saturating_mul(self.unit(arguments, 4)?));
         self.unit(arguments, 5)?;
         let number = self.builder.sends();
-        let mode = SendMode { non_blocking: true, ..EAGER };
-        let class = MessageClass { size, tag: SENDRECV_TAG, communicator: WORLD, mode };
+        let mode = SendMode {
+            non_blocking: true,
+            ..EAGER
+        };
+        let class = MessageClass {
+            size,
+            tag: SENDRECV_TAG,
+            communicator: WORLD,
+            mode,
+        };
         self.builder.send(to, class, Record::Begins)?;
-        let channel = self.builder.channel(Channel { peer: from, tag: SENDRECV_TAG, communicator: WORLD });
+        let channel = self.builder.channel(Channel {
+            peer: from,
+            tag: SENDRECV_TAG,
+            communicator: WORLD,
+        });
         self.builder.recv(channel, Record::Continues)?;
         Ok(self.builder.wait_send(number, Record::Continues)?)
     }
@@ -383,7 +519,8 @@ impl RankReader {
         };
         self.builder.collective(call)?;
         if spec.flops > 0.0 {
-            self.builder.compute_further(Time::from_nanos(spec.flops * NANOS_PER_FLOP));
+            self.builder
+                .compute_further(Time::from_nanos(spec.flops * NANOS_PER_FLOP));
         }
         Ok(())
     }
@@ -393,12 +530,20 @@ impl RankReader {
         let ranks = u64::from(self.ranks);
         let n = self.ranks as usize;
         let is_root = |root: Rank| u64::from(root == self.rank);
-        let spec = |op, root, send, recv, flops| Spec { op, root, send, recv, flops };
+        let spec = |op, root, send, recv, flops| Spec {
+            op,
+            root,
+            send,
+            recv,
+            flops,
+        };
         let malformed = Fault::malformed;
         match action {
             b"barrier" => Ok(spec(Barrier, Rank(0), 0, 0, 0.0)),
             b"bcast" => {
-                let count = arguments.count(0).ok_or(malformed("bcast COUNT [ROOT [DATATYPE]]"))?;
+                let count = arguments
+                    .count(0)
+                    .ok_or(malformed("bcast COUNT [ROOT [DATATYPE]]"))?;
                 let bytes = count.saturating_mul(self.unit(arguments, 2)?);
                 Ok(spec(Bcast, self.root(arguments, 1)?, bytes, bytes, 0.0))
             }
@@ -407,7 +552,11 @@ impl RankReader {
                 let (Some(count), Some(flops)) = (arguments.count(0), arguments.number(1)) else {
                     return Err(malformed(FORMAT));
                 };
-                let (root, unit) = if action == b"reduce" { (self.root(arguments, 2)?, 3) } else { (Rank(0), 2) };
+                let (root, unit) = if action == b"reduce" {
+                    (self.root(arguments, 2)?, 3)
+                } else {
+                    (Rank(0), 2)
+                };
                 let bytes = count.saturating_mul(self.unit(arguments, unit)?);
                 let op = match action {
                     b"reduce" => Reduce,
@@ -421,18 +570,30 @@ impl RankReader {
             }
             b"alltoall" | b"allgather" => {
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
-                    return Err(malformed("alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]"));
+                    return Err(malformed(
+                        "alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]",
+                    ));
                 };
                 let send = send.saturating_mul(self.unit(arguments, 2)?);
-                let recv = recv.saturating_mul(self.unit(arguments, 3)?).saturating_mul(ranks);
+                let recv = recv
+                    .saturating_mul(self.unit(arguments, 3)?)
+                    .saturating_mul(ranks);
                 if action == b"allgather" {
                     return Ok(spec(Allgather, Rank(0), send, recv, 0.0));
                 }
-                Ok(spec(Alltoall, Rank(0), send.saturating_mul(ranks), recv, 0.0))
+                Ok(spec(
+                    Alltoall,
+                    Rank(0),
+                    send.saturating_mul(ranks),
+                    recv,
+                    0.0,
+                ))
             }
             b"gather" | b"scatter" => {
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
-                    return Err(malformed("gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]"));
+                    return Err(malformed(
+                        "gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]",
+                    ));
                 };
                 let root = self.root(arguments, 2)?;
                 let send = send.saturating_mul(self.unit(arguments, 3)?);
@@ -444,9 +605,9 @@ impl RankReader {
                 Ok(spec(Scatter, root, send.saturating_mul(all), recv, 0.0))
             }
             b"alltoallv" => {
-                const FORMAT: &str =
-                    "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]";
-                let (Some(send), Some(recv)) = (arguments.sum(1, n), arguments.sum(n + 2, n)) else {
+                const FORMAT: &str = "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]";
+                let (Some(send), Some(recv)) = (arguments.sum(1, n), arguments.sum(n + 2, n))
+                else {
                     return Err(malformed(FORMAT));
                 };
                 let send = send.saturating_mul(self.unit(arguments, 2 * n + 2)?);
@@ -458,8 +619,11 @@ impl RankReader {
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.sum(1, n)) else {
                     return Err(malformed(FORMAT));
                 };
-                let (root, unit) =
-                    if action == b"gatherv" { (self.root(arguments, n + 1)?, n + 2) } else { (Rank(0), n + 1) };
+                let (root, unit) = if action == b"gatherv" {
+                    (self.root(arguments, n + 1)?, n + 2)
+                } else {
+                    (Rank(0), n + 1)
+                };
                 let send = send.saturating_mul(self.unit(arguments, unit)?);
                 let recv = recv.saturating_mul(self.unit(arguments, unit + 1)?);
                 if action == b"gatherv" {
@@ -474,7 +638,13 @@ impl RankReader {
                 };
                 let root = self.root(arguments, n + 1)?;
                 let send = send.saturating_mul(self.unit(arguments, n + 2)?) * is_root(root);
-                Ok(spec(Scatterv, root, send, recv.saturating_mul(self.unit(arguments, n + 3)?), 0.0))
+                Ok(spec(
+                    Scatterv,
+                    root,
+                    send,
+                    recv.saturating_mul(self.unit(arguments, n + 3)?),
+                    0.0,
+                ))
             }
             b"reducescatter" | b"reduce_scatter" => {
                 const FORMAT: &str = "reducescatter COUNTS FLOPS [DATATYPE]";
@@ -482,11 +652,20 @@ impl RankReader {
                     return Err(malformed(FORMAT));
                 };
                 let unit = self.unit(arguments, n + 1)?;
-                let own = arguments.count(self.rank.index()).unwrap_or(0).saturating_mul(unit);
+                let own = arguments
+                    .count(self.rank.index())
+                    .unwrap_or(0)
+                    .saturating_mul(unit);
                 if !is_duration(flops * NANOS_PER_FLOP) {
                     return Err(malformed(FORMAT));
                 }
-                Ok(spec(ReduceScatter, Rank(0), all.saturating_mul(unit), own, flops))
+                Ok(spec(
+                    ReduceScatter,
+                    Rank(0),
+                    all.saturating_mul(unit),
+                    own,
+                    flops,
+                ))
             }
             _ => Err(malformed(
                 "an action of the time-independent trace, such as compute, send, irecv, waitall or bcast",
@@ -496,7 +675,11 @@ impl RankReader {
 
     /// The root at `index`, 0 if there is none.
     fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
-        if index < arguments.words.len() { self.peer(arguments, index) } else { Ok(Rank(0)) }
+        if index < arguments.words.len() {
+            self.peer(arguments, index)
+        } else {
+            Ok(Rank(0))
+        }
     }
 }
 
@@ -518,8 +701,12 @@ const NANOS_PER_FLOP: f64 = 1.0;
 /// Bytes of a predefined datatype, in SimGrid's numbering.
 fn datatype_bytes(id: usize) -> Option<u64> {
     const BYTES: [u64; 51] = [
-        8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8, 8, 16, 16, 8, 8,
-        32, 8, 16, 4, 4, 8, 16, 8, 16, 32, 1, 2, 4, 8, 16, 8,
+        8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8,
+        8, 8, 16, 16, 8, 8, 32, 8, 16, 4, 4, 8, 16, 8, 16, 32, 1, 2, 4, 8, 16, 8,
     ];
-    if id == 57 { Some(1) } else { BYTES.get(id).copied() }
+    if id == 57 {
+        Some(1)
+    } else {
+        BYTES.get(id).copied()
+    }
 }

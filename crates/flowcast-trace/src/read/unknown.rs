@@ -31,15 +31,28 @@ pub(super) fn described(bytes: &[u8]) -> String {
     if is_tar(bytes) {
         return "a tar archive".to_owned();
     }
-    if let Some((_, kind)) = KINDS.iter().find(|(beginning, _)| bytes.starts_with(beginning)) {
+    if let Some((_, kind)) = KINDS
+        .iter()
+        .find(|(beginning, _)| bytes.starts_with(beginning))
+    {
         return (*kind).to_owned();
     }
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    match std::str::from_utf8(line).ok().filter(|text| !text.contains(|c: char| c.is_control() && c != '\t')) {
-        Some(text) => format!("`{}`", text.chars().take(40).collect::<String>().escape_default()),
+    match std::str::from_utf8(line)
+        .ok()
+        .filter(|text| !text.contains(|c: char| c.is_control() && c != '\t'))
+    {
+        Some(text) => format!(
+            "`{}`",
+            text.chars().take(40).collect::<String>().escape_default()
+        ),
         None => {
-            let shown: Vec<String> = bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let shown: Vec<String> = bytes
+                .iter()
+                .take(8)
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             format!("bytes that are no text ({} ...)", shown.join(" "))
         }
     }
@@ -52,7 +65,10 @@ mod tests {
     #[test]
     fn files_are_called_what_they_are() {
         assert_eq!(described(b""), "an empty file");
-        assert_eq!(described(b"\x7fELF\x02\x01"), "an ELF executable, library or object file");
+        assert_eq!(
+            described(b"\x7fELF\x02\x01"),
+            "an ELF executable, library or object file"
+        );
         assert_eq!(described(b"GIF89a\r\n"), "`GIF89a`");
         assert_eq!(
             described(b"\xff\xfe\x00\x01\x02\x03\x04\x05\x06"),

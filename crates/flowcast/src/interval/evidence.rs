@@ -24,9 +24,23 @@ const PER_MESSAGE: Time = Time::from_nanos(10e3);
 const PER_PACKET: Time = Time::from_nanos(150.0);
 
 /// How many draws can be replayed in the time that there is; none if too few to say anything.
-pub(super) fn draws_in_time(outcome: &Outcome, network: &Network, model: Option<Model>) -> Option<usize> {
-    let segment = network.sharing.packet.segment.unwrap_or(Bytes(SEGMENT)).0.max(1);
-    let packets = if model == Some(Model::Packet) { outcome.bytes.0 as f64 / segment as f64 } else { 0.0 };
+pub(super) fn draws_in_time(
+    outcome: &Outcome,
+    network: &Network,
+    model: Option<Model>,
+) -> Option<usize> {
+    let segment = network
+        .sharing
+        .packet
+        .segment
+        .unwrap_or(Bytes(SEGMENT))
+        .0
+        .max(1);
+    let packets = if model == Some(Model::Packet) {
+        outcome.bytes.0 as f64 / segment as f64
+    } else {
+        0.0
+    };
     let one = PER_MESSAGE * outcome.messages as f64 + PER_PACKET * packets;
     let (most, least) = DRAWS_ONE_BY_ONE;
     let draws = (PATIENCE.as_nanos() / one.as_nanos().max(1.0)).min(most as f64) as usize;
@@ -35,7 +49,12 @@ pub(super) fn draws_in_time(outcome: &Outcome, network: &Network, model: Option<
 
 /// Whether a field of the network file can play a part under a model.
 pub(super) fn matters(field: &str, model: Option<Model>) -> bool {
-    let Some(section) = field.strip_prefix("sharing.").and_then(|rest| rest.split('.').next()) else { return true };
+    let Some(section) = field
+        .strip_prefix("sharing.")
+        .and_then(|rest| rest.split('.').next())
+    else {
+        return true;
+    };
     let read: &[&str] = match model {
         None | Some(Model::Independent | Model::Fair) => &[],
         Some(Model::FlowCuts) => &["flow_cuts"],
@@ -66,11 +85,18 @@ pub(super) struct Drawn {
 impl Drawn {
     /// Those that a model did not refuse, of so many.
     pub(super) fn some(makespans: Vec<Time>, of: usize) -> Drawn {
-        Drawn { refused: of - makespans.len(), makespans, ..Drawn::default() }
+        Drawn {
+            refused: of - makespans.len(),
+            makespans,
+            ..Drawn::default()
+        }
     }
 
     pub(super) fn too_long() -> Drawn {
-        Drawn { is_too_long: true, ..Drawn::default() }
+        Drawn {
+            is_too_long: true,
+            ..Drawn::default()
+        }
     }
 
     pub(super) fn each(
@@ -81,7 +107,9 @@ impl Drawn {
         for network in networks {
             match replay(network) {
                 Ok(outcome) => drawn.makespans.push(outcome.makespan()),
-                Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => drawn.refused += 1,
+                Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => {
+                    drawn.refused += 1
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -107,9 +135,16 @@ impl<'a> ModelErrors<'a> {
     /// For a program the errors on programs: those on this network, else those in laboratories, since patterns do not say how
     /// well a program is predicted. Nothing is known of a network that says neither how sure its numbers are nor how well they
     /// did.
-    pub(super) fn of(network: &'a Network, model: &str, wanted: Judged, judged: Option<&str>) -> ModelErrors<'a> {
+    pub(super) fn of(
+        network: &'a Network,
+        model: &str,
+        wanted: Judged,
+        judged: Option<&str>,
+    ) -> ModelErrors<'a> {
         let mut entries = network.ledger().of(model, wanted);
-        let of_programs = entries.iter().any(|entry| entry.judged == Some(Judged::Programs));
+        let of_programs = entries
+            .iter()
+            .any(|entry| entry.judged == Some(Judged::Programs));
         let is_measured = !network.ledger().is_empty() || !network.intervals.is_empty();
         let mut are_from_elsewhere = false;
         if wanted == Judged::Programs && is_measured && !of_programs {
@@ -119,13 +154,25 @@ impl<'a> ModelErrors<'a> {
             }
         }
         let misfit = network.fit.misfit.unwrap_or(0.0);
-        let residuals =
-            if are_from_elsewhere { residuals_elsewhere(&entries, judged) } else { residuals(&entries, judged) };
-        ModelErrors { residuals, entries, model: model.to_owned(), are_from_elsewhere, misfit }
+        let residuals = if are_from_elsewhere {
+            residuals_elsewhere(&entries, judged)
+        } else {
+            residuals(&entries, judged)
+        };
+        ModelErrors {
+            residuals,
+            entries,
+            model: model.to_owned(),
+            are_from_elsewhere,
+            misfit,
+        }
     }
 
     fn covers(&self) -> Option<String> {
-        let first = self.entries.first().filter(|_| !self.residuals.is_empty())?;
+        let first = self
+            .entries
+            .first()
+            .filter(|_| !self.residuals.is_empty())?;
         let of = if first.model == self.model {
             "the model's error".to_owned()
         } else {
@@ -134,7 +181,10 @@ impl<'a> ModelErrors<'a> {
         let what = first.judged.map_or("cases", Judged::name);
         let count = self.residuals.len();
         Some(match (self.are_from_elsewhere, first.is_fitted) {
-            (true, _) => format!("at least {of} on {}, none of them on this network", first.validated_on),
+            (true, _) => format!(
+                "at least {of} on {}, none of them on this network",
+                first.validated_on
+            ),
             (false, true) => format!("{of} on {count} {what} that it was fitted to"),
             (false, false) => format!("{of} on {count} {what}"),
         })
@@ -149,14 +199,22 @@ pub(super) struct Evidence<'a> {
 
 impl Evidence<'_> {
     /// The interval of a prediction; `single` is what draws are held against.
-    pub(super) fn interval(&self, predicted: Time, single: Time, level: f64) -> Result<Option<Interval>, StatsError> {
+    pub(super) fn interval(
+        &self,
+        predicted: Time,
+        single: Time,
+        level: f64,
+    ) -> Result<Option<Interval>, StatsError> {
         let is_there = |time: &&Time| **time > Time::ZERO && single > Time::ZERO;
         let further = self.drawn.makespans.iter().filter(is_there);
-        let further: Vec<f64> = further.map(|time| (time.as_nanos() / single.as_nanos()).ln()).collect();
+        let further: Vec<f64> = further
+            .map(|time| (time.as_nanos() / single.as_nanos()).ln())
+            .collect();
         if further.is_empty() && self.errors.residuals.is_empty() {
             return Ok(None);
         }
-        let Margin { low, high, level } = conformal::margin(&self.errors.residuals, &further, level)?;
+        let Margin { low, high, level } =
+            conformal::margin(&self.errors.residuals, &further, level)?;
         let misfit = 1.0 + self.errors.misfit;
         Ok(Some(Interval {
             predicted,
@@ -171,7 +229,10 @@ impl Evidence<'_> {
         let parameters = match self.drawn.refused {
             0 => format!("parameters ({draws} draws)"),
             refused => {
-                format!("parameters ({draws} of {} draws, the model has no answer for the others)", draws + refused)
+                format!(
+                    "parameters ({draws} of {} draws, the model has no answer for the others)",
+                    draws + refused
+                )
             }
         };
         match (draws, self.errors.covers()) {

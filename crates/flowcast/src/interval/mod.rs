@@ -24,8 +24,14 @@ use flowcast_replay::outcome::Outcome;
 use flowcast_replay::sweep::{self, WhatIf};
 use flowcast_units::Time;
 
-use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedFolded, PreparedProgram, PreparedSchedule};
-use evidence::{DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time, matters, may_vary};
+use crate::{
+    Error, PatternOptions, PatternPrediction, Prepared, PreparedFolded, PreparedProgram,
+    PreparedSchedule,
+};
+use evidence::{
+    DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time, matters,
+    may_vary,
+};
 
 /// Patterns of more flows than this take the fewer draws.
 const MANY_FLOWS: usize = 400;
@@ -45,7 +51,12 @@ pub struct IntervalOptions<'a> {
 
 impl Default for IntervalOptions<'_> {
     fn default() -> Self {
-        IntervalOptions { level: 0.9, seed: 1, draws: None, judged: None }
+        IntervalOptions {
+            level: 0.9,
+            seed: 1,
+            draws: None,
+            judged: None,
+        }
     }
 }
 
@@ -86,7 +97,11 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
-    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+    pub fn interval(
+        &self,
+        outcome: &Outcome,
+        options: &IntervalOptions<'_>,
+    ) -> Result<Option<Interval>, Error> {
         match self {
             Prepared::Program(program) => program.interval(outcome, options),
             Prepared::Folded(folded) => folded.interval(outcome, options),
@@ -100,7 +115,11 @@ impl PreparedProgram<'_> {
     ///
     /// # Errors
     /// As [`Prepared::interval`].
-    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+    pub fn interval(
+        &self,
+        outcome: &Outcome,
+        options: &IntervalOptions<'_>,
+    ) -> Result<Option<Interval>, Error> {
         self.margin(&self.drawn_makespans(outcome, options)?, outcome, options)
     }
 
@@ -116,21 +135,37 @@ impl PreparedProgram<'_> {
         Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
     }
 
-    fn drawn_makespans(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Drawn, Error> {
+    fn drawn_makespans(
+        &self,
+        outcome: &Outcome,
+        options: &IntervalOptions<'_>,
+    ) -> Result<Drawn, Error> {
         let model = self.model().contention.model();
         if !may_vary(self.network, model) {
             return Ok(Drawn::default());
         }
         let walks = matches!(self.engine()?, Engine::Free(_));
-        let usual = if walks { Some(DRAWS_TOGETHER) } else { draws_in_time(outcome, self.network, model) };
-        let Some(draws) = options.draws.or(usual) else { return Ok(Drawn::too_long()) };
-        let networks = self.network.drawn(&|field| matters(field, model), draws, options.seed)?;
+        let usual = if walks {
+            Some(DRAWS_TOGETHER)
+        } else {
+            draws_in_time(outcome, self.network, model)
+        };
+        let Some(draws) = options.draws.or(usual) else {
+            return Ok(Drawn::too_long());
+        };
+        let networks = self
+            .network
+            .drawn(&|field| matters(field, model), draws, options.seed)?;
         if !walks {
             // Hosts that differ by a little carry tightly coupled exchanges in another order.
             let mut seed = options.seed;
             return Drawn::each(&networks, |network| {
                 seed += 1;
-                self.on(network).engine()?.disturbed(seed).run().map_err(Error::from)
+                self.on(network)
+                    .engine()?
+                    .disturbed(seed)
+                    .run()
+                    .map_err(Error::from)
             });
         }
         let what_if = |network: Network| {
@@ -139,7 +174,10 @@ impl PreparedProgram<'_> {
         };
         let what_ifs: Vec<WhatIf> = networks.into_iter().map(what_if).collect();
         let outcomes = sweep::run(self.program(), &what_ifs)?;
-        Ok(Drawn::some(outcomes.iter().map(|outcome| outcome.makespan()).collect(), what_ifs.len()))
+        Ok(Drawn::some(
+            outcomes.iter().map(|outcome| outcome.makespan()).collect(),
+            what_ifs.len(),
+        ))
     }
 }
 
@@ -148,14 +186,24 @@ impl PreparedFolded<'_> {
     ///
     /// # Errors
     /// As [`Prepared::interval`].
-    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+    pub fn interval(
+        &self,
+        outcome: &Outcome,
+        options: &IntervalOptions<'_>,
+    ) -> Result<Option<Interval>, Error> {
         let (first, model) = (self.first(), self.model().contention.model());
         if !may_vary(first.network, model) {
             return first.margin(&Drawn::default(), outcome, options);
         }
         let draws = options.draws.unwrap_or(DRAWS_TOGETHER);
-        let networks = first.network.drawn(&|field| matters(field, model), draws, options.seed)?;
-        first.margin(&Drawn::each(&networks, |network| self.outcome_on(network))?, outcome, options)
+        let networks = first
+            .network
+            .drawn(&|field| matters(field, model), draws, options.seed)?;
+        first.margin(
+            &Drawn::each(&networks, |network| self.outcome_on(network))?,
+            outcome,
+            options,
+        )
     }
 }
 
@@ -164,15 +212,22 @@ impl PreparedSchedule<'_> {
     ///
     /// # Errors
     /// As [`Prepared::interval`].
-    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+    pub fn interval(
+        &self,
+        outcome: &Outcome,
+        options: &IntervalOptions<'_>,
+    ) -> Result<Option<Interval>, Error> {
         // Parameters of LogGOPSim that are given beside the network take the place of the network's.
-        let Some(network) = self.network_in_use() else { return Ok(None) };
+        let Some(network) = self.network_in_use() else {
+            return Ok(None);
+        };
         let (model, makespan) = (self.model().contention.model(), outcome.makespan());
         let drawn = match options.draws.or(draws_in_time(outcome, network, model)) {
             _ if !may_vary(network, model) => Drawn::default(),
             None => Drawn::too_long(),
             Some(draws) => {
-                let networks = network.drawn(&|field| matters(field, model), draws, options.seed)?;
+                let networks =
+                    network.drawn(&|field| matters(field, model), draws, options.seed)?;
                 Drawn::each(&networks, |network| self.outcome_on(network))?
             }
         };
@@ -180,7 +235,11 @@ impl PreparedSchedule<'_> {
             Some(model) => ModelErrors::of(network, model.name(), Judged::Programs, options.judged),
             None => ModelErrors::default(),
         };
-        Ok(Evidence { drawn: &drawn, errors: &errors }.interval(makespan, makespan, options.level)?)
+        Ok(Evidence {
+            drawn: &drawn,
+            errors: &errors,
+        }
+        .interval(makespan, makespan, options.level)?)
     }
 }
 
@@ -196,12 +255,26 @@ pub fn pattern_intervals(
 ) -> Result<Option<PatternIntervals>, Error> {
     let method = options.method(network);
     let is_transient = transient_windows(method.model, network)?.is_some();
-    let name = if is_transient { "closed-loop/transient" } else { method.model.name() };
+    let name = if is_transient {
+        "closed-loop/transient"
+    } else {
+        method.model.name()
+    };
     let is_slow = is_transient || method.model == Model::Packet || pattern.flows.len() > MANY_FLOWS;
-    let draws = asked.draws.unwrap_or(if is_slow { DRAWS_ONE_BY_ONE.0 } else { DRAWS_TOGETHER });
-    let networks = network.drawn(&|field| matters(field, Some(method.model)), draws, asked.seed)?;
-    let drawn: Vec<concurrent::Prediction> =
-        networks.iter().filter_map(|network| concurrent::predict(pattern, network, method).ok()).collect();
+    let draws = asked.draws.unwrap_or(if is_slow {
+        DRAWS_ONE_BY_ONE.0
+    } else {
+        DRAWS_TOGETHER
+    });
+    let networks = network.drawn(
+        &|field| matters(field, Some(method.model)),
+        draws,
+        asked.seed,
+    )?;
+    let drawn: Vec<concurrent::Prediction> = networks
+        .iter()
+        .filter_map(|network| concurrent::predict(pattern, network, method).ok())
+        .collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.
     let single = match options.seeds {
         Some(_) if !drawn.is_empty() => &concurrent::predict(pattern, network, method)?,
@@ -209,28 +282,55 @@ pub fn pattern_intervals(
     };
     let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::Prediction) -> Time| {
         let drawn = Drawn::some(drawn.iter().map(of).collect(), networks.len());
-        Evidence { drawn: &drawn, errors }.interval(of(&prediction.prediction), of(single), asked.level)
+        Evidence {
+            drawn: &drawn,
+            errors,
+        }
+        .interval(of(&prediction.prediction), of(single), asked.level)
     };
     let errors = |judged| ModelErrors::of(network, name, judged, asked.judged);
-    let Some(makespan) = interval(&errors(Judged::Patterns), &concurrent::Prediction::makespan)? else {
+    let Some(makespan) = interval(&errors(Judged::Patterns), &concurrent::Prediction::makespan)?
+    else {
         return Ok(None);
     };
     let of_flows = errors(Judged::Flows);
-    let of_flow = |index: usize| interval(&of_flows, &|prediction| prediction.flows[index].duration);
-    let flows: Vec<Option<Interval>> = (0..pattern.flows.len()).map(of_flow).collect::<Result<_, _>>()?;
-    Ok(Some(PatternIntervals { makespan, flows: flows.into_iter().flatten().collect() }))
+    let of_flow =
+        |index: usize| interval(&of_flows, &|prediction| prediction.flows[index].duration);
+    let flows: Vec<Option<Interval>> = (0..pattern.flows.len())
+        .map(of_flow)
+        .collect::<Result<_, _>>()?;
+    Ok(Some(PatternIntervals {
+        makespan,
+        flows: flows.into_iter().flatten().collect(),
+    }))
 }
 
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.predicted.as_nanos();
         let steps = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
-        let (scale, unit) = steps.into_iter().find(|(scale, _)| nanos >= *scale).unwrap_or((1.0, "ns"));
-        let [predicted, low, high] = [self.predicted, self.low, self.high].map(|time| time.as_nanos() / scale);
+        let (scale, unit) = steps
+            .into_iter()
+            .find(|(scale, _)| nanos >= *scale)
+            .unwrap_or((1.0, "ns"));
+        let [predicted, low, high] =
+            [self.predicted, self.low, self.high].map(|time| time.as_nanos() / scale);
         // Three digits of the prediction, and more where the ends would otherwise be the same.
-        let digits = |of: f64, count: f64| if of > 0.0 { count - 1.0 - of.log10().floor() } else { 0.0 };
-        let decimals = digits(predicted, 3.0).max(digits(high - low, 1.0)).clamp(0.0, 6.0) as usize;
-        write!(f, "{predicted:.decimals$} {unit} ({low:.decimals$} to {high:.decimals$}, {} %)", percent(self.level))
+        let digits = |of: f64, count: f64| {
+            if of > 0.0 {
+                count - 1.0 - of.log10().floor()
+            } else {
+                0.0
+            }
+        };
+        let decimals = digits(predicted, 3.0)
+            .max(digits(high - low, 1.0))
+            .clamp(0.0, 6.0) as usize;
+        write!(
+            f,
+            "{predicted:.decimals$} {unit} ({low:.decimals$} to {high:.decimals$}, {} %)",
+            percent(self.level)
+        )
     }
 }
 

@@ -32,7 +32,13 @@ pub(super) fn curve(
     }
     let first = parameter.network(network, from)?;
     let prepared = PreparedProgram::new(program, &first, options)?;
-    let search = Search { prepared: &prepared, network, parameter, options, most_walks };
+    let search = Search {
+        prepared: &prepared,
+        network,
+        parameter,
+        options,
+        most_walks,
+    };
     let whole = search.segment((from, to))?;
     let is_split = parameter.is_time() && from < NANOSECOND && NANOSECOND < to;
     if !is_split || whole != Err(Inexact::Obstacle(Obstacle::NotLinear)) {
@@ -46,9 +52,18 @@ pub(super) fn curve(
 /// Two curves of which the second begins behind the first.
 fn joined(mut below: Curve, above: Curve) -> Curve {
     let begin = above.pieces.first().map(|piece| piece.from);
-    below.pieces.last_mut().zip(begin).into_iter().for_each(|(last, begin)| last.to = begin);
+    below
+        .pieces
+        .last_mut()
+        .zip(begin)
+        .into_iter()
+        .for_each(|(last, begin)| last.to = begin);
     below.pieces.extend(above.pieces);
-    Curve { pieces: below.pieces, walks: below.walks + above.walks, error: below.error.max(above.error) }
+    Curve {
+        pieces: below.pieces,
+        walks: below.walks + above.walks,
+        error: below.error.max(above.error),
+    }
 }
 
 struct Search<'a> {
@@ -69,8 +84,10 @@ impl Search<'_> {
         }
         values.retain(|value| (from..=to).contains(value));
         values.sort_by(f64::total_cmp);
-        let networks =
-            values.iter().map(|at| self.parameter.network(self.network, *at)).collect::<Result<Vec<Network>, _>>()?;
+        let networks = values
+            .iter()
+            .map(|at| self.parameter.network(self.network, *at))
+            .collect::<Result<Vec<Network>, _>>()?;
         if let Some(reason) = self.differs(&networks)? {
             return Ok(Err(reason));
         }
@@ -80,8 +97,13 @@ impl Search<'_> {
             Err(obstacle) => return Ok(Err(Inexact::Obstacle(obstacle))),
         };
         let rounding = family.rounding();
-        let curve = trace_curve((from, to), (self.most_walks, rounding), |values| self.tangents(&family, values))?;
-        let with_rounding = |curve: Curve| Curve { error: curve.error.max(rounding), ..curve };
+        let curve = trace_curve((from, to), (self.most_walks, rounding), |values| {
+            self.tangents(&family, values)
+        })?;
+        let with_rounding = |curve: Curve| Curve {
+            error: curve.error.max(rounding),
+            ..curve
+        };
         Ok(curve.map(with_rounding).ok_or(Inexact::NotConvex))
     }
 
@@ -91,10 +113,18 @@ impl Search<'_> {
         let choice = self.prepared.model().contention;
         let algorithms = |network| self.options.collectives.table(program, Some(network));
         for network in networks {
-            let other = ModelChoice::for_program(self.options.contention, program, network).contention;
-            let placement = Placement::of_program(&network.machine, self.options.mapping.as_ref(), program)?;
-            let limited = choice == Contention::Limits && contention::is_needed(network, &placement);
-            if limited || !matches!(choice, Contention::Limits | Contention::Shared(Model::Independent)) {
+            let other =
+                ModelChoice::for_program(self.options.contention, program, network).contention;
+            let placement =
+                Placement::of_program(&network.machine, self.options.mapping.as_ref(), program)?;
+            let limited =
+                choice == Contention::Limits && contention::is_needed(network, &placement);
+            if limited
+                || !matches!(
+                    choice,
+                    Contention::Limits | Contention::Shared(Model::Independent)
+                )
+            {
                 return Ok(Some(Inexact::Model(self.prepared.model().name())));
             }
             if other != choice
@@ -117,14 +147,28 @@ impl Search<'_> {
             if tangent.makespan.as_nanos().is_finite() {
                 return Ok(tangent);
             }
-            Err(Error::NotFinite(format!("{}={}", self.parameter.field(), self.parameter.text(*at))))
+            Err(Error::NotFinite(format!(
+                "{}={}",
+                self.parameter.field(),
+                self.parameter.text(*at)
+            )))
         };
         let portions = values.chunks(values.len().div_ceil(self.options.threads.max(1)).max(1));
-        let walk = |portion: &[f64]| portion.iter().map(one).collect::<Result<Vec<Tangent>, Error>>();
+        let walk = |portion: &[f64]| {
+            portion
+                .iter()
+                .map(one)
+                .collect::<Result<Vec<Tangent>, Error>>()
+        };
         let found = thread::scope(|scope| {
             let walk = &walk;
-            let walking: Vec<_> = portions.map(|portion| scope.spawn(move || walk(portion))).collect();
-            walking.into_iter().map(|walking| walking.join().expect("a walk does not panic")).collect::<Vec<_>>()
+            let walking: Vec<_> = portions
+                .map(|portion| scope.spawn(move || walk(portion)))
+                .collect();
+            walking
+                .into_iter()
+                .map(|walking| walking.join().expect("a walk does not panic"))
+                .collect::<Vec<_>>()
         });
         found.into_iter().try_fold(Vec::new(), |mut all, part| {
             all.extend(part?);

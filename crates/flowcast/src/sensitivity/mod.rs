@@ -48,7 +48,9 @@ pub enum Inexact {
     #[error("under model {0} the order of events may depend on it (--model independent: exact)")]
     Model(&'static str),
     /// Events keep the order and the waiting times of the replay on the network as it is.
-    #[error("under model {0} messages wait for one another as on the network as it is (--model independent: exact)")]
+    #[error(
+        "under model {0} messages wait for one another as on the network as it is (--model independent: exact)"
+    )]
     FixedOrder(&'static str),
     /// Ranks of a schedule are served in the order of time.
     #[error("the replay of a schedule depends on the order of events")]
@@ -66,7 +68,9 @@ pub enum Inexact {
     #[error("the makespan turned out not to be convex")]
     NotConvex,
     /// The curve may be off by its error: collectives start after whole nanoseconds, or there are more pieces than walks.
-    #[error("collectives that do not block start after whole nanoseconds, or {0} walks find too few pieces")]
+    #[error(
+        "collectives that do not block start after whole nanoseconds, or {0} walks find too few pieces"
+    )]
     Error(usize),
 }
 
@@ -85,23 +89,34 @@ pub fn sensitivity(
         return selected::sensitivity(trace, network, (parameter, &selector, most_walks), options);
     }
     let base = predict(trace, network, options)?;
-    let at = |at: f64| Ok(predict(trace, &parameter.network(network, at)?, options)?.outcome.makespan());
+    let at = |at: f64| {
+        Ok(predict(trace, &parameter.network(network, at)?, options)?
+            .outcome
+            .makespan())
+    };
     let found = match trace {
         Trace::Program(_) if parameter.is_whole(network) => Err(Inexact::WholeNumbers),
-        Trace::Program(program) => exact::curve(program, network, (&parameter, most_walks), options)?,
+        Trace::Program(program) => {
+            exact::curve(program, network, (&parameter, most_walks), options)?
+        }
         _ => Err(Inexact::Schedule),
     };
     let (curve, inexact) = match found {
         Ok(curve) if curve.error > Time::ZERO => (curve, Some(Inexact::Error(most_walks))),
         Ok(curve) => (curve, None),
-        Err(reason) => (sampled::curve(&parameter, reason == Inexact::WholeNumbers, at)?, Some(reason)),
+        Err(reason) => (
+            sampled::curve(&parameter, reason == Inexact::WholeNumbers, at)?,
+            Some(reason),
+        ),
     };
     let depends_on_order = matches!(inexact, Some(Inexact::Model(_)));
     let fixed_order = match depends_on_order {
         true => selected::fixed_order(trace, network, (&parameter, most_walks), options)?,
         false => None,
     };
-    let value = network.quantity(parameter.field()).map(|value| parameter.of(value));
+    let value = network
+        .quantity(parameter.field())
+        .map(|value| parameter.of(value));
     Ok(Sensitivity {
         base: value.filter(|value| value.is_finite()),
         model: base.model,
@@ -133,7 +148,11 @@ impl Sensitivity {
     /// The piece on which the network as it is lies, the one behind it at a breakpoint; none outside the range.
     pub fn base_piece(&self) -> Option<&Piece> {
         let base = self.base?;
-        self.curve.pieces.iter().rev().find(|piece| (piece.from..=piece.to).contains(&base))
+        self.curve
+            .pieces
+            .iter()
+            .rev()
+            .find(|piece| (piece.from..=piece.to).contains(&base))
     }
 
     /// Where the time changes by more than a hundredth within the smallest step of a sampled curve: the order of events
@@ -146,12 +165,18 @@ impl Sensitivity {
             piece.to - piece.from <= step * 1.01 && change > 0.01 * self.base_makespan.as_nanos()
         };
         let is_sampled = matches!(self.inexact, Some(Inexact::Model(_) | Inexact::Schedule));
-        self.curve.pieces.iter().filter(move |piece| is_sampled && is_jump(piece))
+        self.curve
+            .pieces
+            .iter()
+            .filter(move |piece| is_sampled && is_jump(piece))
     }
 
     /// Where a larger value of the parameter makes the program faster, which no cost alone can do: the order of events
     /// changes there.
     pub fn falls(&self) -> impl Iterator<Item = &Piece> {
-        self.curve.pieces.iter().filter(|piece| (piece.at(piece.to) - piece.makespan).as_nanos() < -1.0)
+        self.curve
+            .pieces
+            .iter()
+            .filter(|piece| (piece.at(piece.to) - piece.makespan).as_nanos() < -1.0)
     }
 }

@@ -27,29 +27,56 @@ impl Parameter {
     /// # Errors
     /// [`Error::Option`] for a selector that is none, values of different kinds, an empty range, or a rate or speed that begins at 0.
     pub fn new(field: &str, from: Quantity, to: Quantity) -> Result<Parameter, Error> {
-        let wrong = |found: String, expected| Error::Option { option: "--range", found, expected };
+        let wrong = |found: String, expected| Error::Option {
+            option: "--range",
+            found,
+            expected,
+        };
         if from.kind() != to.kind() {
             let found = format!("{} and {}", from.kind(), to.kind());
-            return Err(wrong(found, "two values of the same kind, each with its unit"));
+            return Err(wrong(
+                found,
+                "two values of the same kind, each with its unit",
+            ));
         }
         if from.number() >= to.number() {
             return Err(wrong(format!("{from}..{to}"), "FROM below TO"));
         }
-        let is_speed = field.rsplit('.').next().is_some_and(|name| name.ends_with("speed"));
+        let is_speed = field
+            .rsplit('.')
+            .next()
+            .is_some_and(|name| name.ends_with("speed"));
         let is_inverse = matches!(from, Quantity::Rate(_)) || is_speed;
         if is_inverse && from.number() <= 0.0 {
-            return Err(wrong(format!("{from}..{to}"), "FROM above 0, where 0 stands for infinitely fast"));
+            return Err(wrong(
+                format!("{from}..{to}"),
+                "FROM above 0, where 0 stands for infinitely fast",
+            ));
         }
-        let selector = Selector::is_meant(field).then(|| Selector::parse(field)).transpose()?;
-        if let Some(selector) = selector.as_ref().filter(|selector| selector.number(from).is_none()) {
+        let selector = Selector::is_meant(field)
+            .then(|| Selector::parse(field))
+            .transpose()?;
+        if let Some(selector) = selector
+            .as_ref()
+            .filter(|selector| selector.number(from).is_none())
+        {
             let found = format!("{} of {selector}", from.kind());
             return Err(wrong(
                 found,
                 "times of latency, overhead and gap; rates of bandwidth; factors of compute and collective",
             ));
         }
-        let field = selector.as_ref().map_or(field.to_owned(), Selector::to_string);
-        let mut parameter = Parameter { field, selector, kind: from, is_inverse, from: 0.0, to: 0.0 };
+        let field = selector
+            .as_ref()
+            .map_or(field.to_owned(), Selector::to_string);
+        let mut parameter = Parameter {
+            field,
+            selector,
+            kind: from,
+            is_inverse,
+            from: 0.0,
+            to: 0.0,
+        };
         let ends = [parameter.of(from), parameter.of(to)];
         (parameter.from, parameter.to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         Ok(parameter)
@@ -61,11 +88,19 @@ impl Parameter {
     /// [`Error::Option`] for a range of another form, and as [`Parameter::new`].
     pub fn parse(name: &str, range: &str) -> Result<Parameter, Error> {
         let expected = "FROM..TO, each with its unit, such as 0us..1ms";
-        let wrong = || Error::Option { option: "--range", found: format!("`{range}`"), expected };
+        let wrong = || Error::Option {
+            option: "--range",
+            found: format!("`{range}`"),
+            expected,
+        };
         let (from, to) = range.split_once("..").ok_or_else(wrong)?;
         let value = |text: &str| Quantity::parse(text.trim()).ok_or_else(wrong);
         let name = name.trim();
-        let field = if Selector::is_meant(name) { name.to_owned() } else { full_name(name) };
+        let field = if Selector::is_meant(name) {
+            name.to_owned()
+        } else {
+            full_name(name)
+        };
         Parameter::new(&field, value(from)?, value(to)?)
     }
 
@@ -115,7 +150,10 @@ impl Parameter {
     }
 
     fn in_nanos(&self) -> bool {
-        matches!(self.kind, Quantity::Time(_) | Quantity::Rate(_) | Quantity::TimePerByte(_))
+        matches!(
+            self.kind,
+            Quantity::Time(_) | Quantity::Rate(_) | Quantity::TimePerByte(_)
+        )
     }
 
     /// The parameter of a value of the field.
@@ -151,7 +189,8 @@ impl Parameter {
     /// Whether the field refuses what is no whole number.
     pub(super) fn is_whole(&self, network: &Network) -> bool {
         let whole = self.from.ceil();
-        let is_number = matches!(self.kind, Quantity::Number(_) | Quantity::Size(_)) && !self.is_inverse;
+        let is_number =
+            matches!(self.kind, Quantity::Number(_) | Quantity::Size(_)) && !self.is_inverse;
         let between = whole + 0.5;
         is_number
             && (matches!(self.kind, Quantity::Size(_))

@@ -31,7 +31,10 @@ pub(super) fn curve(
     let step = |index: usize| place(from + (to - from) * index as f64 / STEPS as f64);
     let mut values: Vec<f64> = (0..=STEPS).map(step).collect();
     values.dedup();
-    let mut points: Vec<Point> = values.into_iter().map(|at| Ok((at, makespan(at)?))).collect::<Result<_, Error>>()?;
+    let mut points: Vec<Point> = values
+        .into_iter()
+        .map(|at| Ok((at, makespan(at)?)))
+        .collect::<Result<_, Error>>()?;
     let mut bent = vec![true; points.len().saturating_sub(1)];
     for _ in 0..HALVINGS {
         let mut finer = vec![points[0]];
@@ -56,7 +59,11 @@ pub(super) fn curve(
         makespan: pair[0].1,
         slope: (pair[1].1 - pair[0].1).as_nanos() / (pair[1].0 - pair[0].0),
     });
-    Ok(Curve { pieces: pieces.collect(), walks: points.len(), error: Time::ZERO })
+    Ok(Curve {
+        pieces: pieces.collect(),
+        walks: points.len(),
+        error: Time::ZERO,
+    })
 }
 
 fn line(pair: &[Point], at: f64) -> Time {

@@ -18,10 +18,17 @@ pub(super) fn sensitivity(
     (parameter, selector, most_passes): (Parameter, &Selector, usize),
     options: &Options,
 ) -> Result<Sensitivity, Error> {
-    let wrong = |found, expected| Error::Option { option: "--parameter", found, expected };
+    let wrong = |found, expected| Error::Option {
+        option: "--parameter",
+        found,
+        expected,
+    };
     let Trace::Program(program) = trace else {
         let found = format!("{selector} of a GOAL schedule");
-        return Err(wrong(found, "a field of the network, or a trace that is no schedule"));
+        return Err(wrong(
+            found,
+            "a field of the network, or a trace that is no schedule",
+        ));
     };
     let prepared = PreparedProgram::new(program, network, options)?;
     let engine = prepared.engine()?;
@@ -30,7 +37,10 @@ pub(super) fn sensitivity(
     let selected = graph.selected(selector);
     if selected.is_empty() {
         let found = format!("{selector}, of which the program has none");
-        return Err(wrong(found, "costs that occur (flowcast explain gradient lists them)"));
+        return Err(wrong(
+            found,
+            "costs that occur (flowcast explain gradient lists them)",
+        ));
     }
     let (from, to) = parameter.range();
     let curve = graph.curve(&selected, from..to, most_passes);
@@ -44,7 +54,11 @@ pub(super) fn sensitivity(
         base: selected.base().filter(|base| base.is_finite()),
         model: prepared.model().clone(),
         base_makespan: outcome.makespan(),
-        curve: curve.unwrap_or(Curve { pieces: Vec::new(), walks: 0, error: Time::ZERO }),
+        curve: curve.unwrap_or(Curve {
+            pieces: Vec::new(),
+            walks: 0,
+            error: Time::ZERO,
+        }),
         inexact,
         fixed_order: None,
         parameter,
@@ -66,13 +80,24 @@ pub(super) fn fixed_order(
         "nic.gap" => Quantity::Gap,
         _ => return Ok(None),
     };
-    let Trace::Program(program) = trace else { return Ok(None) };
+    let Trace::Program(program) = trace else {
+        return Ok(None);
+    };
     let prepared = PreparedProgram::new(program, network, options)?;
     let engine = prepared.engine()?;
     let (_, graph) = EventGraph::record(&engine)?;
     let selected = graph.selected(&Selector::between_nodes(quantity));
-    let base = network.quantity(parameter.field()).map(|value| parameter.of(value));
-    let is_same = selected.base().zip(base).is_some_and(|(found, base)| (found - base).abs() <= 1e-6 * base);
+    let base = network
+        .quantity(parameter.field())
+        .map(|value| parameter.of(value));
+    let is_same = selected
+        .base()
+        .zip(base)
+        .is_some_and(|(found, base)| (found - base).abs() <= 1e-6 * base);
     let (from, to) = parameter.range();
-    Ok(if is_same { graph.curve(&selected, from..to, most_passes) } else { None })
+    Ok(if is_same {
+        graph.curve(&selected, from..to, most_passes)
+    } else {
+        None
+    })
 }

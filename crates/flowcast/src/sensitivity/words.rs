@@ -28,21 +28,33 @@ impl Sensitivity {
     /// What it says, on the network of this name; the document in base units. More pieces than rows are joined to rows of
     /// their share of the range at least.
     pub fn answer(&self, network: &str, most_rows: usize) -> Answer {
-        let words = Words { found: self, network, most_rows };
+        let words = Words {
+            found: self,
+            network,
+            most_rows,
+        };
         let mut rows = words.rows();
         let columns = rows.remove(0);
         Answer {
             schema: "flowcast/sensitivity/1",
             title: format!("predicted time over {}", self.parameter.field()),
             lines: words.lines(),
-            tables: vec![AnswerTable { columns, rows, ..AnswerTable::default() }],
+            tables: vec![AnswerTable {
+                columns,
+                rows,
+                ..AnswerTable::default()
+            }],
             document: self.document(network),
         }
     }
 
     /// The answer on the trace of this name as a page with the curve.
     pub fn page(&self, trace: &str, answer: &Answer) -> String {
-        let tables: Vec<_> = answer.tables.iter().map(AnswerTable::head_and_rows).collect();
+        let tables: Vec<_> = answer
+            .tables
+            .iter()
+            .map(AnswerTable::head_and_rows)
+            .collect();
         let page = ChartPage {
             title: &format!("{trace} over {}", self.parameter.field()),
             summary: &answer.lines,
@@ -100,26 +112,52 @@ impl Sensitivity {
 impl Words<'_> {
     /// The answer in words, the model, and how the curve was found.
     fn lines(&self) -> Vec<String> {
-        let Sensitivity { model, curve, inexact, base_makespan, .. } = self.found;
+        let Sensitivity {
+            model,
+            curve,
+            inexact,
+            base_makespan,
+            ..
+        } = self.found;
         let (walks, pieces) = (curve.walks, curve.pieces.len());
         let exact = match inexact {
-            None => format!("exact: {pieces} {}, found by {walks} walks", plural(pieces, "piece")),
+            None => format!(
+                "exact: {pieces} {}, found by {walks} walks",
+                plural(pieces, "piece")
+            ),
             Some(reason @ Inexact::Error(_)) => {
                 let error = Rounded(curve.error);
-                format!("exact within {error}: {pieces} {}, found by {walks} walks; {reason}", plural(pieces, "piece"))
+                format!(
+                    "exact within {error}: {pieces} {}, found by {walks} walks; {reason}",
+                    plural(pieces, "piece")
+                )
             }
             Some(reason @ Inexact::FixedOrder(_)) => {
-                format!("exact for a fixed order of events: {pieces} {}, as {reason}", plural(pieces, "piece"))
+                format!(
+                    "exact for a fixed order of events: {pieces} {}, as {reason}",
+                    plural(pieces, "piece")
+                )
             }
             Some(reason) => format!("not exact: {walks} predictions joined by lines, as {reason}"),
         };
-        let unset = if self.found.parameter.selector().is_some() { "of several values" } else { "not set" };
-        let base = self.found.base.map_or(unset.to_owned(), |base| shown(&self.found.parameter, base));
+        let unset = if self.found.parameter.selector().is_some() {
+            "of several values"
+        } else {
+            "not set"
+        };
+        let base = self
+            .found
+            .base
+            .map_or(unset.to_owned(), |base| shown(&self.found.parameter, base));
         let field = self.found.parameter.field();
         let mut lines = vec![
             self.answer(),
             model.to_string(),
-            format!("predicted time on {} ({field} {base}): {}", self.network, Rounded(*base_makespan)),
+            format!(
+                "predicted time on {} ({field} {base}): {}",
+                self.network,
+                Rounded(*base_makespan)
+            ),
             exact,
         ];
         let falls: Vec<&Piece> = self.found.falls().collect();
@@ -131,20 +169,32 @@ impl Words<'_> {
                 plural(falls.len(), "place")
             ));
         }
-        let jumps: Vec<String> = self.found.jumps().map(|piece| shown(&self.found.parameter, piece.from)).collect();
+        let jumps: Vec<String> = self
+            .found
+            .jumps()
+            .map(|piece| shown(&self.found.parameter, piece.from))
+            .collect();
         if !jumps.is_empty() {
             let count = jumps.len();
-            lines.push(format!("the time jumps in {count} {}: behind {}", plural(count, "place"), jumps.join(", ")));
+            lines.push(format!(
+                "the time jumps in {count} {}: behind {}",
+                plural(count, "place"),
+                jumps.join(", ")
+            ));
         }
         let fixed = self.found.fixed_order.as_ref();
         let ends = fixed.and_then(|curve| curve.pieces.first().zip(curve.pieces.last()));
         if let Some((first, last)) = ends {
             let (from, to) = (Rounded(first.makespan), Rounded(last.at(last.to)));
-            lines.push(format!("if events kept their order: {from} to {to} over the range"));
+            lines.push(format!(
+                "if events kept their order: {from} to {to} over the range"
+            ));
         }
         if pieces > self.most_rows {
             let width = stretch(&self.found.parameter, self.least_width());
-            lines.push(format!("rows of the table join pieces until they are {width} wide"));
+            lines.push(format!(
+                "rows of the table join pieces until they are {width} wide"
+            ));
         }
         lines
     }
@@ -153,19 +203,28 @@ impl Words<'_> {
     fn answer(&self) -> String {
         let field = self.found.parameter.field();
         let ranges = || {
-            let slower =
-                PARTS.iter().filter_map(|part| self.reached(1.0 + part, &format!("{} % slower", part * 100.0)));
-            let faster =
-                PARTS.iter().filter_map(|part| self.reached(1.0 - part, &format!("{} % faster", part * 100.0)));
+            let slower = PARTS
+                .iter()
+                .filter_map(|part| self.reached(1.0 + part, &format!("{} % slower", part * 100.0)));
+            let faster = PARTS
+                .iter()
+                .filter_map(|part| self.reached(1.0 - part, &format!("{} % faster", part * 100.0)));
             slower.chain(faster)
         };
         let first = match self.found.base_piece() {
-            None if self.found.base.is_none() => format!("{field} on {} has no single value", self.network),
+            None if self.found.base.is_none() => {
+                format!("{field} on {} has no single value", self.network)
+            }
             None => format!("{field} on {} lies outside the range", self.network),
-            Some(piece) if piece.slope == 0.0 => format!("a little more or less of {field} costs and saves nothing"),
+            Some(piece) if piece.slope == 0.0 => {
+                format!("a little more or less of {field} costs and saves nothing")
+            }
             Some(piece) => self.cost(piece),
         };
-        std::iter::once(first).chain(ranges()).collect::<Vec<_>>().join("; ")
+        std::iter::once(first)
+            .chain(ranges())
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     fn cost(&self, piece: &Piece) -> String {
@@ -177,7 +236,11 @@ impl Words<'_> {
             return format!("1 % less {field} costs {}", Rounded(more));
         }
         let step = step(parameter);
-        format!("{} more {field} costs {}", shown(parameter, step), Rounded(Time::from_nanos(piece.slope * step)))
+        format!(
+            "{} more {field} costs {}",
+            shown(parameter, step),
+            Rounded(Time::from_nanos(piece.slope * step))
+        )
     }
 
     fn reached(&self, factor: f64, what: &str) -> Option<String> {
@@ -200,19 +263,26 @@ impl Words<'_> {
                 Rounded(growth).to_string(),
             ]
         };
-        std::iter::once(header.to_vec()).chain(self.joined_pieces().iter().map(row)).collect()
+        std::iter::once(header.to_vec())
+            .chain(self.joined_pieces().iter().map(row))
+            .collect()
     }
 
     /// The pieces, those that are narrow one with the next where there are more than rows.
     fn joined_pieces(&self) -> Vec<Piece> {
         let pieces = &self.found.curve.pieces;
-        let least = if pieces.len() > self.most_rows { self.least_width() } else { 0.0 };
+        let least = if pieces.len() > self.most_rows {
+            self.least_width()
+        } else {
+            0.0
+        };
         let mut joined: Vec<Piece> = Vec::new();
         for piece in pieces {
             match joined.last_mut() {
                 Some(last) if last.to - last.from < least * (1.0 - 1e-9) => {
                     last.to = piece.to;
-                    last.slope = (piece.at(piece.to) - last.makespan).as_nanos() / (last.to - last.from);
+                    last.slope =
+                        (piece.at(piece.to) - last.makespan).as_nanos() / (last.to - last.from);
                 }
                 _ => joined.push(*piece),
             }
@@ -228,7 +298,11 @@ impl Words<'_> {
 }
 
 fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+    if count == 1 {
+        noun.to_owned()
+    } else {
+        format!("{noun}s")
+    }
 }
 
 /// A round number of which the range holds at least ten.
@@ -241,7 +315,9 @@ fn step(parameter: &Parameter) -> f64 {
 /// A part of the range for people.
 fn stretch(parameter: &Parameter, width: f64) -> String {
     match parameter.is_inverse() {
-        true if parameter.unit().is_empty() => format!("{} of 1/speed", Quantity::Number(width).rounded()),
+        true if parameter.unit().is_empty() => {
+            format!("{} of 1/speed", Quantity::Number(width).rounded())
+        }
         true => parameter.text(width),
         false => shown(parameter, width),
     }

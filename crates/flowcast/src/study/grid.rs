@@ -12,7 +12,11 @@ pub const SHORT_NAMES: [&str; 5] = ["latency", "bandwidth", "overhead", "gap", "
 
 /// The field's name in network files.
 pub fn full_name(key: &str) -> String {
-    if SHORT_NAMES.contains(&key) { format!("nic.{key}") } else { key.to_owned() }
+    if SHORT_NAMES.contains(&key) {
+        format!("nic.{key}")
+    } else {
+        key.to_owned()
+    }
 }
 
 /// Why there is no grid.
@@ -93,7 +97,13 @@ impl Axis {
         }
         .map_err(|(found, expected)| GridError::of(text, found, expected))?;
         let column = format!("{key}{suffix}");
-        Ok(Axis { text: format!("{key}={}", values.trim()), key, column, varies: Varies::Field, values: found })
+        Ok(Axis {
+            text: format!("{key}={}", values.trim()),
+            key,
+            column,
+            varies: Varies::Field,
+            values: found,
+        })
     }
 
     /// Networks or mappings by name; none if there is only one.
@@ -101,7 +111,11 @@ impl Axis {
         if names.len() < 2 {
             return Ok(None);
         }
-        let key = if varies == Varies::Network { "network" } else { "mapping" };
+        let key = if varies == Varies::Network {
+            "network"
+        } else {
+            "mapping"
+        };
         let wrong = |name: &str, found: &str, expected: &str| GridError::Wrong {
             option: format!("--{key} {name}"),
             found: found.to_owned(),
@@ -109,16 +123,29 @@ impl Axis {
         };
         for (index, name) in names.iter().enumerate() {
             if name.contains([',', '"', '\n']) {
-                return Err(wrong(name, "a comma or a quote in a name", "one that a column of CSV can hold"));
+                return Err(wrong(
+                    name,
+                    "a comma or a quote in a name",
+                    "one that a column of CSV can hold",
+                ));
             }
             if names[..index].contains(name) {
                 return Err(wrong(name, "the name twice", "it once"));
             }
         }
-        let value = |name: &&str| Value { shown: (*name).to_owned(), set: String::new() };
+        let value = |name: &&str| Value {
+            shown: (*name).to_owned(),
+            set: String::new(),
+        };
         let values = names.iter().map(value).collect();
         let text = format!("{key}={}", names.join(","));
-        Ok(Some(Axis { text, key: key.to_owned(), column: key.to_owned(), varies, values }))
+        Ok(Some(Axis {
+            text,
+            key: key.to_owned(),
+            column: key.to_owned(),
+            varies,
+            values,
+        }))
     }
 
     /// How many values the axis has, at least 1.
@@ -133,14 +160,34 @@ type Values = (&'static str, Vec<Value>);
 
 fn list(values: &str) -> Result<Values, Fault> {
     let texts: Vec<&str> = values.split(',').map(str::trim).collect();
-    if texts.iter().any(|text| text.is_empty() || text.contains('"')) {
-        return Err(fault("an empty or quoted value", "values separated by commas, such as 1us,5us"));
+    if texts
+        .iter()
+        .any(|text| text.is_empty() || text.contains('"'))
+    {
+        return Err(fault(
+            "an empty or quoted value",
+            "values separated by commas, such as 1us,5us",
+        ));
     }
     let read: Option<Vec<Quantity>> = texts.iter().map(|text| quantity(text)).collect();
-    Ok(match read.filter(|read| read.iter().all(|one| one.kind() == read[0].kind())) {
-        Some(read) => (suffix(read[0]), read.iter().map(|one| value(*one, one.number())).collect()),
-        None => ("", texts.iter().map(|text| Value { shown: (*text).to_owned(), set: (*text).to_owned() }).collect()),
-    })
+    Ok(
+        match read.filter(|read| read.iter().all(|one| one.kind() == read[0].kind())) {
+            Some(read) => (
+                suffix(read[0]),
+                read.iter().map(|one| value(*one, one.number())).collect(),
+            ),
+            None => (
+                "",
+                texts
+                    .iter()
+                    .map(|text| Value {
+                        shown: (*text).to_owned(),
+                        set: (*text).to_owned(),
+                    })
+                    .collect(),
+            ),
+        },
+    )
 }
 
 fn range(from: &str, rest: &str) -> Result<Values, Fault> {
@@ -151,7 +198,9 @@ fn range(from: &str, rest: &str) -> Result<Values, Fault> {
         [to, count, "log"] => (to, count, true),
         _ => return Err(fault(format!("`{from}..{rest}`"), expected)),
     };
-    let ends = quantity(from).zip(quantity(to)).filter(|(from, to)| from.kind() == to.kind());
+    let ends = quantity(from)
+        .zip(quantity(to))
+        .filter(|(from, to)| from.kind() == to.kind());
     let Some((kind, to)) = ends else {
         let expected = "two quantities of the same kind, each with its unit, such as 1us..100us:20";
         return Err(fault(format!("`{rest}`"), expected));
@@ -159,13 +208,21 @@ fn range(from: &str, rest: &str) -> Result<Values, Fault> {
     let (from, to) = (kind.number(), to.number());
     let count = match count.parse::<usize>() {
         Ok(count) if (2..=MOST_SETS).contains(&count) => count,
-        _ => return Err(fault(format!("the count `{count}`"), format!("a whole number from 2 to {MOST_SETS}"))),
+        _ => {
+            return Err(fault(
+                format!("the count `{count}`"),
+                format!("a whole number from 2 to {MOST_SETS}"),
+            ));
+        }
     };
     if from >= to {
         return Err(fault("an empty range", "FROM below TO"));
     }
     if log && from <= 0.0 {
-        return Err(fault("a range from 0", "FROM above 0 for steps of equal ratio (log)"));
+        return Err(fault(
+            "a range from 0",
+            "FROM above 0 for steps of equal ratio (log)",
+        ));
     }
     let point = |index: usize| match index as f64 / (count - 1) as f64 {
         0.0 => from,
@@ -173,7 +230,10 @@ fn range(from: &str, rest: &str) -> Result<Values, Fault> {
         part if log => six_digits(from * (to / from).powf(part)),
         part => six_digits(from + (to - from) * part),
     };
-    Ok((suffix(kind), (0..count).map(|index| value(kind, point(index))).collect()))
+    Ok((
+        suffix(kind),
+        (0..count).map(|index| value(kind, point(index))).collect(),
+    ))
 }
 
 fn fault(found: impl Into<String>, expected: impl Into<String>) -> Fault {
@@ -182,7 +242,9 @@ fn fault(found: impl Into<String>, expected: impl Into<String>) -> Fault {
 
 /// Points between the ends of a range need not be longer than anybody can read.
 fn six_digits(value: f64) -> f64 {
-    format!("{value:.5e}").parse().expect("a number that was written as one")
+    format!("{value:.5e}")
+        .parse()
+        .expect("a number that was written as one")
 }
 
 fn quantity(text: &str) -> Option<Quantity> {
@@ -209,7 +271,10 @@ fn value(kind: Quantity, number: f64) -> Value {
         Quantity::Size(_) => (number.round(), "B"),
         Quantity::Number(_) => (number, ""),
     };
-    Value { shown: shown.to_string(), set: format!("{shown}{unit}") }
+    Value {
+        shown: shown.to_string(),
+        set: format!("{shown}{unit}"),
+    }
 }
 
 /// All combinations: the last field changes from one set to the next.
@@ -226,26 +291,56 @@ impl Grid {
     /// # Errors
     /// A text that is none of these, a value that a network does not take, a name or a field twice, too many combinations,
     /// or nothing to vary.
-    pub fn new(networks: &[Network], mappings: &[String], texts: &[String]) -> Result<Grid, GridError> {
-        let fields: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
+    pub fn new(
+        networks: &[Network],
+        mappings: &[String],
+        texts: &[String],
+    ) -> Result<Grid, GridError> {
+        let fields: Vec<Axis> = texts
+            .iter()
+            .map(|text| Axis::parse(text))
+            .collect::<Result<_, _>>()?;
         refuse_twins(&fields)?;
         for (axis, text) in fields.iter().zip(texts) {
-            for (value, network) in axis.values.iter().flat_map(|value| networks.iter().map(move |one| (value, one))) {
+            for (value, network) in axis
+                .values
+                .iter()
+                .flat_map(|value| networks.iter().map(move |one| (value, one)))
+            {
                 let tried = network.with_overrides(&[(axis.key.clone(), value.set.clone())]);
-                tried.map_err(|source| GridError::Network { grid: text.clone(), source })?;
+                tried.map_err(|source| GridError::Network {
+                    grid: text.clone(),
+                    source,
+                })?;
             }
         }
-        let networks: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+        let networks: Vec<&str> = networks
+            .iter()
+            .map(|network| network.name.as_str())
+            .collect();
         let mappings: Vec<&str> = mappings.iter().map(String::as_str).collect();
-        let named = [Axis::named(Varies::Network, &networks)?, Axis::named(Varies::Mapping, &mappings)?];
+        let named = [
+            Axis::named(Varies::Network, &networks)?,
+            Axis::named(Varies::Mapping, &mappings)?,
+        ];
         let axes: Vec<Axis> = named.into_iter().flatten().chain(fields).collect();
         if axes.is_empty() {
-            return Err(GridError::of("", "nothing to vary", "KEY=VALUES, or several of --network or --mapping"));
+            return Err(GridError::of(
+                "",
+                "nothing to vary",
+                "KEY=VALUES, or several of --network or --mapping",
+            ));
         }
-        let product = axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
+        let product = axes
+            .iter()
+            .try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
         match product.filter(|sets| *sets <= MOST_SETS) {
             Some(sets) => Ok(Grid { axes, sets }),
-            None => Err(GridError::of("", format!("more than {MOST_SETS} combinations"), "fewer")),
+            None => Err(GridError::of(
+                "",
+                format!("more than {MOST_SETS} combinations"),
+                "fewer",
+            )),
         }
     }
 
@@ -275,7 +370,10 @@ impl Grid {
     /// The values of a set as results show them.
     pub fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
         let positions = self.positions(set);
-        self.axes.iter().zip(positions).map(|(axis, at)| axis.values[at].shown.as_str())
+        self.axes
+            .iter()
+            .zip(positions)
+            .map(|(axis, at)| axis.values[at].shown.as_str())
     }
 
     /// The network of a set, one of `networks` with the set's values in it.
@@ -284,8 +382,14 @@ impl Grid {
     /// The values of several fields together make no network.
     pub fn network(&self, networks: &[Network], set: usize) -> Result<Network, NetworkError> {
         let positions = self.positions(set);
-        let pairs = self.axes.iter().zip(positions).filter(|(axis, _)| axis.varies == Varies::Field);
-        let overrides: Vec<_> = pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone())).collect();
+        let pairs = self
+            .axes
+            .iter()
+            .zip(positions)
+            .filter(|(axis, _)| axis.varies == Varies::Field);
+        let overrides: Vec<_> = pairs
+            .map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone()))
+            .collect();
         networks[self.index(Varies::Network, set)].with_overrides(&overrides)
     }
 
@@ -307,7 +411,10 @@ fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
         key => key.to_owned(),
     };
     for (index, axis) in axes.iter().enumerate() {
-        if axes[..index].iter().any(|before| field(before) == field(axis)) {
+        if axes[..index]
+            .iter()
+            .any(|before| field(before) == field(axis))
+        {
             return Err(GridError::of(&axis.text, "the field twice", "it once"));
         }
     }
@@ -319,13 +426,18 @@ mod tests {
     use super::*;
 
     fn new(network: &Network, mappings: &[&str], texts: &[&str]) -> Result<Grid, GridError> {
-        let [mappings, texts] =
-            [mappings, texts].map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+        let [mappings, texts] = [mappings, texts]
+            .map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
         Grid::new(std::slice::from_ref(network), &mappings, &texts)
     }
 
     fn shown(text: &str) -> Vec<String> {
-        Axis::parse(text).unwrap().values.into_iter().map(|value| value.shown).collect()
+        Axis::parse(text)
+            .unwrap()
+            .values
+            .into_iter()
+            .map(|value| value.shown)
+            .collect()
     }
 
     fn error(text: &str) -> String {
@@ -334,17 +446,32 @@ mod tests {
 
     #[test]
     fn ranges_hold_both_ends_and_equal_steps_or_ratios() {
-        assert_eq!(shown("latency=1us..2us:3"), ["0.000001", "0.0000015", "0.000002"]);
-        assert_eq!(shown("bandwidth=10MB/s..1GB/s:3:log"), ["10000000", "100000000", "1000000000"]);
+        assert_eq!(
+            shown("latency=1us..2us:3"),
+            ["0.000001", "0.0000015", "0.000002"]
+        );
+        assert_eq!(
+            shown("bandwidth=10MB/s..1GB/s:3:log"),
+            ["10000000", "100000000", "1000000000"]
+        );
         assert_eq!(shown("machine.buses=0..4:3"), ["0", "2", "4"]);
-        assert_eq!(shown("point_to_point.rendezvous_from=1KiB..4KiB:2"), ["1024", "4096"]);
-        assert_eq!(shown("gap_per_byte=1ns/B..2ns/B:2"), ["0.000000001", "0.000000002"]);
+        assert_eq!(
+            shown("point_to_point.rendezvous_from=1KiB..4KiB:2"),
+            ["1024", "4096"]
+        );
+        assert_eq!(
+            shown("gap_per_byte=1ns/B..2ns/B:2"),
+            ["0.000000001", "0.000000002"]
+        );
     }
 
     #[test]
     fn lists_of_one_kind_have_a_unit_in_their_column_and_others_stand_as_given() {
         let axis = Axis::parse("latency=1us, 2ms").unwrap();
-        assert_eq!((axis.key.as_str(), axis.column.as_str()), ("nic.latency", "nic.latency_s"));
+        assert_eq!(
+            (axis.key.as_str(), axis.column.as_str()),
+            ("nic.latency", "nic.latency_s")
+        );
         assert_eq!(shown("latency=1us, 2ms"), ["0.000001", "0.002"]);
         let axis = Axis::parse("point_to_point.rule=hockney,dimemas").unwrap();
         assert_eq!(axis.column, "point_to_point.rule");
@@ -364,13 +491,20 @@ mod tests {
 
     #[test]
     fn networks_and_mappings_change_slower_than_fields() {
-        let networks = ["gige-tcp", "gige-lam"].map(|name| flowcast_model::builtin::network(name).unwrap());
+        let networks =
+            ["gige-tcp", "gige-lam"].map(|name| flowcast_model::builtin::network(name).unwrap());
         let mappings = ["fill", "round-robin"].map(str::to_owned);
         let grid = Grid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
         assert_eq!(grid.len(), 12);
-        assert_eq!(grid.shown(7).collect::<Vec<_>>(), ["gige-lam", "fill", "0.000002"]);
+        assert_eq!(
+            grid.shown(7).collect::<Vec<_>>(),
+            ["gige-lam", "fill", "0.000002"]
+        );
         let network = grid.network(&networks, 7).unwrap();
-        assert_eq!((network.name.as_str(), grid.mapping(7), grid.mapping(9)), ("gige-lam", 0, 1));
+        assert_eq!(
+            (network.name.as_str(), grid.mapping(7), grid.mapping(9)),
+            ("gige-lam", 0, 1)
+        );
     }
 
     #[test]
@@ -387,7 +521,9 @@ mod tests {
         assert!(refused(&["latency=1..5:2"]).contains("--grid latency=1..5:2"));
         assert!(refused(&["nic.colour=1us..5us:2"]).contains("nic.colour"));
         assert!(refused(&["latency=1us,2us", "nic.latency=3us"]).contains("found the field twice"));
-        assert!(refused(&["bandwidth=1MB/s", "gap_per_byte=1ns/B"]).contains("found the field twice"));
+        assert!(
+            refused(&["bandwidth=1MB/s", "gap_per_byte=1ns/B"]).contains("found the field twice")
+        );
         assert!(refused(&[]).contains("found nothing to vary"));
         let mappings = |names: &[&str]| new(&network, names, &[]).unwrap_err().to_string();
         assert!(mappings(&["fill", "fill"]).contains("--mapping fill: found the name twice"));

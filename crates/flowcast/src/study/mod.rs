@@ -82,15 +82,23 @@ impl Study {
         names: Names<'_>,
     ) -> Result<Study, StudyError> {
         let trace = &*trace.unfolded().map_err(Error::from)?;
-        let Trace::Program(program) = trace else { return Err(StudyError::Schedule(trace.name().to_owned())) };
+        let Trace::Program(program) = trace else {
+            return Err(StudyError::Schedule(trace.name().to_owned()));
+        };
         let mut description = describe(trace, &networks, &grid, names);
         let (network, first) = (&networks[0], &options[0]);
         if let Some(table) = same_algorithms(program, &networks, first)? {
-            description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
+            description["collectives_fingerprint"] =
+                fingerprint(format!("{table:?}").as_bytes()).into();
         }
-        let carried_out = first.collectives.carry_out(program, Some(network), first.threads).map_err(Error::from)?;
+        let carried_out = first
+            .collectives
+            .carry_out(program, Some(network), first.threads)
+            .map_err(Error::from)?;
         let collectives = carried_out.way;
-        let program = carried_out.expanded.map_or_else(|| program.clone(), |expanded| expanded.program);
+        let program = carried_out
+            .expanded
+            .map_or_else(|| program.clone(), |expanded| expanded.program);
         description["ranks"] = program.ranks().into();
         description["messages"] = program.messages().into();
         if !names.mappings.is_empty() {
@@ -101,9 +109,21 @@ impl Study {
         if let Some(from) = first.rendezvous_from {
             description["rendezvous_from"] = from.to_string().into();
         }
-        let mut study =
-            Study { program, networks, grid, options, level: None, choices: Vec::new(), collectives, description };
-        study.choices = study.networks.iter().map(|network| study.choice(network)).collect::<Result<_, Error>>()?;
+        let mut study = Study {
+            program,
+            networks,
+            grid,
+            options,
+            level: None,
+            choices: Vec::new(),
+            collectives,
+            description,
+        };
+        study.choices = study
+            .networks
+            .iter()
+            .map(|network| study.choice(network))
+            .collect::<Result<_, Error>>()?;
         study.description["model"] = one_or_all(study.choices.iter().map(ModelChoice::name));
         Ok(study)
     }
@@ -112,12 +132,24 @@ impl Study {
     #[must_use]
     pub fn with_intervals(mut self, level: f64) -> Study {
         self.description["interval_level"] = level.into();
-        Study { level: Some(level), ..self }
+        Study {
+            level: Some(level),
+            ..self
+        }
     }
 
     /// The program on a network, its collectives as they are carried out in all sets.
-    fn prepared<'a>(&'a self, network: &'a Network, options: &Options) -> Result<PreparedProgram<'a>, Error> {
-        PreparedProgram::placed(Cow::Borrowed(&self.program), network, options, self.collectives)
+    fn prepared<'a>(
+        &'a self,
+        network: &'a Network,
+        options: &Options,
+    ) -> Result<PreparedProgram<'a>, Error> {
+        PreparedProgram::placed(
+            Cow::Borrowed(&self.program),
+            network,
+            options,
+            self.collectives,
+        )
     }
 
     /// The model on a network, with who says what happens inside nodes costs in any of the mappings.
@@ -172,11 +204,18 @@ fn same_algorithms(
     networks: &[Network],
     options: &Options,
 ) -> Result<Option<AlgorithmTable>, StudyError> {
-    let tables = || networks.iter().map(|network| options.collectives.table(program, Some(network)));
+    let tables = || {
+        networks
+            .iter()
+            .map(|network| options.collectives.table(program, Some(network)))
+    };
     let first = tables().next().flatten();
     match tables().position(|table| table != first) {
         None => Ok(first),
-        Some(at) => Err(StudyError::Algorithms(networks[0].name.clone(), networks[at].name.clone())),
+        Some(at) => Err(StudyError::Algorithms(
+            networks[0].name.clone(),
+            networks[at].name.clone(),
+        )),
     }
 }
 
@@ -184,7 +223,11 @@ fn same_algorithms(
 fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -> Value {
     let mut values: Vec<T> = values.into_iter().collect();
     values.dedup();
-    if values.len() == 1 { values.swap_remove(0).into() } else { values.into() }
+    if values.len() == 1 {
+        values.swap_remove(0).into()
+    } else {
+        values.into()
+    }
 }
 
 /// What is swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
@@ -193,7 +236,10 @@ fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) 
     let trace_mark = fingerprint(&compiled::parts(trace)[0]);
     // Where a value comes from changes no result.
     let mark = |network: &Network| {
-        let figures = Network { origins: BTreeMap::new(), ..network.clone() };
+        let figures = Network {
+            origins: BTreeMap::new(),
+            ..network.clone()
+        };
         fingerprint(figures.to_toml().as_bytes())
     };
     json!({

@@ -33,7 +33,11 @@ pub(super) fn header(form: Form, description: &Value, grid: &Grid, has_intervals
     match form {
         Form::JsonLines => format!("{description}\n"),
         Form::Csv => {
-            let fields: String = grid.axes().iter().map(|axis| format!("{},", axis.column)).collect();
+            let fields: String = grid
+                .axes()
+                .iter()
+                .map(|axis| format!("{},", axis.column))
+                .collect();
             let ends = if has_intervals { ",low_s,high_s" } else { "" };
             format!("# {description}\nset,{fields}makespan_s,communication_share{ends}\n")
         }
@@ -51,8 +55,15 @@ pub(super) struct Found {
 
 /// The line of a set.
 pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String {
-    let (makespan, share) = (found.outcome.makespan().as_seconds(), found.outcome.communication_share());
-    let ends = |known: &Option<Interval>| known.as_ref().map(|one| [one.low, one.high].map(|end| end.as_seconds()));
+    let (makespan, share) = (
+        found.outcome.makespan().as_seconds(),
+        found.outcome.communication_share(),
+    );
+    let ends = |known: &Option<Interval>| {
+        known
+            .as_ref()
+            .map(|one| [one.low, one.high].map(|end| end.as_seconds()))
+    };
     let ends = found.interval.as_ref().map(ends);
     match form {
         Form::Csv => {
@@ -76,7 +87,9 @@ pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String 
                 Some(None) => ",\"interval_s\":null".to_owned(),
                 Some(Some([low, high])) => format!(",\"interval_s\":[{low},{high}]"),
             };
-            format!("{{\"set\":{set},{values}\"makespan_s\":{makespan},\"communication_share\":{share}{ends}}}\n")
+            format!(
+                "{{\"set\":{set},{values}\"makespan_s\":{makespan},\"communication_share\":{share}{ends}}}\n"
+            )
         }
     }
 }
@@ -94,7 +107,11 @@ impl Rows {
         match self.0.insert(set, line) {
             Some(before) if before != self.0[&set] => {
                 let found = format!("two different results for set {set}");
-                Err(RowsError { place: String::new(), found, expected: "one" })
+                Err(RowsError {
+                    place: String::new(),
+                    found,
+                    expected: "one",
+                })
             }
             _ => Ok(()),
         }
@@ -106,7 +123,10 @@ impl Rows {
     }
 
     /// How many sets are there.
-    #[allow(clippy::len_without_is_empty, reason = "rows are counted; whether there are any is not asked")]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "rows are counted; whether there are any is not asked"
+    )]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -128,7 +148,10 @@ impl Rows {
         }
         let mut changed = vec![false; grid.axes().len()];
         let place = 1 + grid.axes().len();
-        let makespans: Vec<Option<&str>> = self.lines().map(|line| makespan_of(form, place, line)).collect();
+        let makespans: Vec<Option<&str>> = self
+            .lines()
+            .map(|line| makespan_of(form, place, line))
+            .collect();
         for set in 0..grid.len() {
             let mut step = 1;
             for (axis, at) in grid.positions(set).into_iter().enumerate().rev() {
@@ -136,7 +159,11 @@ impl Rows {
                 step *= grid.axes()[axis].len();
             }
         }
-        let fields = grid.axes().iter().zip(changed).filter(|(axis, changed)| !changed && axis.len() > 1);
+        let fields = grid
+            .axes()
+            .iter()
+            .zip(changed)
+            .filter(|(axis, changed)| !changed && axis.len() > 1);
         fields.map(|(axis, _)| axis.key.as_str()).collect()
     }
 }
@@ -167,24 +194,40 @@ impl Part {
     /// The file does not say what was swept, or has a line that is no row.
     pub fn read(name: &str, text: &str) -> Result<Part, RowsError> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let form = if text.starts_with('#') { Form::Csv } else { Form::JsonLines };
+        let form = if text.starts_with('#') {
+            Form::Csv
+        } else {
+            Form::JsonLines
+        };
         let above = if form == Form::Csv { 2 } else { 1 };
         let mut lines = text[..whole].split_inclusive('\n');
         let header: String = lines.by_ref().take(above).collect();
         if whole > 0 && sets_of(&header).is_none() {
             let found = "no description of a sweep (flowcast/sweep/1)".to_owned();
-            return Err(RowsError { place: format!("{name}:1: "), found, expected: "one" });
+            return Err(RowsError {
+                place: format!("{name}:1: "),
+                found,
+                expected: "one",
+            });
         }
         let mut rows = Rows::default();
         for (index, line) in lines.enumerate() {
             let Some(set) = set_of(form, line) else {
                 let place = format!("{name}:{}: ", above + index + 1);
                 let found = "a line that is no row".to_owned();
-                return Err(RowsError { place, found, expected: "the number of a set first" });
+                return Err(RowsError {
+                    place,
+                    found,
+                    expected: "the number of a set first",
+                });
             };
             rows.insert(set, line.to_owned())?;
         }
-        Ok(Part { header, rows, whole })
+        Ok(Part {
+            header,
+            rows,
+            whole,
+        })
     }
 }
 
@@ -199,6 +242,8 @@ pub fn sets_of(header: &str) -> Option<usize> {
 fn set_of(form: Form, line: &str) -> Option<usize> {
     match form {
         Form::Csv => line.split_once(',')?.0.parse().ok(),
-        Form::JsonLines => serde_json::from_str::<Value>(line).ok()?["set"].as_u64().map(|set| set as usize),
+        Form::JsonLines => serde_json::from_str::<Value>(line).ok()?["set"]
+            .as_u64()
+            .map(|set| set as usize),
     }
 }

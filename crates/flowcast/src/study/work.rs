@@ -32,7 +32,11 @@ impl Study {
         mut done: impl FnMut(Lines) -> Result<(), E>,
     ) -> Result<(), E> {
         let share = match self.shares_walks()? {
-            true => sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, WIDEST),
+            true => sets
+                .len()
+                .div_ceil(threads)
+                .next_multiple_of(STEP)
+                .clamp(STEP, WIDEST),
             false => 1,
         };
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
@@ -62,7 +66,10 @@ impl Study {
             walks &= match choice.contention {
                 Contention::Shared(Model::Independent) => true,
                 Contention::Limits => {
-                    matches!(self.prepared(network, &self.options[0])?.engine()?, Engine::Free(_))
+                    matches!(
+                        self.prepared(network, &self.options[0])?.engine()?,
+                        Engine::Free(_)
+                    )
                 }
                 _ => false,
             };
@@ -70,10 +77,18 @@ impl Study {
         Ok(walks)
     }
 
-    fn send(&self, portion: (&[usize], Form), sender: &mpsc::Sender<Result<Lines, StudyError>>) -> ControlFlow<()> {
+    fn send(
+        &self,
+        portion: (&[usize], Form),
+        sender: &mpsc::Sender<Result<Lines, StudyError>>,
+    ) -> ControlFlow<()> {
         let lines = self.lines(portion.0, portion.1);
         let failed = lines.is_err();
-        if sender.send(lines).is_err() || failed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if sender.send(lines).is_err() || failed {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     /// The lines of these sets, on this thread.
@@ -83,20 +98,37 @@ impl Study {
     pub fn lines(&self, sets: &[usize], form: Form) -> Result<Lines, StudyError> {
         let mut lines = Lines::new();
         for sets in sets.chunk_by(|one, next| self.grid.mapping(*one) == self.grid.mapping(*next)) {
-            let networks = sets.iter().map(|set| self.grid.network(&self.networks, *set));
+            let networks = sets
+                .iter()
+                .map(|set| self.grid.network(&self.networks, *set));
             let networks = networks.collect::<Result<Vec<_>, _>>()?;
             let found = self.found(&networks, &self.options[self.grid.mapping(sets[0])])?;
-            lines.extend(sets.iter().zip(&found).map(|(set, found)| (*set, row(form, &self.grid, *set, found))));
+            lines.extend(
+                sets.iter()
+                    .zip(&found)
+                    .map(|(set, found)| (*set, row(form, &self.grid, *set, found))),
+            );
         }
         Ok(lines)
     }
 
     fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<Found>, Error> {
         let Some(level) = self.level else {
-            let outcomes = self.prepared(&networks[0], options)?.sweep(networks, options)?;
-            return Ok(outcomes.into_iter().map(|outcome| Found { outcome, interval: None }).collect());
+            let outcomes = self
+                .prepared(&networks[0], options)?
+                .sweep(networks, options)?;
+            return Ok(outcomes
+                .into_iter()
+                .map(|outcome| Found {
+                    outcome,
+                    interval: None,
+                })
+                .collect());
         };
-        let asked = IntervalOptions { level, ..IntervalOptions::default() };
+        let asked = IntervalOptions {
+            level,
+            ..IntervalOptions::default()
+        };
         let one = |network| {
             let prepared = self.prepared(network, options)?;
             let outcome = finite(prepared.engine()?.run()?, Some(network), &[])?;
@@ -104,7 +136,10 @@ impl Study {
             finite_times(interval.iter().flat_map(|one| [one.low, one.high]), || {
                 format!("the network {}", network.name)
             })?;
-            Ok(Found { outcome: SetOutcome::from(&outcome), interval: Some(interval) })
+            Ok(Found {
+                outcome: SetOutcome::from(&outcome),
+                interval: Some(interval),
+            })
         };
         networks.iter().map(one).collect()
     }

@@ -84,7 +84,9 @@ impl Change {
 pub fn changes(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {
     let trace = &*trace.unfolded()?;
     let gradient = match trace {
-        Trace::Program(_) => Some(recorded(trace, network, options, |graph| Ok(graph.gradient()))?.1),
+        Trace::Program(_) => {
+            Some(recorded(trace, network, options, |graph| Ok(graph.gradient()))?.1)
+        }
         _ => None,
     };
     changes_by(trace, network, options, gradient.as_ref())
@@ -114,11 +116,20 @@ pub(super) fn change_table(changes: &[Change], makespan: Time) -> AnswerTable {
     let columns = ["change", ">from", ">to", ">predicted time", ">difference"];
     let row = |change: &Change| {
         let time = Rounded(change.makespan).to_string();
-        vec![change.what.clone(), change.from.clone(), change.to.clone(), time, percent(change.difference(makespan))]
+        vec![
+            change.what.clone(),
+            change.from.clone(),
+            change.to.clone(),
+            time,
+            percent(change.difference(makespan)),
+        ]
     };
     AnswerTable {
         rows: changes.iter().map(row).collect(),
-        bars: changes.iter().map(|change| -change.difference(makespan)).collect(),
+        bars: changes
+            .iter()
+            .map(|change| -change.difference(makespan))
+            .collect(),
         ..AnswerTable::new("", &columns)
     }
 }
@@ -126,11 +137,18 @@ pub(super) fn change_table(changes: &[Change], makespan: Time) -> AnswerTable {
 fn of_fields(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     for (field, factor) in FIELDS {
-        let Some(from) = network.quantity(field).filter(|value| value.number() > 0.0) else { continue };
+        let Some(from) = network.quantity(field).filter(|value| value.number() > 0.0) else {
+            continue;
+        };
         let to = from.with_number(from.number() * factor);
         let changed = network.with_overrides(&[(field.to_owned(), to.to_string())])?;
         let makespan = predict(trace, &changed, options)?.outcome.makespan();
-        changes.push(Change { what: field.to_owned(), from: from.rounded(), to: to.rounded(), makespan });
+        changes.push(Change {
+            what: field.to_owned(),
+            from: from.rounded(),
+            to: to.rounded(),
+            makespan,
+        });
     }
     Ok(changes)
 }
@@ -151,7 +169,12 @@ fn of_ranks(
         let paced = prepared.clone().paced(Rank(rank as u32), FASTER);
         let makespan = paced.engine()?.run()?.makespan();
         let what = format!("speed of rank {rank}");
-        Ok(Change { what, from: "1".to_owned(), to: FASTER.to_string(), makespan })
+        Ok(Change {
+            what,
+            from: "1".to_owned(),
+            to: FASTER.to_string(),
+            makespan,
+        })
     };
     ranks.into_iter().map(change).collect()
 }
@@ -163,19 +186,36 @@ fn of_algorithms(
     options: &Options,
     gradient: &Gradient,
 ) -> Result<Vec<Change>, Error> {
-    let Some(table) = options.collectives.table(program, Some(network)) else { return Ok(Vec::new()) };
-    let mut ops: Vec<(CollectiveOp, Time)> = gradient.within.iter().map(|(op, time)| (*op, *time)).collect();
+    let Some(table) = options.collectives.table(program, Some(network)) else {
+        return Ok(Vec::new());
+    };
+    let mut ops: Vec<(CollectiveOp, Time)> = gradient
+        .within
+        .iter()
+        .map(|(op, time)| (*op, *time))
+        .collect();
     ops.sort_by_key(|(op, time)| (std::cmp::Reverse(*time), *op));
     let mut changes = Vec::new();
     for (op, _) in ops.into_iter().take(COLLECTIVES) {
         let from = used(program, network, options, op)?;
         let mut tried = Vec::new();
-        for algorithm in Algorithm::of(op).iter().filter(|algorithm| from != algorithm.name()) {
-            let Ok(rule) = algorithm.name().parse::<Rule>() else { continue };
+        for algorithm in Algorithm::of(op)
+            .iter()
+            .filter(|algorithm| from != algorithm.name())
+        {
+            let Ok(rule) = algorithm.name().parse::<Rule>() else {
+                continue;
+            };
             let mut other: AlgorithmTable = table.clone();
             other.rows.insert(op, vec![rule]);
-            let options = Options { collectives: Collectives::Table(other), ..options.clone() };
-            let makespan = PreparedProgram::new(program, network, &options)?.engine()?.run()?.makespan();
+            let options = Options {
+                collectives: Collectives::Table(other),
+                ..options.clone()
+            };
+            let makespan = PreparedProgram::new(program, network, &options)?
+                .engine()?
+                .run()?
+                .makespan();
             tried.push(Change {
                 what: op.name().to_owned(),
                 from: from.clone(),
@@ -189,10 +229,23 @@ fn of_algorithms(
 }
 
 /// The algorithms that carry out an operation now.
-fn used(program: &Program, network: &Network, options: &Options, op: CollectiveOp) -> Result<String, Error> {
-    let carried_out = options.collectives.carry_out(program, Some(network), options.threads)?;
-    let uses = carried_out.expanded.iter().flat_map(|expanded| &expanded.uses).filter(|used| used.op == op);
-    let mut names: Vec<String> = uses.filter_map(|used| used.choice.map(|choice| choice.to_string())).collect();
+fn used(
+    program: &Program,
+    network: &Network,
+    options: &Options,
+    op: CollectiveOp,
+) -> Result<String, Error> {
+    let carried_out = options
+        .collectives
+        .carry_out(program, Some(network), options.threads)?;
+    let uses = carried_out
+        .expanded
+        .iter()
+        .flat_map(|expanded| &expanded.uses)
+        .filter(|used| used.op == op);
+    let mut names: Vec<String> = uses
+        .filter_map(|used| used.choice.map(|choice| choice.to_string()))
+        .collect();
     names.sort();
     names.dedup();
     Ok(names.join(", "))

@@ -22,14 +22,24 @@ pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<A
     let changes = changes_by(trace, network, options, Some(&gradient))?;
     let mut lines = vec![first_line(&changes, told.makespan)];
     lines.extend(told.lines.iter().cloned());
-    lines.push(format!("predicted time on {}: {}", network.name, Rounded(told.makespan)));
+    lines.push(format!(
+        "predicted time on {}: {}",
+        network.name,
+        Rounded(told.makespan)
+    ));
     let costs = Costs::of(&gradient);
     let mut document = told.document(network);
-    document["changes"] = changes.iter().map(|change| change.document(told.makespan)).collect();
+    document["changes"] = changes
+        .iter()
+        .map(|change| change.document(told.makespan))
+        .collect();
     document["slopes"] = costs.document();
     document["other_s"] = gradient.other.as_seconds().into();
     let heading = "changes that would help, each replayed".to_owned();
-    let helpful = AnswerTable { heading, ..change_table(&changes, told.makespan) };
+    let helpful = AnswerTable {
+        heading,
+        ..change_table(&changes, told.makespan)
+    };
     Ok(Answer {
         schema: "flowcast/gradient/1",
         title: format!("{}: what would help", trace.name()),
@@ -40,11 +50,27 @@ pub fn gradient(trace: &Trace, network: &Network, options: &Options) -> Result<A
 }
 
 fn first_line(changes: &[Change], makespan: Time) -> String {
-    let Some(best) = changes.first() else { return "none of the changes that were tried helps".to_owned() };
-    let told = |change: &Change| format!("{} ({})", change.sentence(), percent(change.difference(makespan)));
+    let Some(best) = changes.first() else {
+        return "none of the changes that were tried helps".to_owned();
+    };
+    let told = |change: &Change| {
+        format!(
+            "{} ({})",
+            change.sentence(),
+            percent(change.difference(makespan))
+        )
+    };
     let further: Vec<String> = changes.iter().skip(1).take(2).map(told).collect();
-    let further = if further.is_empty() { String::new() } else { format!("; then {}", further.join(", ")) };
-    format!("most would help {}: {} less time{further}", best.sentence(), percent(-best.difference(makespan)))
+    let further = if further.is_empty() {
+        String::new()
+    } else {
+        format!("; then {}", further.join(", "))
+    };
+    format!(
+        "most would help {}: {} less time{further}",
+        best.sentence(),
+        percent(-best.difference(makespan))
+    )
 }
 
 /// The slopes of one kind of cost at one place.
@@ -65,13 +91,25 @@ impl Costs {
         let mut costs = Vec::new();
         let mut add = |what, of: String, slope: Slope, unit, step| {
             if slope.per_unit != 0.0 {
-                costs.push(Cost { what, of, slope, unit, step });
+                costs.push(Cost {
+                    what,
+                    of,
+                    slope,
+                    unit,
+                    step,
+                });
             }
         };
         let (of_time, of_factor) = ((1000.0, "1 us"), (0.01, "1 %"));
         let ranks = |slopes: &[Slope]| slopes.iter().copied().enumerate().collect::<Vec<_>>();
         for (rank, slope) in ranks(&gradient.compute) {
-            add("compute", format!("rank={rank}"), slope, "factor", of_factor);
+            add(
+                "compute",
+                format!("rank={rank}"),
+                slope,
+                "factor",
+                of_factor,
+            );
         }
         for (rank, slope) in ranks(&gradient.overhead) {
             add("overhead", format!("rank={rank}"), slope, "s", of_time);
@@ -80,18 +118,43 @@ impl Costs {
             add("gap", format!("rank={rank}"), slope, "s", of_time);
         }
         for ((from, to), slopes) in &gradient.pairs {
-            add("latency", format!("{from} to {to}"), slopes.latency, "s", of_time);
-            add("gap_per_byte", format!("{from} to {to}"), slopes.per_byte, "s/B", (1.0, "1 ns/B"));
+            add(
+                "latency",
+                format!("{from} to {to}"),
+                slopes.latency,
+                "s",
+                of_time,
+            );
+            add(
+                "gap_per_byte",
+                format!("{from} to {to}"),
+                slopes.per_byte,
+                "s/B",
+                (1.0, "1 ns/B"),
+            );
         }
         for (op, slope) in &gradient.collectives {
-            add("collective", op.name().to_owned(), *slope, "factor", of_factor);
+            add(
+                "collective",
+                op.name().to_owned(),
+                *slope,
+                "factor",
+                of_factor,
+            );
         }
         costs.sort_by_key(|cost| std::cmp::Reverse(cost.slope.now));
         Costs(costs)
     }
 
     fn table(&self, makespan: Time) -> AnswerTable {
-        let columns = ["cost", "of", ">on the critical path", ">of the time", ">step", ">each step more"];
+        let columns = [
+            "cost",
+            "of",
+            ">on the critical path",
+            ">of the time",
+            ">step",
+            ">each step more",
+        ];
         let row = |cost: &Cost| {
             let (step, text) = cost.step;
             vec![
@@ -105,7 +168,10 @@ impl Costs {
         };
         AnswerTable {
             rows: self.0.iter().map(row).collect(),
-            ..AnswerTable::new("what the time depends on (where chains of events tie, each has its share)", &columns)
+            ..AnswerTable::new(
+                "what the time depends on (where chains of events tie, each has its share)",
+                &columns,
+            )
         }
     }
 

@@ -30,9 +30,11 @@ fn program_of(trace: &Trace) -> Result<Cow<'_, Program>, Error> {
     match trace {
         Trace::Program(program) => Ok(Cow::Borrowed(program)),
         Trace::Folded(folded) => Ok(Cow::Owned(folded.unfold()?)),
-        Trace::Schedule(_) => {
-            Err(Error::Option { option: "TRACE", found: "a GOAL schedule".into(), expected: "a trace of a program" })
-        }
+        Trace::Schedule(_) => Err(Error::Option {
+            option: "TRACE",
+            found: "a GOAL schedule".into(),
+            expected: "a trace of a program",
+        }),
     }
 }
 
@@ -67,7 +69,15 @@ fn recorded<R>(
         lines
             .push("events keep the order and the waiting times of this replay (--model independent: exact)".to_owned());
     }
-    Ok((Told { makespan, model: model.name(), is_exact, lines }, found))
+    Ok((
+        Told {
+            makespan,
+            model: model.name(),
+            is_exact,
+            lines,
+        },
+        found,
+    ))
 }
 
 /// What is said of the replay behind an answer.
@@ -96,5 +106,9 @@ fn percent(part: f64) -> String {
 }
 
 fn ratio(part: Time, whole: Time) -> f64 {
-    if whole > Time::ZERO { part.as_nanos() / whole.as_nanos() } else { 0.0 }
+    if whole > Time::ZERO {
+        part.as_nanos() / whole.as_nanos()
+    } else {
+        0.0
+    }
 }

@@ -47,13 +47,18 @@ pub struct Noisy {
 /// # Errors
 /// [`Error::Noise`]; a recording without computations.
 pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<Noise, Error> {
-    let Some(recorded) = recorded.filter(|_| text == "empirical" || text.starts_with("empirical:")) else {
+    let Some(recorded) = recorded.filter(|_| text == "empirical" || text.starts_with("empirical:"))
+    else {
         return Ok(Noise::parse(text)?);
     };
     let factors = factors_of(recorded);
     if factors.is_empty() {
         let expected = "a recording with computations";
-        return Err(Error::Option { option: "--noise", found: "one without computations".into(), expected });
+        return Err(Error::Option {
+            option: "--noise",
+            found: "one without computations".into(),
+            expected,
+        });
     }
     Ok(Noise::Factors(factors))
 }
@@ -71,16 +76,31 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// Those of [`Prepared::with_noise`].
-    pub fn ends_with_noise(&self, options: &NoiseOptions, runs: Range<usize>) -> Result<Vec<Vec<Time>>, Error> {
-        let NoiseOptions { noise, seed, threads, .. } = options;
-        self.on_events(options, |graph| graph.disturbed_ends(noise, *seed, runs, *threads))
+    pub fn ends_with_noise(
+        &self,
+        options: &NoiseOptions,
+        runs: Range<usize>,
+    ) -> Result<Vec<Vec<Time>>, Error> {
+        let NoiseOptions {
+            noise,
+            seed,
+            threads,
+            ..
+        } = options;
+        self.on_events(options, |graph| {
+            graph.disturbed_ends(noise, *seed, runs, *threads)
+        })
     }
 
     /// [`Prepared::with_noise`] of runs whose ranks end at these times: all parts in the order of the runs.
     ///
     /// # Errors
     /// Those of [`Prepared::with_noise`]; other numbers of runs or ranks than there are.
-    pub fn gathered_noise(&self, options: &NoiseOptions, ends: &[Vec<Time>]) -> Result<Noisy, Error> {
+    pub fn gathered_noise(
+        &self,
+        options: &NoiseOptions,
+        ends: &[Vec<Time>],
+    ) -> Result<Noisy, Error> {
         self.on_events(options, |graph| {
             let ranks = graph.ends().count();
             let is_whole = ends.len() == options.runs && ends.iter().all(|run| run.len() == ranks);
@@ -93,8 +113,16 @@ impl Prepared<'_> {
         })
     }
 
-    fn on_events<T>(&self, options: &NoiseOptions, work: impl FnOnce(&EventGraph<'_>) -> T) -> Result<T, Error> {
-        let wrong = |found: String, expected| Error::Option { option: "--noise", found, expected };
+    fn on_events<T>(
+        &self,
+        options: &NoiseOptions,
+        work: impl FnOnce(&EventGraph<'_>) -> T,
+    ) -> Result<T, Error> {
+        let wrong = |found: String, expected| Error::Option {
+            option: "--noise",
+            found,
+            expected,
+        };
         match self {
             Prepared::Program(program) => program.on_events(options, work),
             Prepared::Folded(folded) => folded.unfolded()?.on_events(options, work),
@@ -104,13 +132,27 @@ impl Prepared<'_> {
 }
 
 impl PreparedProgram<'_> {
-    fn on_events<T>(&self, options: &NoiseOptions, work: impl FnOnce(&EventGraph<'_>) -> T) -> Result<T, Error> {
-        let wrong = |found: String, expected| Error::Option { option: "--noise", found, expected };
+    fn on_events<T>(
+        &self,
+        options: &NoiseOptions,
+        work: impl FnOnce(&EventGraph<'_>) -> T,
+    ) -> Result<T, Error> {
+        let wrong = |found: String, expected| Error::Option {
+            option: "--noise",
+            found,
+            expected,
+        };
         if options.runs == 0 {
-            return Err(Error::Option { option: "--noise-runs", found: "0".into(), expected: "at least 1" });
+            return Err(Error::Option {
+                option: "--noise-runs",
+                found: "0".into(),
+                expected: "at least 1",
+            });
         }
         let known: &Program = self.program();
-        if let Noise::Once { rank: Rank(rank), .. } = options.noise
+        if let Noise::Once {
+            rank: Rank(rank), ..
+        } = options.noise
             && rank as usize >= known.ranks()
         {
             return Err(wrong(format!("rank {rank}"), "a rank of the trace"));
@@ -125,8 +167,18 @@ impl PreparedProgram<'_> {
 impl Noisy {
     /// Of the events of a replay.
     pub(super) fn of(graph: &EventGraph<'_>, options: &NoiseOptions) -> Noisy {
-        let NoiseOptions { noise, seed, runs, threads, .. } = options;
-        Noisy::gathered(graph, options, &graph.disturbed_ends(noise, *seed, 0..*runs, *threads))
+        let NoiseOptions {
+            noise,
+            seed,
+            runs,
+            threads,
+            ..
+        } = options;
+        Noisy::gathered(
+            graph,
+            options,
+            &graph.disturbed_ends(noise, *seed, 0..*runs, *threads),
+        )
     }
 
     fn gathered(graph: &EventGraph<'_>, options: &NoiseOptions, ends: &[Vec<Time>]) -> Noisy {
@@ -171,9 +223,18 @@ impl fmt::Display for Noisy {
         let ([low, high], median) = (self.interval(), self.quantile(0.5));
         let more = 100.0 * (median.as_nanos() / self.quiet.as_nanos().max(1e-9) - 1.0);
         let (low, high, median) = (Rounded(low), Rounded(high), Rounded(median));
-        write!(f, "{median} ({low} to {high}, {} % of {} runs), ", 100.0 * self.level, self.makespans.len())?;
+        write!(
+            f,
+            "{median} ({low} to {high}, {} % of {} runs), ",
+            100.0 * self.level,
+            self.makespans.len()
+        )?;
         write!(f, "{more:.1} % more than without noise")?;
-        let reached = self.later.iter().filter(|later| later.as_nanos() > 1.0).count();
+        let reached = self
+            .later
+            .iter()
+            .filter(|later| later.as_nanos() > 1.0)
+            .count();
         write!(f, "; {reached} of {} ranks end later", self.later.len())?;
         let fixed = "; events keep the order and the waiting times of the replay without noise";
         f.write_str(if self.is_exact { "" } else { fixed })

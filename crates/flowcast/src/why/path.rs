@@ -39,21 +39,31 @@ pub fn path(trace: &Trace, network: &Network, options: &Options) -> Result<Answe
             "ranks": ranks.iter().map(|rank| rank_document(*rank, makespan)).collect::<Vec<Value>>(),
             "changes": changes.iter().map(|change| change.document(makespan)).collect::<Vec<Value>>(),
         }),
-        tables: vec![share_table(&shares), rank_table(&ranks, makespan), change_table(&changes, makespan)],
+        tables: vec![
+            share_table(&shares),
+            rank_table(&ranks, makespan),
+            change_table(&changes, makespan),
+        ],
     })
 }
 
 /// The answer in words, the model, where the time goes, and what there is on the path.
 fn lines(path: &CriticalPath, changes: &[Change], model: &ModelChoice) -> Vec<String> {
-    let best = changes.first().map_or("no change of a field helps".to_owned(), |best| {
-        let part = 100.0 * (1.0 - best.makespan.as_nanos() / path.makespan.as_nanos());
-        format!("most would help {}: {part:.1} % less time", best.sentence())
-    });
+    let best = changes
+        .first()
+        .map_or("no change of a field helps".to_owned(), |best| {
+            let part = 100.0 * (1.0 - best.makespan.as_nanos() / path.makespan.as_nanos());
+            format!("most would help {}: {part:.1} % less time", best.sentence())
+        });
     let counts = &path.counts;
     vec![
         format!("{}; {best}", path.reason()),
         model.to_string(),
-        format!("predicted time: {}, of it {}", Rounded(path.makespan), path.sentence()),
+        format!(
+            "predicted time: {}, of it {}",
+            Rounded(path.makespan),
+            path.sentence()
+        ),
         format!(
             "on the path: {} messages of {} bytes, {} collectives",
             Grouped(counts.messages),
@@ -64,8 +74,13 @@ fn lines(path: &CriticalPath, changes: &[Change], model: &ModelChoice) -> Vec<St
 }
 
 fn share_table(shares: &[Share]) -> AnswerTable {
-    let row =
-        |share: &Share| vec![share.limit.name().to_owned(), Rounded(share.time).to_string(), percent(share.fraction)];
+    let row = |share: &Share| {
+        vec![
+            share.limit.name().to_owned(),
+            Rounded(share.time).to_string(),
+            percent(share.fraction),
+        ]
+    };
     AnswerTable {
         rows: shares.iter().map(row).collect(),
         bars: shares.iter().map(|share| share.fraction).collect(),
@@ -75,7 +90,11 @@ fn share_table(shares: &[Share]) -> AnswerTable {
 
 fn rank_table(ranks: &[(Rank, Time)], makespan: Time) -> AnswerTable {
     let row = |(rank, time): &(Rank, Time)| {
-        vec![rank.to_string(), Rounded(*time).to_string(), percent(ratio(*time, makespan))]
+        vec![
+            rank.to_string(),
+            Rounded(*time).to_string(),
+            percent(ratio(*time, makespan)),
+        ]
     };
     AnswerTable {
         rows: ranks.iter().map(row).collect(),

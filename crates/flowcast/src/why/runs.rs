@@ -40,9 +40,17 @@ pub fn compare_runs(
     test: DifferenceTest,
 ) -> Result<(Answer, Option<f64>), Error> {
     let ranks = before.first().map_or(0, |run| run.communication.len());
-    if let Some(other) = before.iter().chain(after).find(|run| run.communication.len() != ranks || ranks == 0) {
+    if let Some(other) = before
+        .iter()
+        .chain(after)
+        .find(|run| run.communication.len() != ranks || ranks == 0)
+    {
         let found = format!("runs of {ranks} and of {} ranks", other.communication.len());
-        return Err(Error::Option { option: "compare", found, expected: "runs of one program on as many ranks" });
+        return Err(Error::Option {
+            option: "compare",
+            found,
+            expected: "runs of one program on as many ranks",
+        });
     }
     let rows = rows(before, after, ranks, test)?;
     let whole = &rows[0];
@@ -67,16 +75,43 @@ pub fn compare_runs(
 }
 
 /// The whole first.
-fn rows(before: &[RunTimes], after: &[RunTimes], ranks: usize, test: DifferenceTest) -> Result<Vec<Row>, Error> {
-    let names = |of: fn(&RunTimes) -> &std::collections::BTreeMap<String, Time>| -> BTreeSet<String> {
-        before.iter().chain(after).flat_map(|run| of(run).keys().cloned()).collect()
-    };
+fn rows(
+    before: &[RunTimes],
+    after: &[RunTimes],
+    ranks: usize,
+    test: DifferenceTest,
+) -> Result<Vec<Row>, Error> {
+    let names =
+        |of: fn(&RunTimes) -> &std::collections::BTreeMap<String, Time>| -> BTreeSet<String> {
+            before
+                .iter()
+                .chain(after)
+                .flat_map(|run| of(run).keys().cloned())
+                .collect()
+        };
     let (calls, regions) = (names(|run| &run.calls), names(|run| &run.regions));
     let row = |what, of: String, time: &dyn Fn(&RunTimes) -> Time| -> Result<Row, Error> {
-        let times = |runs: &[RunTimes]| runs.iter().map(|run| time(run).as_nanos()).collect::<Vec<f64>>();
-        let times = TwoSamples { before: times(before), after: times(after) };
-        let [before, after] = [Time::from_nanos(median(&times.before)?), Time::from_nanos(median(&times.after)?)];
-        Ok(Row { what, of, before, after, times, is_certain: false })
+        let times = |runs: &[RunTimes]| {
+            runs.iter()
+                .map(|run| time(run).as_nanos())
+                .collect::<Vec<f64>>()
+        };
+        let times = TwoSamples {
+            before: times(before),
+            after: times(after),
+        };
+        let [before, after] = [
+            Time::from_nanos(median(&times.before)?),
+            Time::from_nanos(median(&times.after)?),
+        ];
+        Ok(Row {
+            what,
+            of,
+            before,
+            after,
+            times,
+            is_certain: false,
+        })
     };
     let mut rows = vec![row("run", "all".to_owned(), &|run| run.total)?];
     for call in calls {
@@ -88,8 +123,12 @@ fn rows(before: &[RunTimes], after: &[RunTimes], ranks: usize, test: DifferenceT
         rows.push(row("region", region.clone(), &time)?);
     }
     for rank in 0..ranks {
-        rows.push(row("rank's computing", rank.to_string(), &|run| run.computation[rank])?);
-        rows.push(row("rank in MPI", rank.to_string(), &|run| run.communication[rank])?);
+        rows.push(row("rank's computing", rank.to_string(), &|run| {
+            run.computation[rank]
+        })?);
+        rows.push(row("rank in MPI", rank.to_string(), &|run| {
+            run.communication[rank]
+        })?);
     }
     let times: Vec<TwoSamples> = rows.iter().map(|row| row.times.clone()).collect();
     for (row, is_certain) in rows.iter_mut().zip(test.certain_differences(&times)?) {
@@ -105,22 +144,49 @@ fn lines(whole: &Row, others: &[&Row], certainty: String) -> Vec<String> {
         change if change < 0.0 => format!("{} shorter than before", percent(-change)),
         _ => "as long as before".to_owned(),
     };
-    let doubt = if whole.is_certain || change == 0.0 { "" } else { ", which is not certain" };
-    let most = others.iter().find(|row| row.more() > Time::ZERO && row.is_certain);
-    let most =
-        most.map_or(String::new(), |row| format!("; most in {} {} by {}", row.what, row.of, Rounded(row.more())));
-    let times = format!("{} before, {} after", Rounded(whole.before), Rounded(whole.after));
+    let doubt = if whole.is_certain || change == 0.0 {
+        ""
+    } else {
+        ", which is not certain"
+    };
+    let most = others
+        .iter()
+        .find(|row| row.more() > Time::ZERO && row.is_certain);
+    let most = most.map_or(String::new(), |row| {
+        format!(
+            "; most in {} {} by {}",
+            row.what,
+            row.of,
+            Rounded(row.more())
+        )
+    });
+    let times = format!(
+        "{} before, {} after",
+        Rounded(whole.before),
+        Rounded(whole.after)
+    );
     vec![format!("{words}: {times}{doubt}{most}"), certainty]
 }
 
 fn table(rows: &[&Row]) -> AnswerTable {
     let columns = ["what", "of", ">before", ">after", ">more", "certain"];
     let row = |row: &&Row| {
-        let [before, after, more] = [row.before, row.after, row.more()].map(|time| Rounded(time).to_string());
+        let [before, after, more] =
+            [row.before, row.after, row.more()].map(|time| Rounded(time).to_string());
         let certain = if row.is_certain { "yes" } else { "no" };
-        vec![row.what.to_owned(), row.of.clone(), before, after, more, certain.to_owned()]
+        vec![
+            row.what.to_owned(),
+            row.of.clone(),
+            before,
+            after,
+            more,
+            certain.to_owned(),
+        ]
     };
-    AnswerTable { rows: rows.iter().map(row).collect(), ..AnswerTable::new("", &columns) }
+    AnswerTable {
+        rows: rows.iter().map(row).collect(),
+        ..AnswerTable::new("", &columns)
+    }
 }
 
 fn document(row: &Row) -> Value {
@@ -138,7 +204,11 @@ mod tests {
     use super::*;
     use flowcast_model::stats::two_sample::RunNoise;
 
-    fn compare(title: &str, before: &[RunTimes], after: &[RunTimes]) -> Result<(Answer, Option<f64>), Error> {
+    fn compare(
+        title: &str,
+        before: &[RunTimes],
+        after: &[RunTimes],
+    ) -> Result<(Answer, Option<f64>), Error> {
         compare_runs(title, before, after, DifferenceTest::default())
     }
 
@@ -154,13 +224,31 @@ mod tests {
     #[test]
     fn what_became_slower_is_named_and_certain_only_where_repetitions_lie_apart() {
         let runs = |times: &[f64]| times.iter().map(|time| run(*time)).collect::<Vec<_>>();
-        let (answer, change) = compare("t", &runs(&[10.0, 10.1, 9.9, 10.0]), &runs(&[20.0, 20.1, 19.9, 20.0])).unwrap();
+        let (answer, change) = compare(
+            "t",
+            &runs(&[10.0, 10.1, 9.9, 10.0]),
+            &runs(&[20.0, 20.1, 19.9, 20.0]),
+        )
+        .unwrap();
         assert!((change.unwrap() - 10.0 / 110.0).abs() < 1e-9);
-        assert!(answer.lines[0].starts_with("9.1 % longer than before"), "{}", answer.lines[0]);
-        assert!(answer.lines[0].contains("most in call sends by 10.00 us"), "{}", answer.lines[0]);
-        let (answer, change) = compare("t", &runs(&[10.0, 30.0, 20.0]), &runs(&[15.0, 35.0, 22.0])).unwrap();
+        assert!(
+            answer.lines[0].starts_with("9.1 % longer than before"),
+            "{}",
+            answer.lines[0]
+        );
+        assert!(
+            answer.lines[0].contains("most in call sends by 10.00 us"),
+            "{}",
+            answer.lines[0]
+        );
+        let (answer, change) =
+            compare("t", &runs(&[10.0, 30.0, 20.0]), &runs(&[15.0, 35.0, 22.0])).unwrap();
         assert_eq!(change, None);
-        assert!(answer.lines[0].contains("is not certain"), "{}", answer.lines[0]);
+        assert!(
+            answer.lines[0].contains("is not certain"),
+            "{}",
+            answer.lines[0]
+        );
         let mut other = run(1.0);
         other.communication.pop();
         assert!(compare("t", &[run(1.0)], &[other]).is_err());
@@ -170,10 +258,21 @@ mod tests {
     fn of_one_run_each_no_row_is_certain() {
         let (answer, change) = compare("t", &[run(10.0)], &[run(20.0)]).unwrap();
         assert_eq!(change, None);
-        assert!(answer.tables[0].rows.iter().all(|row| row[5] == "no"), "{:?}", answer.tables[0].rows);
+        assert!(
+            answer.tables[0].rows.iter().all(|row| row[5] == "no"),
+            "{:?}",
+            answer.tables[0].rows
+        );
         assert_eq!(answer.document["is_certain"], false);
-        let repeatable = DifferenceTest { noise: RunNoise::Repeatable, ..DifferenceTest::default() };
+        let repeatable = DifferenceTest {
+            noise: RunNoise::Repeatable,
+            ..DifferenceTest::default()
+        };
         let (answer, change) = compare_runs("t", &[run(10.0)], &[run(20.0)], repeatable).unwrap();
-        assert!(change.is_some() && answer.tables[0].rows[0][5] == "yes", "{:?}", answer.tables[0].rows);
+        assert!(
+            change.is_some() && answer.tables[0].rows[0][5] == "yes",
+            "{:?}",
+            answer.tables[0].rows
+        );
     }
 }

@@ -52,16 +52,25 @@ impl Cost {
     pub fn slow_link(node: Node, rate: f64) -> Result<Cost, Error> {
         if !(rate > 0.0 && rate.is_finite()) {
             let found = rate.to_string();
-            return Err(Error::Option { option: "slow_links", found, expected: "a part of the rate, above 0" });
+            return Err(Error::Option {
+                option: "slow_links",
+                found,
+                expected: "a part of the rate, above 0",
+            });
         }
         let selector = Selector::parse(&format!("gap_per_byte[node={node},link=between]"))?;
-        Ok(Cost { selector, to: To::Factor(1.0 / rate) })
+        Ok(Cost {
+            selector,
+            to: To::Factor(1.0 / rate),
+        })
     }
 
     /// No message takes time on its way: what remains if all of it were hidden behind computations.
     pub fn perfect_overlap() -> [Cost; 2] {
-        [Quantity::Latency, Quantity::PerByte]
-            .map(|quantity| Cost { selector: Selector::all(quantity), to: To::Value(0.0) })
+        [Quantity::Latency, Quantity::PerByte].map(|quantity| Cost {
+            selector: Selector::all(quantity),
+            to: To::Value(0.0),
+        })
     }
 }
 
@@ -91,9 +100,19 @@ pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Answer, Error> {
     };
     let portions = all.chunks(all.len().div_ceil(first.options.threads.max(1)));
     let found = std::thread::scope(|scope| {
-        let follow = |portion: &'_ [Scenario]| portion.iter().map(|one| one.predict(program)).collect::<Vec<_>>();
-        let running: Vec<_> = portions.map(|portion| scope.spawn(move || follow(portion))).collect();
-        running.into_iter().flat_map(|one| one.join().expect("a prediction does not panic")).collect::<Vec<_>>()
+        let follow = |portion: &'_ [Scenario]| {
+            portion
+                .iter()
+                .map(|one| one.predict(program))
+                .collect::<Vec<_>>()
+        };
+        let running: Vec<_> = portions
+            .map(|portion| scope.spawn(move || follow(portion)))
+            .collect();
+        running
+            .into_iter()
+            .flat_map(|one| one.join().expect("a prediction does not panic"))
+            .collect::<Vec<_>>()
     });
     let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
     Ok(answer(trace, all, &found))
@@ -119,17 +138,31 @@ impl Scenario {
         if self.costs.is_empty() && self.noise.is_none() {
             let outcome = finite(engine.run()?, Some(&self.network), &[])?;
             let communication = SetOutcome::from(&outcome).communication_share();
-            return Ok(Found { makespan: outcome.makespan(), communication, model, noisy: None, keeps_order: false });
+            return Ok(Found {
+                makespan: outcome.makespan(),
+                communication,
+                model,
+                noisy: None,
+                keeps_order: false,
+            });
         }
         let (outcome, graph) = EventGraph::record(&engine)?;
         let computes: Time = outcome.ranks.iter().map(|rank| rank.compute).sum();
         let graph = self.changed(graph)?;
         let noisy = self.noise.as_ref().map(|noise| Noisy::of(&graph, noise));
         let ends: Time = graph.ends().sum();
-        let makespan = noisy.as_ref().map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
+        let makespan = noisy
+            .as_ref()
+            .map_or(graph.makespan(), |noisy| noisy.quantile(0.5));
         finite_times([makespan, ends], || format!("the scenario {}", self.name))?;
         let communication = (1.0 - ratio(computes, ends)).clamp(0.0, 1.0);
-        Ok(Found { makespan, communication, model, noisy, keeps_order: !graph.is_exact() })
+        Ok(Found {
+            makespan,
+            communication,
+            model,
+            noisy,
+            keeps_order: !graph.is_exact(),
+        })
     }
 
     fn changed<'g>(&self, graph: EventGraph<'g>) -> Result<EventGraph<'g>, Error> {
@@ -137,12 +170,20 @@ impl Scenario {
             let selected = graph.selected(&cost.selector);
             let is_all = cost.selector.conditions.is_empty();
             if selected.is_empty() && !is_all {
-                let found = format!("{} in {}, of which the program has none", cost.selector, self.name);
-                return Err(Error::Option { option: "costs", found, expected: "costs that occur" });
+                let found = format!(
+                    "{} in {}, of which the program has none",
+                    cost.selector, self.name
+                );
+                return Err(Error::Option {
+                    option: "costs",
+                    found,
+                    expected: "costs that occur",
+                });
             }
             Ok((selected, cost.to))
         };
-        let changes: Vec<(Selected, To)> = self.costs.iter().map(select).collect::<Result<_, _>>()?;
+        let changes: Vec<(Selected, To)> =
+            self.costs.iter().map(select).collect::<Result<_, _>>()?;
         Ok(graph.changed(&changes))
     }
 }
@@ -151,23 +192,37 @@ impl PreparedProgram<'_> {
     /// The same with neighbouring messages together, once collectives are messages: to carry them out matches all anew, by
     /// tags that messages which go together do not keep.
     fn aggregated(self, up_to: Bytes) -> Self {
-        PreparedProgram { program: Cow::Owned(aggregated(&self.program, up_to)), ..self }
+        PreparedProgram {
+            program: Cow::Owned(aggregated(&self.program, up_to)),
+            ..self
+        }
     }
 
     /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
     fn slowed(&self, node: Node, factor: f64) -> Option<Self> {
         let ranks = (0..self.program().ranks() as u32).map(Rank);
-        let own: Vec<Rank> = ranks.filter(|rank| self.placement.node(*rank) == node).collect();
+        let own: Vec<Rank> = ranks
+            .filter(|rank| self.placement.node(*rank) == node)
+            .collect();
         let is_factor = factor > 0.0 && factor.is_finite();
-        (is_factor && !own.is_empty())
-            .then(|| own.into_iter().fold(self.clone(), |prepared, rank| prepared.paced(rank, 1.0 / factor)))
+        (is_factor && !own.is_empty()).then(|| {
+            own.into_iter().fold(self.clone(), |prepared, rank| {
+                prepared.paced(rank, 1.0 / factor)
+            })
+        })
     }
 }
 
 fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
     let base = found[0].makespan;
-    let worst = found.iter().enumerate().max_by_key(|(index, found)| (found.makespan, std::cmp::Reverse(*index)));
-    let best = found.iter().enumerate().min_by_key(|(index, found)| (found.makespan, *index));
+    let worst = found
+        .iter()
+        .enumerate()
+        .max_by_key(|(index, found)| (found.makespan, std::cmp::Reverse(*index)));
+    let best = found
+        .iter()
+        .enumerate()
+        .min_by_key(|(index, found)| (found.makespan, *index));
     let told = |place: Option<(usize, &Found)>| {
         let (index, found) = place.expect("there is a scenario");
         format!(
@@ -178,7 +233,11 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
             all[0].name
         )
     };
-    let mut lines = vec![format!("shortest: {}; longest: {}", told(best), told(worst))];
+    let mut lines = vec![format!(
+        "shortest: {}; longest: {}",
+        told(best),
+        told(worst)
+    )];
     let mut models: Vec<&str> = found.iter().map(|found| found.model).collect();
     models.sort_unstable();
     models.dedup();
@@ -190,9 +249,19 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
         .map(|(scenario, _)| scenario.name.as_str())
         .collect();
     if !kept.is_empty() {
-        lines.push(format!("events keep the order of a replay without the change in {}", kept.join(", ")));
+        lines.push(format!(
+            "events keep the order of a replay without the change in {}",
+            kept.join(", ")
+        ));
     }
-    let columns = ["scenario", "network", ">predicted time", ">to the first", ">in communication", ">interval"];
+    let columns = [
+        "scenario",
+        "network",
+        ">predicted time",
+        ">to the first",
+        ">in communication",
+        ">interval",
+    ];
     let rows = all.iter().zip(found).map(|(scenario, found)| {
         let interval = found.noisy.as_ref().map_or("-".to_owned(), |noisy| {
             let [low, high] = noisy.interval().map(|time| Rounded(time).to_string());
@@ -209,10 +278,16 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
     });
     let table = AnswerTable {
         rows: rows.collect(),
-        bars: found.iter().map(|found| ratio(found.makespan, base)).collect(),
+        bars: found
+            .iter()
+            .map(|found| ratio(found.makespan, base))
+            .collect(),
         ..AnswerTable::new("", &columns)
     };
-    let documents = all.iter().zip(found).map(|(scenario, found)| document(scenario, found, base));
+    let documents = all
+        .iter()
+        .zip(found)
+        .map(|(scenario, found)| document(scenario, found, base));
     Answer {
         schema: "flowcast/scenarios/1",
         title: format!("{}: scenarios", trace.name()),

@@ -40,20 +40,40 @@ struct Found {
 pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Answer, Error> {
     let (told, found) = recorded(trace, network, options, |graph| {
         let slacks = graph.slacks();
-        Ok(Found { ranks: slacks.ranks(), links: slacks.links(), histogram: histogram(&slacks) })
+        Ok(Found {
+            ranks: slacks.ranks(),
+            links: slacks.links(),
+            histogram: histogram(&slacks),
+        })
     })?;
-    let mut lines = vec![format!("{}; {}", of_ranks(&found.ranks), of_messages(&found.links))];
+    let mut lines = vec![format!(
+        "{}; {}",
+        of_ranks(&found.ranks),
+        of_messages(&found.links)
+    )];
     lines.extend(told.lines.iter().cloned());
-    lines.push(format!("predicted time on {}: {}", network.name, Rounded(told.makespan)));
+    lines.push(format!(
+        "predicted time on {}: {}",
+        network.name,
+        Rounded(told.makespan)
+    ));
     let mut document = told.document(network);
     document["ranks"] = found.ranks.iter().map(rank_document).collect();
-    document["links"] = Link::ALL.into_iter().zip(&found.links).map(link_document).collect();
+    document["links"] = Link::ALL
+        .into_iter()
+        .zip(&found.links)
+        .map(link_document)
+        .collect();
     document["histogram"] = histogram_document(&found.histogram);
     Ok(Answer {
         schema: "flowcast/slack/1",
         title: format!("{}: how late what may be", trace.name()),
         lines,
-        tables: vec![rank_table(&found.ranks), link_table(&found.links), histogram_table(&found.histogram)],
+        tables: vec![
+            rank_table(&found.ranks),
+            link_table(&found.links),
+            histogram_table(&found.histogram),
+        ],
         document,
     })
 }
@@ -61,9 +81,18 @@ pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Answ
 fn of_ranks(ranks: &[RankSlack]) -> String {
     let slower = |rank: &&RankSlack| rank.slower > 0.0;
     let count = ranks.iter().filter(slower).count();
-    let most = ranks.iter().filter(slower).max_by(|a, b| a.slower.total_cmp(&b.slower));
-    let Some(most) = most else { return format!("none of {} ranks could compute slower", ranks.len()) };
-    let by = if most.slower.is_finite() { percent(most.slower) } else { "any factor".to_owned() };
+    let most = ranks
+        .iter()
+        .filter(slower)
+        .max_by(|a, b| a.slower.total_cmp(&b.slower));
+    let Some(most) = most else {
+        return format!("none of {} ranks could compute slower", ranks.len());
+    };
+    let by = if most.slower.is_finite() {
+        percent(most.slower)
+    } else {
+        "any factor".to_owned()
+    };
     format!(
         "{count} of {} ranks could each compute slower without moving the end, rank {} by {by}",
         ranks.len(),
@@ -82,7 +111,10 @@ fn of_messages(links: &[LinkSlack]) -> String {
 }
 
 fn class_of(time: Time) -> usize {
-    CLASSES.iter().position(|(below, _)| time.as_nanos() < *below).unwrap_or(CLASSES.len() - 1)
+    CLASSES
+        .iter()
+        .position(|(below, _)| time.as_nanos() < *below)
+        .unwrap_or(CLASSES.len() - 1)
 }
 
 fn histogram(slacks: &Slacks<'_>) -> Histogram {
@@ -99,12 +131,23 @@ fn histogram(slacks: &Slacks<'_>) -> Histogram {
 }
 
 fn rank_table(ranks: &[RankSlack]) -> AnswerTable {
-    let columns = [">rank", ">ends before the last", ">computes", ">least slack", ">may compute slower by"];
+    let columns = [
+        ">rank",
+        ">ends before the last",
+        ">computes",
+        ">least slack",
+        ">may compute slower by",
+    ];
     let mut ranks: Vec<&RankSlack> = ranks.iter().collect();
     ranks.sort_by(|a, b| b.slower.total_cmp(&a.slower).then(a.rank.cmp(&b.rank)));
     let row = |rank: &&RankSlack| {
-        let slower = if rank.slower.is_finite() { percent(rank.slower) } else { "any".to_owned() };
-        let [end, compute, least] = [rank.end, rank.compute, rank.least].map(|time| Rounded(time).to_string());
+        let slower = if rank.slower.is_finite() {
+            percent(rank.slower)
+        } else {
+            "any".to_owned()
+        };
+        let [end, compute, least] =
+            [rank.end, rank.compute, rank.least].map(|time| Rounded(time).to_string());
         vec![rank.rank.to_string(), end, compute, least, slower]
     };
     AnswerTable {
@@ -115,13 +158,34 @@ fn rank_table(ranks: &[RankSlack]) -> AnswerTable {
 }
 
 fn link_table(links: &[LinkSlack]) -> AnswerTable {
-    let columns = ["messages", ">count", ">bytes", ">may take twice as long", ">their bytes", ">ten times as long"];
-    let used = Link::ALL.into_iter().zip(links).filter(|(_, of)| of.messages > 0);
+    let columns = [
+        "messages",
+        ">count",
+        ">bytes",
+        ">may take twice as long",
+        ">their bytes",
+        ">ten times as long",
+    ];
+    let used = Link::ALL
+        .into_iter()
+        .zip(links)
+        .filter(|(_, of)| of.messages > 0);
     let row = |(link, of): (Link, &LinkSlack)| {
-        let counts = [of.messages, of.bytes.0, of.twice, of.twice_bytes.0, of.tenfold];
-        std::iter::once(name_of(link).to_owned()).chain(counts.map(|count| count.to_string())).collect()
+        let counts = [
+            of.messages,
+            of.bytes.0,
+            of.twice,
+            of.twice_bytes.0,
+            of.tenfold,
+        ];
+        std::iter::once(name_of(link).to_owned())
+            .chain(counts.map(|count| count.to_string()))
+            .collect()
     };
-    AnswerTable { rows: used.map(row).collect(), ..AnswerTable::new("messages, all at the same time", &columns) }
+    AnswerTable {
+        rows: used.map(row).collect(),
+        ..AnswerTable::new("messages, all at the same time", &columns)
+    }
 }
 
 fn name_of(link: Link) -> &'static str {
@@ -133,14 +197,25 @@ fn name_of(link: Link) -> &'static str {
 }
 
 fn histogram_table(histogram: &Histogram) -> AnswerTable {
-    let columns = ["slack", ">messages, total", ">messages, free", ">computations, total", ">computations, free"];
+    let columns = [
+        "slack",
+        ">messages, total",
+        ">messages, free",
+        ">computations, total",
+        ">computations, free",
+    ];
     let row = |(class, (_, name)): (usize, &(f64, &str))| {
-        std::iter::once((*name).to_owned()).chain(histogram.iter().map(|counts| counts[class].to_string())).collect()
+        std::iter::once((*name).to_owned())
+            .chain(histogram.iter().map(|counts| counts[class].to_string()))
+            .collect()
     };
     AnswerTable {
         rows: CLASSES.iter().enumerate().map(row).collect(),
         bars: histogram[0].iter().map(|count| *count as f64).collect(),
-        ..AnswerTable::new("how many may be late by how much: alone (total), all at the same time (free)", &columns)
+        ..AnswerTable::new(
+            "how many may be late by how much: alone (total), all at the same time (free)",
+            &columns,
+        )
     }
 }
 

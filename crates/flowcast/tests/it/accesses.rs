@@ -20,11 +20,17 @@ fn network(rule: Rule, requests: u32) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = Time::from_nanos(1000.0);
-    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(flowcast::units::TimePerByte::from_nanos(1.0)));
+    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(
+        flowcast::units::TimePerByte::from_nanos(1.0),
+    ));
     network.nic.overhead = Time::from_nanos(300.0);
     network.nic.gap = Time::from_nanos(100.0);
     let bandwidth = Rate::from_bytes_per_second(5e8);
-    network.file_system = FileSystem { latency: Time::from_nanos(10_000.0), bandwidth, requests };
+    network.file_system = FileSystem {
+        latency: Time::from_nanos(10_000.0),
+        bandwidth,
+        requests,
+    };
     network
 }
 
@@ -36,7 +42,11 @@ fn program(ranks: &[&str]) -> Program {
 fn text(ranks: &[&str]) -> String {
     let ones = vec!["1"; ranks.len()].join(",");
     let members: String = (0..ranks.len()).map(|rank| format!(":{rank}")).collect();
-    let mut text = format!("#DIMEMAS:\"one-sided\":0:{}({ones}),1\nd:1:1:{}{members}\n", ranks.len(), ranks.len());
+    let mut text = format!(
+        "#DIMEMAS:\"one-sided\":0:{}({ones}),1\nd:1:1:{}{members}\n",
+        ranks.len(),
+        ranks.len()
+    );
     for (rank, records) in ranks.iter().enumerate() {
         text.push_str(&format!("1:{rank}:0:0.0\n"));
         for record in records.split_whitespace() {
@@ -49,18 +59,30 @@ fn text(ranks: &[&str]) -> String {
 
 fn ends(program: &Program, network: &Network) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    ends_by(program, &Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap())
+    ends_by(
+        program,
+        &Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap(),
+    )
 }
 
 /// Where messages and transfers share the network.
 fn ends_sharing(program: &Program, network: &Network, model: Model) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    ends_by(program, &Engine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap())
+    ends_by(
+        program,
+        &Engine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap(),
+    )
 }
 
 /// With so many links into each node and out of it, and processors.
 fn limited(mut network: Network, links: u32, cpus: u32) -> Network {
-    let links = NodeGroup { count: 4, cpus, in_links: links, out_links: links, ..NodeGroup::default() };
+    let links = NodeGroup {
+        count: 4,
+        cpus,
+        in_links: links,
+        out_links: links,
+        ..NodeGroup::default()
+    };
     network.machine.nodes = vec![links];
     network
 }
@@ -68,35 +90,61 @@ fn limited(mut network: Network, links: u32, cpus: u32) -> Network {
 fn ends_by(program: &Program, engine: &Engine<'_>) -> Vec<f64> {
     let (outcome, explanation) = explained(engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
-        let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
+        let (found, expected) = (
+            sums.total().as_nanos(),
+            (times.blocked + times.overhead).as_nanos(),
+        );
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         assert!((expected + times.compute.as_nanos() - times.end.as_nanos()).abs() < 1e-6);
     }
-    assert_eq!(recorded(program, |journal| engine.observed(journal)).0, outcome);
-    outcome.ranks.iter().map(|rank| rank.end.as_nanos()).collect()
+    assert_eq!(
+        recorded(program, |journal| engine.observed(journal)).0,
+        outcome
+    );
+    outcome
+        .ranks
+        .iter()
+        .map(|rank| rank.end.as_nanos())
+        .collect()
 }
 
 #[test]
 fn a_transfer_takes_latency_and_bytes_and_leaves_the_target_alone() {
     for kind in 0..3 {
         // Transfer 5000 bytes, compute 2 us, flush. The target computes 1 us.
-        let program = program(&[&format!("30:{kind}:1:1:5000 1:0.000002 30:7:1:1:0"), "1:0.000001"]);
+        let program = program(&[
+            &format!("30:{kind}:1:1:5000 1:0.000002 30:7:1:1:0"),
+            "1:0.000001",
+        ]);
         assert_eq!(ends(&program, &network(Rule::Hockney, 0)), [6000.0, 1000.0]);
         assert_eq!(ends(&program, &network(Rule::Dimemas, 0)), [6000.0, 1000.0]);
-        assert_eq!(ends(&program, &network(Rule::Loggops, 0)), [300.0 + 1000.0 + 4999.0, 1000.0]);
+        assert_eq!(
+            ends(&program, &network(Rule::Loggops, 0)),
+            [300.0 + 1000.0 + 4999.0, 1000.0]
+        );
     }
 }
 
 #[test]
 fn transfers_follow_each_other_at_the_interface_and_a_flush_waits_for_its_own_target() {
-    let program = program(&["30:0:1:1:5000 30:0:1:2:1 30:7:1:1:0 1:0.0 30:7:1:-1:0", "", ""]);
+    let program = program(&[
+        "30:0:1:1:5000 30:0:1:2:1 30:7:1:1:0 1:0.0 30:7:1:-1:0",
+        "",
+        "",
+    ]);
     // The second starts when the interface has rested: at 100 + 4999, and arrives 300 + 1000 later.
-    assert_eq!(ends(&program, &network(Rule::Loggops, 0)), [5099.0 + 1300.0, 0.0, 0.0]);
+    assert_eq!(
+        ends(&program, &network(Rule::Loggops, 0)),
+        [5099.0 + 1300.0, 0.0, 0.0]
+    );
 }
 
 #[test]
 fn a_fence_waits_for_all_transfers_and_all_ranks() {
-    let records = ["30:0:1:1:5000 30:3:1:-1:0 1:0.000001", "1:0.000002 30:3:1:-1:0"];
+    let records = [
+        "30:0:1:1:5000 30:3:1:-1:0 1:0.000001",
+        "1:0.000002 30:3:1:-1:0",
+    ];
     let found = ends(&program(&records), &network(Rule::Hockney, 0));
     // A barrier by formula: twice a latency and two overheads, for 2 ranks.
     assert_eq!(found, [6000.0 + 3200.0 + 1000.0, 6000.0 + 3200.0]);
@@ -106,19 +154,39 @@ fn a_fence_waits_for_all_transfers_and_all_ranks() {
 fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
     let hold = "30:5:1:0:0 1:0.000010 30:6:1:0:0";
     // Ranks 1, 2 and 3 ask at 0, 2 and 1 us; request and answer take 1 us each.
-    let records = ["", hold, &format!("1:0.000002 {hold}"), &format!("1:0.000001 {hold}")];
-    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [0.0, 12_000.0, 34_000.0, 23_000.0]);
+    let records = [
+        "",
+        hold,
+        &format!("1:0.000002 {hold}"),
+        &format!("1:0.000001 {hold}"),
+    ];
+    assert_eq!(
+        ends(&program(&records), &network(Rule::Hockney, 0)),
+        [0.0, 12_000.0, 34_000.0, 23_000.0]
+    );
     let shared = hold.replace("30:5", "30:4");
-    let records = ["", &shared, &format!("1:0.000002 {shared}"), &format!("1:0.000001 {shared}")];
-    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [0.0, 12_000.0, 14_000.0, 13_000.0]);
+    let records = [
+        "",
+        &shared,
+        &format!("1:0.000002 {shared}"),
+        &format!("1:0.000001 {shared}"),
+    ];
+    assert_eq!(
+        ends(&program(&records), &network(Rule::Hockney, 0)),
+        [0.0, 12_000.0, 14_000.0, 13_000.0]
+    );
 }
 
 #[test]
 fn shared_locks_wait_behind_an_exclusive_one_that_was_asked_for_before() {
-    let hold = |kind: u32, late: u32| format!("1:0.{late:06} 30:{kind}:1:0:0 1:0.000010 30:6:1:0:0");
+    let hold =
+        |kind: u32, late: u32| format!("1:0.{late:06} 30:{kind}:1:0:0 1:0.000010 30:6:1:0:0");
     let records = [String::new(), hold(4, 0), hold(5, 1), hold(4, 2)];
     let records: Vec<&str> = records.iter().map(String::as_str).collect();
-    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [0.0, 12_000.0, 23_000.0, 34_000.0]);
+    assert_eq!(
+        ends(&program(&records), &network(Rule::Hockney, 0)),
+        [0.0, 12_000.0, 23_000.0, 34_000.0]
+    );
 }
 
 #[test]
@@ -126,8 +194,16 @@ fn who_never_gets_a_lock_is_told() {
     let program = program(&["", "30:5:1:0:0", "1:0.000001 30:5:1:0:0"]);
     let network = network(Rule::Hockney, 0);
     let placement = Placement::new(&network.machine, None, 3).unwrap();
-    let error = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap_err();
-    assert!(error.to_string().contains("rank 2 waits for a lock on the memory of rank 0"), "{error}");
+    let error = Engine::new(&program, &network, placement, Rendezvous::AsRecorded)
+        .unwrap()
+        .run()
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("rank 2 waits for a lock on the memory of rank 0"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -136,16 +212,32 @@ fn requests_to_files_take_turns_where_only_some_fit() {
     let write = "31:3:0:0:5000";
     let late = format!("1:0.000001 {write}");
     let records = [&late, write, write];
-    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [21_000.0, 20_000.0, 20_000.0]);
-    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 2)), [40_000.0, 20_000.0, 20_000.0]);
-    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 1)), [60_000.0, 20_000.0, 40_000.0]);
+    assert_eq!(
+        ends(&program(&records), &network(Rule::Hockney, 0)),
+        [21_000.0, 20_000.0, 20_000.0]
+    );
+    assert_eq!(
+        ends(&program(&records), &network(Rule::Hockney, 2)),
+        [40_000.0, 20_000.0, 20_000.0]
+    );
+    assert_eq!(
+        ends(&program(&records), &network(Rule::Hockney, 1)),
+        [60_000.0, 20_000.0, 40_000.0]
+    );
     // Opening and closing takes the latency; together, all wait for the last first.
-    let open = ["31:0:0:0:0 31:1:0:0:0", "1:0.000005 31:2:0:1:5000", "31:2:0:1:0"];
+    let open = [
+        "31:0:0:0:0 31:1:0:0:0",
+        "1:0.000005 31:2:0:1:5000",
+        "31:2:0:1:0",
+    ];
     let found = ends(&program(&open[..1]), &network(Rule::Hockney, 0));
     assert_eq!(found, [20_000.0]);
     assert!(read_text(text(&open)).is_err(), "rank 0 does not take part");
     let all = ends(&program(&open[1..]), &network(Rule::Hockney, 0));
-    assert_eq!(all, [5000.0 + 3200.0 + 20_000.0, 5000.0 + 3200.0 + 10_000.0]);
+    assert_eq!(
+        all,
+        [5000.0 + 3200.0 + 20_000.0, 5000.0 + 3200.0 + 10_000.0]
+    );
 }
 
 #[test]
@@ -156,8 +248,15 @@ fn waiting_for_others_is_told_from_the_request_itself() {
     let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[1].of(cost).as_nanos();
-    assert_eq!([of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)], [20_000.0, 10_000.0, 10_000.0]);
-    let names: Vec<_> = explanation.sites.iter().map(|(site, _)| flowcast::report::sites::site_name(site)).collect();
+    assert_eq!(
+        [of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)],
+        [20_000.0, 10_000.0, 10_000.0]
+    );
+    let names: Vec<_> = explanation
+        .sites
+        .iter()
+        .map(|(site, _)| flowcast::report::sites::site_name(site))
+        .collect();
     assert_eq!(names, ["MPI_File_write"]);
 }
 
@@ -171,14 +270,28 @@ fn transfers_take_turns_on_the_links_that_their_data_cross() {
         // Two into one: the second finds the link taken for 5 us.
         (vec!["", &to_0, &to_0], vec![0.0, 6000.0, 11_000.0]),
         // Each way has its link, and the target computes meanwhile.
-        (vec![&to_1, &to_0, "1:0.000001"], vec![6000.0, 6000.0, 1000.0]),
+        (
+            vec![&to_1, &to_0, "1:0.000001"],
+            vec![6000.0, 6000.0, 1000.0],
+        ),
         // The data of a get come in.
         (vec![&gets, "", ""], vec![11_000.0, 0.0, 0.0]),
         // A message takes its turn with them: it is sent first, and received at 6 us.
-        (vec!["3:2:-1:5000:0:1:0", &format!("1:0.000001 {to_0}"), "2:0:-1:5000:0:1:0"], vec![6000.0, 11_000.0, 0.0]),
+        (
+            vec![
+                "3:2:-1:5000:0:1:0",
+                &format!("1:0.000001 {to_0}"),
+                "2:0:-1:5000:0:1:0",
+            ],
+            vec![6000.0, 11_000.0, 0.0],
+        ),
     ] {
         let (program, network) = (program(&records), network(Rule::Hockney, 0));
-        assert_eq!(ends(&program, &limited(network, 1, 1)), expected, "{records:?}");
+        assert_eq!(
+            ends(&program, &limited(network, 1, 1)),
+            expected,
+            "{records:?}"
+        );
     }
 }
 
@@ -186,13 +299,21 @@ fn transfers_take_turns_on_the_links_that_their_data_cross() {
 fn transfers_take_turns_under_dimemas_rules_too() {
     let put = "30:0:1:0:5000 30:7:1:-1:0";
     let program = program(&["", put, put]);
-    assert_eq!(ends(&program, &limited(network(Rule::Dimemas, 0), 1, 1)), [0.0, 6000.0, 11_000.0]);
+    assert_eq!(
+        ends(&program, &limited(network(Rule::Dimemas, 0), 1, 1)),
+        [0.0, 6000.0, 11_000.0]
+    );
 }
 
 #[test]
 fn locks_and_files_under_limits_wait_as_without() {
     let hold = |late: u32| format!("1:0.{late:06} 30:5:1:0:0 1:0.000010 30:6:1:0:0");
-    let records = ["1:0.000001 31:3:0:0:5000".to_owned(), hold(0), hold(2), hold(1)];
+    let records = [
+        "1:0.000001 31:3:0:0:5000".to_owned(),
+        hold(0),
+        hold(2),
+        hold(1),
+    ];
     let program = program(&records.each_ref().map(String::as_str));
     let expected = [21_000.0, 12_000.0, 34_000.0, 23_000.0];
     let network = network(Rule::Hockney, 1);
@@ -207,7 +328,12 @@ fn locks_and_files_under_limits_wait_as_without() {
 fn an_unlock_waits_for_the_transfers_that_the_links_hold_up() {
     let put = "30:5:1:0:0 30:0:1:0:5000 30:6:1:0:0";
     // The lock from 0 to 2 us; the link is taken from 1.5 to 6.5 us by a transfer of rank 2.
-    let program = program(&["", put, "1:0.0000015 30:0:1:0:5000 30:7:1:-1:0", "1:0.000003 30:5:1:0:0 30:6:1:0:0"]);
+    let program = program(&[
+        "",
+        put,
+        "1:0.0000015 30:0:1:0:5000 30:7:1:-1:0",
+        "1:0.000003 30:5:1:0:0 30:6:1:0:0",
+    ]);
     let found = ends(&program, &limited(network(Rule::Hockney, 0), 1, 1));
     assert_eq!(found, [0.0, 12_500.0, 7500.0, 13_500.0]);
 }
@@ -219,14 +345,23 @@ fn transfers_share_bandwidth_where_messages_do() {
     for model in [Model::Fair, Model::ClosedLoop] {
         let found = ends_sharing(&program(&["", put, put]), &network, model);
         assert!(
-            found.iter().zip([0.0, 11_000.0, 11_000.0]).all(|(one, other)| (one - other).abs() < 11.0),
+            found
+                .iter()
+                .zip([0.0, 11_000.0, 11_000.0])
+                .all(|(one, other)| (one - other).abs() < 11.0),
             "{found:?}"
         );
         // Half of it beside a message from another rank into the same node.
         let both = program(&["3:2:-1:5000:0:1:0", put, "2:0:-1:5000:0:1:0"]);
         let found = ends_sharing(&both, &network, model);
         let expected = [11_000.0, 11_000.0, 0.0];
-        assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 11.0), "{found:?}");
+        assert!(
+            found
+                .iter()
+                .zip(expected)
+                .all(|(one, other)| (one - other).abs() < 11.0),
+            "{found:?}"
+        );
     }
 }
 
@@ -240,34 +375,59 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[2].of(cost).as_nanos();
-    assert_eq!([of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)], [5000.0, 1000.0, 5000.0]);
+    assert_eq!(
+        [of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)],
+        [5000.0, 1000.0, 5000.0]
+    );
 }
 
 #[test]
 fn a_wrong_record_is_named() {
     for (records, message) in [
-        ("30:9:1:1:0", "trace:4: found operation 9, expected a one-sided operation, 0 to 7"),
-        ("30:0:1:7:0", "trace:4: found target 7, expected a task from 0 to 1"),
-        ("31:4:0:0:0", "trace:4: found operation 4, expected a file operation, 0 to 3"),
-        ("31:3:0:0:-1", "trace:4: found size -1, expected a size of at least 0 bytes"),
-        ("30:3:2:-1:0", "trace:4: found a collective on communicator 2, expected a communicator that is defined"),
+        (
+            "30:9:1:1:0",
+            "trace:4: found operation 9, expected a one-sided operation, 0 to 7",
+        ),
+        (
+            "30:0:1:7:0",
+            "trace:4: found target 7, expected a task from 0 to 1",
+        ),
+        (
+            "31:4:0:0:0",
+            "trace:4: found operation 4, expected a file operation, 0 to 3",
+        ),
+        (
+            "31:3:0:0:-1",
+            "trace:4: found size -1, expected a size of at least 0 bytes",
+        ),
+        (
+            "30:3:2:-1:0",
+            "trace:4: found a collective on communicator 2, expected a communicator that is defined",
+        ),
     ] {
-        assert_eq!(read_text(text(&[records, ""])).unwrap_err().to_string(), message);
+        assert_eq!(
+            read_text(text(&[records, ""])).unwrap_err().to_string(),
+            message
+        );
     }
 }
 
 /// What a rank may do, with computations of odd lengths in between; locks are given back.
 fn any_rank(ranks: u32) -> impl Strategy<Value = Vec<String>> {
-    let record = (0u32..6, 0..ranks, 0u64..20_000, 1u32..40_000).prop_map(|(kind, target, size, odd)| {
-        let body = match kind {
-            0 => format!("31:{}:0:0:{size}", target % 4),
-            1 => format!("30:{}:1:{target}:0 30:0:1:{target}:{size} 30:6:1:{target}:0", 4 + size % 2),
-            2 => format!("30:7:1:{target}:0"),
-            3 => "30:7:1:-1:0".to_owned(),
-            kind => format!("30:{}:1:{target}:{size}", kind - 4),
-        };
-        format!("1:0.{odd:06}{:03} {body}", odd % 997)
-    });
+    let record =
+        (0u32..6, 0..ranks, 0u64..20_000, 1u32..40_000).prop_map(|(kind, target, size, odd)| {
+            let body = match kind {
+                0 => format!("31:{}:0:0:{size}", target % 4),
+                1 => format!(
+                    "30:{}:1:{target}:0 30:0:1:{target}:{size} 30:6:1:{target}:0",
+                    4 + size % 2
+                ),
+                2 => format!("30:7:1:{target}:0"),
+                3 => "30:7:1:-1:0".to_owned(),
+                kind => format!("30:{}:1:{target}:{size}", kind - 4),
+            };
+            format!("1:0.{odd:06}{:03} {body}", odd % 997)
+        });
     proptest::collection::vec(record, 0..12)
 }
 

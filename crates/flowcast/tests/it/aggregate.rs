@@ -12,19 +12,34 @@ use proptest::prelude::*;
 /// Ranks 0 and 1 of a `.dim` trace.
 fn two_ranks(first: &str, second: &str) -> Program {
     let records = |rank: u32, records: &str| {
-        records.split(' ').map(|record| record.replacen(':', &format!(":{rank}:0:"), 1) + "\n").collect::<String>()
+        records
+            .split(' ')
+            .map(|record| record.replacen(':', &format!(":{rank}:0:"), 1) + "\n")
+            .collect::<String>()
     };
     as_program(
-        read_text(format!("#DIMEMAS:\"x\":1,0:2(1,1),1\nd:1:1:2:0:1\n{}{}", records(0, first), records(1, second)))
-            .unwrap(),
+        read_text(format!(
+            "#DIMEMAS:\"x\":1,0:2(1,1),1\nd:1:1:2:0:1\n{}{}",
+            records(0, first),
+            records(1, second)
+        ))
+        .unwrap(),
     )
 }
 
 fn makespan(program: &Program) -> f64 {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let contention = Contention::Shared(Model::Independent);
-    let options = Options { contention, collectives: Collectives::Formula, ..Options::default() };
-    predict(&Trace::Program(program.clone()), &network, &options).unwrap().outcome.makespan().as_seconds()
+    let options = Options {
+        contention,
+        collectives: Collectives::Formula,
+        ..Options::default()
+    };
+    predict(&Trace::Program(program.clone()), &network, &options)
+        .unwrap()
+        .outcome
+        .makespan()
+        .as_seconds()
 }
 
 fn sent_bytes(program: &Program) -> u64 {
@@ -38,19 +53,42 @@ fn sent_bytes(program: &Program) -> u64 {
 
 #[test]
 fn three_messages_cost_what_one_of_their_bytes_costs() {
-    let sends = |sizes: &[u32]| sizes.iter().map(|size| format!("2:1:-1:{size}:7:1:0")).collect::<Vec<_>>().join(" ");
+    let sends = |sizes: &[u32]| {
+        sizes
+            .iter()
+            .map(|size| format!("2:1:-1:{size}:7:1:0"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let (three, one) = (sends(&[100, 200, 300]), sends(&[600]));
-    let receive = |sizes: &[u32]| sizes.iter().map(|size| format!("3:0:-1:{size}:7:1:0")).collect::<Vec<_>>().join(" ");
+    let receive = |sizes: &[u32]| {
+        sizes
+            .iter()
+            .map(|size| format!("3:0:-1:{size}:7:1:0"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let apart = two_ranks(&three, &receive(&[100, 200, 300]));
     let together = aggregated(&apart, Bytes(600));
     assert_eq!((apart.messages(), together.messages()), (3, 1));
-    assert_eq!(makespan(&together), makespan(&two_ranks(&one, &receive(&[600]))));
+    assert_eq!(
+        makespan(&together),
+        makespan(&two_ranks(&one, &receive(&[600])))
+    );
     assert_eq!(aggregated(&apart, Bytes(599)).messages(), 2);
     // Posted before: the first that is waited for waits.
-    let posted = "3:0:-1:100:7:1:1 3:0:-1:200:7:1:1 3:0:-1:300:7:1:0 3:0:-1:100:7:1:2 3:0:-1:200:7:1:2";
+    let posted =
+        "3:0:-1:100:7:1:1 3:0:-1:200:7:1:1 3:0:-1:300:7:1:0 3:0:-1:100:7:1:2 3:0:-1:200:7:1:2";
     let posted = aggregated(&two_ranks(&three, posted), Bytes(600));
-    assert_eq!((posted.messages(), makespan(&posted)), (1, makespan(&together)));
-    let ops: Vec<Op> = posted.ops(Rank(1)).map(|(_, op)| op).filter(|op| *op != Op::Nothing).collect();
+    assert_eq!(
+        (posted.messages(), makespan(&posted)),
+        (1, makespan(&together))
+    );
+    let ops: Vec<Op> = posted
+        .ops(Rank(1))
+        .map(|(_, op)| op)
+        .filter(|op| *op != Op::Nothing)
+        .collect();
     assert_eq!(ops, [Op::Irecv, Op::WaitRecv(0)]);
 }
 

@@ -20,24 +20,35 @@ fn measured(cluster: &str) -> CallTimes {
 
 /// Those at the places for which `is_kept`, and the others.
 fn split(times: &Sizes, is_kept: impl Fn(usize) -> bool) -> [Sizes; 2] {
-    let (kept, others): (Vec<_>, Vec<_>) = times.iter().enumerate().partition(|(at, _)| is_kept(*at));
-    [kept, others].map(|part| part.into_iter().map(|(_, (size, time))| (*size, *time)).collect())
+    let (kept, others): (Vec<_>, Vec<_>) =
+        times.iter().enumerate().partition(|(at, _)| is_kept(*at));
+    [kept, others].map(|part| {
+        part.into_iter()
+            .map(|(_, (size, time))| (*size, *time))
+            .collect()
+    })
 }
 
 fn fit(name: &CallName, times: Sizes) -> CallFit {
-    let times = CallTimes { calls: BTreeMap::from([(name.clone(), times)]) };
+    let times = CallTimes {
+        calls: BTreeMap::from([(name.clone(), times)]),
+    };
     fit_calls(&times, PIECES).unwrap().remove(name).unwrap()
 }
 
 fn median_error(others: &Sizes, predict: impl Fn(Bytes) -> Time) -> f64 {
-    let errors: Vec<f64> =
-        others.iter().map(|(size, time)| (predict(*size).as_nanos() / time.as_nanos() - 1.0).abs()).collect();
+    let errors: Vec<f64> = others
+        .iter()
+        .map(|(size, time)| (predict(*size).as_nanos() / time.as_nanos() - 1.0).abs())
+        .collect();
     median(&errors).unwrap()
 }
 
 fn interpolated(kept: &Sizes, size: Bytes) -> Time {
     let (below, above) = (kept.range(..size).next_back(), kept.range(size..).next());
-    let (Some(below), Some(above)) = (below, above) else { return *below.or(above).unwrap().1 };
+    let (Some(below), Some(above)) = (below, above) else {
+        return *below.or(above).unwrap().1;
+    };
     let share = (size.0 - below.0.0) as f64 / (above.0.0 - below.0.0) as f64;
     *below.1 * (1.0 - share) + *above.1 * share
 }
@@ -52,7 +63,10 @@ fn judge(cluster: &str, is_kept: impl Fn(usize) -> bool) {
         let error = median_error(&others, |size| fit.at(size));
         let interpolation = median_error(&others, |size| interpolated(&kept, size));
         let limit = (1.5 * interpolation).max(0.03);
-        println!("{name}: {error:.4}, interpolated {interpolation:.4}, {} pieces", fit.curve.pieces().len());
+        println!(
+            "{name}: {error:.4}, interpolated {interpolation:.4}, {} pieces",
+            fit.curve.pieces().len()
+        );
         assert!(error <= limit, "{name}: {error} is above {limit}");
         assert!(fit.curve.pieces().len() <= PIECES);
         inside += others
@@ -91,27 +105,47 @@ fn a_network_is_made_of_the_overheads() {
     }
     let fits = fit_calls(&times, PIECES).unwrap();
     let network = to_network(&fits, "taurus", BTreeMap::new()).unwrap();
-    assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+    assert_eq!(
+        Network::from_toml(&network.to_toml(), &[]).unwrap(),
+        network
+    );
     assert_eq!(network.point_to_point.rendezvous_from, Some(Bytes(65_536)));
-    let [send, receive] = ["MPI_Send", "MPI_Recv"].map(|call| &times.calls[&CallName::new("taurus", "PingPong", call)]);
-    let half: Sizes = send.iter().map(|(size, time)| (*size, (*time + receive[size]) * 0.5)).collect();
+    let [send, receive] = ["MPI_Send", "MPI_Recv"]
+        .map(|call| &times.calls[&CallName::new("taurus", "PingPong", call)]);
+    let half: Sizes = send
+        .iter()
+        .map(|(size, time)| (*size, (*time + receive[size]) * 0.5))
+        .collect();
     let predicted = |size| {
         let sides = [&network.overheads.send, &network.overheads.receive];
         let sides = sides.map(|side| Overheads::at(side, size).unwrap());
         sides[0] + network.nic.latency + network.nic.time_for(size) + sides[1]
     };
     // Beneath the overheads is one line, of a network whose round trips vary by 11 % from size to size.
-    assert!(median_error(&half, predicted) < 0.2, "{}", median_error(&half, predicted));
+    assert!(
+        median_error(&half, predicted) < 0.2,
+        "{}",
+        median_error(&half, predicted)
+    );
 }
 
 #[test]
 fn a_network_needs_one_cluster_and_its_four_calls() {
-    let few = "cluster,experiment,call,bytes,median_ns\na,Isend,MPI_Isend,1,9\na,Isend,MPI_Isend,2,9\n";
+    let few =
+        "cluster,experiment,call,bytes,median_ns\na,Isend,MPI_Isend,1,9\na,Isend,MPI_Isend,2,9\n";
     let network = |text: &str| {
         let fits = fit_calls(&CallTimes::from_csv(text).unwrap(), PIECES).unwrap();
-        to_network(&fits, "x", BTreeMap::new()).unwrap_err().to_string()
+        to_network(&fits, "x", BTreeMap::new())
+            .unwrap_err()
+            .to_string()
     };
-    assert_eq!(network(few), "found no a Recv MPI_Recv, expected it for a network file");
+    assert_eq!(
+        network(few),
+        "found no a Recv MPI_Recv, expected it for a network file"
+    );
     let two = network(&(few.to_owned() + "b,Isend,MPI_Isend,1,9\nb,Isend,MPI_Isend,2,9\n"));
-    assert_eq!(two, "found the clusters a, b, expected one for a network file");
+    assert_eq!(
+        two,
+        "found the clusters a, b, expected one for a network file"
+    );
 }

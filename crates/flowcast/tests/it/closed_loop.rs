@@ -18,7 +18,13 @@ use proptest::test_runner::{TestCaseError, TestRunner};
 fn flows(pairs: &[(u32, u32)]) -> Vec<Flow> {
     let flow = |(id, (src, dst)): (u32, &(u32, u32))| {
         let (src, dst) = (Node(*src), Node(*dst));
-        Flow { id, src, dst, size: Bytes(1), start: Time::ZERO }
+        Flow {
+            id,
+            src,
+            dst,
+            size: Bytes(1),
+            start: Time::ZERO,
+        }
     };
     (1..).zip(pairs).map(flow).collect()
 }
@@ -27,13 +33,21 @@ fn shares(pairs: &[(u32, u32)], alpha: f64, kappa: f64) -> Vec<f64> {
     let fabric = Fabric::new(&flows(pairs), &Racks::default(), None);
     let active: Vec<usize> = (0..pairs.len()).collect();
     let mut model = ClosedLoop::new(Feedback { alpha, kappa });
-    model.shares(&fabric, &active).unwrap().iter().map(|allocation| allocation.share.0).collect()
+    model
+        .shares(&fabric, &active)
+        .unwrap()
+        .iter()
+        .map(|allocation| allocation.share.0)
+        .collect()
 }
 
 fn assert_close(found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len());
     for (one, other) in found.iter().zip(expected) {
-        assert!((one - other).abs() < 1e-6, "found {found:?}, expected {expected:?}");
+        assert!(
+            (one - other).abs() < 1e-6,
+            "found {found:?}, expected {expected:?}"
+        );
     }
 }
 
@@ -41,14 +55,20 @@ const ZIGZAG_OF_THREE: [(u32, u32); 3] = [(0, 1), (2, 1), (2, 3)];
 
 #[test]
 fn proportional_fairness_gives_the_cuts_of_lam_in_a_zigzag_of_three() {
-    assert_close(&shares(&ZIGZAG_OF_THREE, 1.0, 0.0), &[2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]);
+    assert_close(
+        &shares(&ZIGZAG_OF_THREE, 1.0, 0.0),
+        &[2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0],
+    );
 }
 
 #[test]
 fn the_ratio_of_end_to_middle_in_a_zigzag_of_three_is_two_to_the_inverse_of_alpha() {
     for alpha in [0.3, 0.5, 1.0, 2.41, 10.0, 50.0] {
         let end = 2f64.powf(1.0 / alpha) / (1.0 + 2f64.powf(1.0 / alpha));
-        assert_close(&shares(&ZIGZAG_OF_THREE, alpha, 0.0), &[end, 1.0 - end, end]);
+        assert_close(
+            &shares(&ZIGZAG_OF_THREE, alpha, 0.0),
+            &[end, 1.0 - end, end],
+        );
     }
 }
 
@@ -60,13 +80,20 @@ fn a_zigzag_of_five_is_shared_three_to_two() {
 
 #[test]
 fn acknowledgements_make_two_in_and_one_out_equal() {
-    assert_close(&shares(&[(1, 0), (2, 0), (0, 3)], 1.0, 1.0), &[0.5, 0.5, 0.5]);
-    assert_close(&shares(&[(1, 0), (2, 0), (0, 3)], 1.0, 0.0), &[0.5, 0.5, 1.0]);
+    assert_close(
+        &shares(&[(1, 0), (2, 0), (0, 3)], 1.0, 1.0),
+        &[0.5, 0.5, 0.5],
+    );
+    assert_close(
+        &shares(&[(1, 0), (2, 0), (0, 3)], 1.0, 0.0),
+        &[0.5, 0.5, 1.0],
+    );
 }
 
 /// Twelve nodes in two racks, up to so many flows.
 fn pairs(most: usize) -> impl Strategy<Value = Vec<(u32, u32)>> {
-    let pair = (0u32..12, 0u32..11).prop_map(|(src, other)| (src, if other >= src { other + 1 } else { other }));
+    let pair = (0u32..12, 0u32..11)
+        .prop_map(|(src, other)| (src, if other >= src { other + 1 } else { other }));
     proptest::collection::vec(pair, 1..most)
 }
 
@@ -78,7 +105,13 @@ fn racks() -> Racks {
 }
 
 /// Load of each link, and what the rates must be for these delays.
-fn check_conditions(fabric: &Fabric, active: &[usize], feedback: Feedback, model: &mut ClosedLoop, tolerance: f64) {
+fn check_conditions(
+    fabric: &Fabric,
+    active: &[usize],
+    feedback: Feedback,
+    model: &mut ClosedLoop,
+    tolerance: f64,
+) {
     let allocations = model.shares(fabric, active).unwrap();
     let delays = model.delays();
     let mut loads = vec![0.0; fabric.link_count()];
@@ -89,7 +122,10 @@ fn check_conditions(fabric: &Fabric, active: &[usize], feedback: Feedback, model
     }
     for (link, load) in loads.iter().enumerate() {
         let capacity = fabric.capacity(LinkId(link as u32)).0;
-        assert!(*load <= capacity * (1.0 + tolerance), "link {link} carries {load} of {capacity}");
+        assert!(
+            *load <= capacity * (1.0 + tolerance),
+            "link {link} carries {load} of {capacity}"
+        );
         let has_queue = delays[link].powf(1.0 / feedback.alpha.max(1.0)) > tolerance;
         assert!(
             !has_queue || (load - capacity).abs() <= tolerance * capacity,
@@ -103,7 +139,10 @@ fn check_conditions(fabric: &Fabric, active: &[usize], feedback: Feedback, model
         // A flow that meets nobody has no delay to find: any that gives its lone rate will do.
         let is_alone = allocation.share == fabric.uncontended_share(path);
         let rate = delay.powf(-1.0 / feedback.alpha);
-        assert!(is_alone || (rate - allocation.share.0).abs() <= 1e-6 * rate, "{rate} against {allocation:?}");
+        assert!(
+            is_alone || (rate - allocation.share.0).abs() <= 1e-6 * rate,
+            "{rate} against {allocation:?}"
+        );
     }
 }
 
@@ -148,16 +187,34 @@ proptest! {
 }
 
 /// Rates as they were told last, by flow, and whether they and the delays kept meet the conditions up to a tolerance.
-fn check_kept(fabric: &Fabric, rates: &[Option<f64>], delays: &[f64], tolerance: f64) -> Result<(), TestCaseError> {
+fn check_kept(
+    fabric: &Fabric,
+    rates: &[Option<f64>],
+    delays: &[f64],
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
     let mut loads = vec![0.0; fabric.link_count()];
-    for (path, rate) in fabric.paths.iter().zip(rates).filter_map(|(path, rate)| Some((path, (*rate)?))) {
-        path.data().iter().for_each(|link| loads[link.index()] += rate);
+    for (path, rate) in fabric
+        .paths
+        .iter()
+        .zip(rates)
+        .filter_map(|(path, rate)| Some((path, (*rate)?)))
+    {
+        path.data()
+            .iter()
+            .for_each(|link| loads[link.index()] += rate);
     }
     for (link, load) in loads.into_iter().enumerate() {
         let capacity = fabric.capacity(LinkId(link as u32)).0;
-        prop_assert!(load <= capacity * (1.0 + tolerance), "link {link} carries {load} of {capacity}");
+        prop_assert!(
+            load <= capacity * (1.0 + tolerance),
+            "link {link} carries {load} of {capacity}"
+        );
         let is_full = load >= capacity * (1.0 - tolerance);
-        prop_assert!(load == 0.0 || delays[link] == 0.0 || is_full, "link {link} waits at {load} of {capacity}");
+        prop_assert!(
+            load == 0.0 || delays[link] == 0.0 || is_full,
+            "link {link} waits at {load} of {capacity}"
+        );
     }
     Ok(())
 }
@@ -199,21 +256,44 @@ fn a_torus_of_neighbours_that_all_send_at_once_settles() {
     let at = |row: u32, column: u32| row % 6 * 6 + column % 6;
     let neighbours = |node: u32| {
         let (row, column) = (node / 6, node % 6);
-        [at(row + 1, column), at(row + 5, column), at(row, column + 1), at(row, column + 5)].map(|other| (node, other))
+        [
+            at(row + 1, column),
+            at(row + 5, column),
+            at(row, column + 1),
+            at(row, column + 5),
+        ]
+        .map(|other| (node, other))
     };
     let sends = |(place, _): &(usize, (u32, u32))| place * 7919 % 11 > 2;
-    let pairs: Vec<(u32, u32)> = (0..36).flat_map(neighbours).enumerate().filter(sends).map(|(_, pair)| pair).collect();
-    let feedback = Feedback { alpha: 1.0, kappa: 1.0 };
+    let pairs: Vec<(u32, u32)> = (0..36)
+        .flat_map(neighbours)
+        .enumerate()
+        .filter(sends)
+        .map(|(_, pair)| pair)
+        .collect();
+    let feedback = Feedback {
+        alpha: 1.0,
+        kappa: 1.0,
+    };
     let fabric = Fabric::new(&flows(&pairs), &Racks::default(), None);
     let all: Vec<usize> = (0..pairs.len()).collect();
     assert!(all.len() > 90);
-    check_conditions(&fabric, &all, feedback, &mut ClosedLoop::new(feedback), 2e-6);
+    check_conditions(
+        &fabric,
+        &all,
+        feedback,
+        &mut ClosedLoop::new(feedback),
+        2e-6,
+    );
 }
 
 #[test]
 fn at_a_large_alpha_nearly_all_patterns_settle() {
     const PATTERNS: usize = 400;
-    let feedback = Feedback { alpha: 30.0, kappa: 0.0 };
+    let feedback = Feedback {
+        alpha: 30.0,
+        kappa: 0.0,
+    };
     let mut runner = TestRunner::deterministic();
     let settles = |_: &usize| {
         let pairs = pairs(12).new_tree(&mut runner).unwrap().current();
@@ -222,7 +302,10 @@ fn at_a_large_alpha_nearly_all_patterns_settle() {
         ClosedLoop::new(feedback).shares(&fabric, &all).is_ok()
     };
     let settled = (0..PATTERNS).filter(settles).count();
-    assert!(settled * 100 >= PATTERNS * 97, "{settled} of {PATTERNS} settle");
+    assert!(
+        settled * 100 >= PATTERNS * 97,
+        "{settled} of {PATTERNS} settle"
+    );
 }
 
 #[test]
@@ -239,11 +322,19 @@ fn streams_of_flows_whose_rings_of_links_swing_come_to_rest() {
         };
         let flows = stream.draw();
         let fabric = Fabric::new(&flows, &Racks::default(), None);
-        let demand = |flow: &Flow| Demand { start: flow.start, work: stream.rate.time_for(flow.size) };
+        let demand = |flow: &Flow| Demand {
+            start: flow.start,
+            work: stream.rate.time_for(flow.size),
+        };
         let demands: Vec<Demand> = flows.iter().map(demand).collect();
-        let mut model = ClosedLoop::new(Feedback { alpha: 1.0, kappa: 1.0 });
+        let mut model = ClosedLoop::new(Feedback {
+            alpha: 1.0,
+            kappa: 1.0,
+        });
         let completions = fluid::simulate(&demands, &fabric, &mut model, &mut ()).unwrap();
-        let is_possible = |(demand, completion): (&Demand, &FlowCompletion)| completion.duration >= demand.work * 0.999;
+        let is_possible = |(demand, completion): (&Demand, &FlowCompletion)| {
+            completion.duration >= demand.work * 0.999
+        };
         assert!(demands.iter().zip(&completions).all(is_possible));
     }
 }

@@ -60,29 +60,50 @@ impl World {
             }
         };
         let ranks = (0..task.ranks).map(party).collect();
-        World { task, layout, ranks, wires: BTreeMap::new(), messages: 0, bytes: 0 }
+        World {
+            task,
+            layout,
+            ranks,
+            wires: BTreeMap::new(),
+            messages: 0,
+            bytes: 0,
+        }
     }
 
     /// Runs all ranks to their end.
     fn run(mut self) -> World {
         loop {
-            let moved = (0..self.task.ranks).filter(|rank| self.advance(*rank)).count();
+            let moved = (0..self.task.ranks)
+                .filter(|rank| self.advance(*rank))
+                .count();
             if moved == 0 {
                 break;
             }
         }
         for (rank, party) in self.ranks.iter().enumerate() {
-            assert_eq!(party.at, party.moves.len(), "rank {rank} waits at {:?}", party.moves.get(party.at));
+            assert_eq!(
+                party.at,
+                party.moves.len(),
+                "rank {rank} waits at {:?}",
+                party.moves.get(party.at)
+            );
             assert!(party.posted.is_empty());
         }
-        assert!(self.wires.values().all(VecDeque::is_empty), "messages that nobody receives");
+        assert!(
+            self.wires.values().all(VecDeque::is_empty),
+            "messages that nobody receives"
+        );
         self
     }
 
     /// Whether the rank could do anything.
     fn advance(&mut self, rank: u32) -> bool {
         let mut moved = false;
-        while let Some(step) = self.ranks[rank as usize].moves.get(self.ranks[rank as usize].at).copied() {
+        while let Some(step) = self.ranks[rank as usize]
+            .moves
+            .get(self.ranks[rank as usize].at)
+            .copied()
+        {
             let done = match step {
                 Move::Send { to, part } | Move::Start { to, part } => self.send(rank, to, part),
                 Move::Post { from, part } => {
@@ -91,7 +112,8 @@ impl World {
                 }
                 Move::Recv { from, part } => self.take(rank, from, part),
                 Move::WaitAll => {
-                    while let Some((from, part)) = self.ranks[rank as usize].posted.first().copied() {
+                    while let Some((from, part)) = self.ranks[rank as usize].posted.first().copied()
+                    {
                         if !self.take(rank, from, part) {
                             return moved;
                         }
@@ -115,19 +137,36 @@ impl World {
         let party = &self.ranks[from as usize];
         let held = |key: Key| {
             let holdings = party.blocks.get(&key).copied().unwrap_or(0);
-            assert!(holdings != 0, "rank {from} sends block {key:?}, which it does not have");
+            assert!(
+                holdings != 0,
+                "rank {from} sends block {key:?}, which it does not have"
+            );
             (key, holdings)
         };
-        let blocks = keys(part.blocks, from, &self.layout).into_iter().map(held).collect();
+        let blocks = keys(part.blocks, from, &self.layout)
+            .into_iter()
+            .map(held)
+            .collect();
         self.messages += 1;
         self.bytes += self.layout.bytes(part.blocks);
-        let letter = Letter { part, from, blocks, heard: party.heard };
+        let letter = Letter {
+            part,
+            from,
+            blocks,
+            heard: party.heard,
+        };
         self.wires.entry((from, to)).or_default().push_back(letter);
         true
     }
 
     fn take(&mut self, rank: u32, from: u32, expected: Part) -> bool {
-        let Some(letter) = self.wires.get_mut(&(from, rank)).and_then(VecDeque::pop_front) else { return false };
+        let Some(letter) = self
+            .wires
+            .get_mut(&(from, rank))
+            .and_then(VecDeque::pop_front)
+        else {
+            return false;
+        };
         assert_eq!(letter.part, expected, "{from} -> {rank}");
         let party = &mut self.ranks[rank as usize];
         party.heard |= letter.heard;
@@ -136,7 +175,11 @@ impl World {
             match expected.effect {
                 Effect::Place => *own = holdings,
                 Effect::Combine => {
-                    assert_eq!(*own & holdings, 0, "{from} -> {rank}: block {key:?} combined twice");
+                    assert_eq!(
+                        *own & holdings,
+                        0,
+                        "{from} -> {rank}: block {key:?} combined twice"
+                    );
                     *own |= holdings;
                 }
             }
@@ -150,26 +193,40 @@ impl World {
     /// Whether all ranks have what the operation promises.
     fn check(&self) {
         use CollectiveOp::*;
-        let Task { op, ranks, root, .. } = self.task;
-        let all: Holdings = if ranks == 128 { u128::MAX } else { (1 << ranks) - 1 };
+        let Task {
+            op, ranks, root, ..
+        } = self.task;
+        let all: Holdings = if ranks == 128 {
+            u128::MAX
+        } else {
+            (1 << ranks) - 1
+        };
         let parts = self.layout.parts();
         for (rank, party) in (0..).zip(&self.ranks) {
             let has = |block: u32| party.blocks.get(&(block, 0)).copied().unwrap_or(0);
             match op {
                 Barrier => assert_eq!(party.heard, all, "rank {rank}"),
-                Bcast => (0..parts).for_each(|block| assert_eq!(has(block), 1 << root, "rank {rank} block {block}")),
+                Bcast => (0..parts).for_each(|block| {
+                    assert_eq!(has(block), 1 << root, "rank {rank} block {block}")
+                }),
                 Reduce if rank != root => {}
-                Reduce | Allreduce => (0..parts).for_each(|block| assert_eq!(has(block), all, "rank {rank} {block}")),
+                Reduce | Allreduce => {
+                    (0..parts).for_each(|block| assert_eq!(has(block), all, "rank {rank} {block}"))
+                }
                 Gather | Gatherv if rank != root => {}
                 Gather | Gatherv | Allgather | Allgatherv => {
                     let each = parts / ranks;
-                    (0..parts).for_each(|block| assert_eq!(has(block), 1 << (block / each), "rank {rank} {block}"));
+                    (0..parts).for_each(|block| {
+                        assert_eq!(has(block), 1 << (block / each), "rank {rank} {block}")
+                    });
                 }
                 Scatter | Scatterv => assert_eq!(has(rank), 1 << root),
                 ReduceScatter | ReduceScatterBlock => assert_eq!(has(rank), all, "rank {rank}"),
                 Scan => assert_eq!(party.result, all >> (ranks - 1 - rank), "rank {rank}"),
                 Alltoall | Alltoallv | Alltoallw => {
-                    (0..ranks).for_each(|from| assert_eq!(party.blocks.get(&(from, rank)), Some(&(1 << from))));
+                    (0..ranks).for_each(|from| {
+                        assert_eq!(party.blocks.get(&(from, rank)), Some(&(1 << from)))
+                    });
                 }
             }
         }
@@ -186,7 +243,9 @@ fn start(task: &Task, layout: &Layout, rank: u32) -> BTreeMap<Key, Holdings> {
         Bcast | Scatter | Scatterv if rank != task.root => BTreeMap::new(),
         Gather | Gatherv | Allgather | Allgatherv => {
             let each = parts / task.ranks;
-            (rank * each..(rank + 1) * each).map(|block| ((block, 0), own)).collect()
+            (rank * each..(rank + 1) * each)
+                .map(|block| ((block, 0), own))
+                .collect()
         }
         Alltoall | Alltoallv | Alltoallw => (0..task.ranks).map(|to| ((rank, to), own)).collect(),
         _ => (0..parts).map(|block| ((block, 0), own)).collect(),
@@ -197,8 +256,13 @@ fn keys(blocks: Blocks, sender: u32, layout: &Layout) -> Vec<Key> {
     let parts = layout.parts();
     match blocks {
         Blocks::Nothing => Vec::new(),
-        Blocks::Range { first, count } => (first..first + count).map(|block| (block % parts, 0)).collect(),
-        Blocks::Every { step, first } => (first..parts).step_by(step as usize).map(|block| (block, 0)).collect(),
+        Blocks::Range { first, count } => (first..first + count)
+            .map(|block| (block % parts, 0))
+            .collect(),
+        Blocks::Every { step, first } => (first..parts)
+            .step_by(step as usize)
+            .map(|block| (block, 0))
+            .collect(),
         Blocks::Pair { from, to } => vec![(from, to)],
         Blocks::DistanceBit(bit) => {
             let far = (1..parts).filter(|distance| distance >> bit & 1 == 1);
@@ -217,9 +281,10 @@ fn layout(task: &Task, bytes: u64) -> Layout {
     let blocks = (0..u64::from(task.ranks)).map(|rank| bytes + rank % 3);
     match task.op {
         Barrier | Bcast | Reduce | Allreduce | Scan => task.layout(bytes),
-        Alltoall | Alltoallv | Alltoallw => {
-            Layout::pairs(vec![bytes * u64::from(task.ranks); task.ranks as usize], &[])
-        }
+        Alltoall | Alltoallv | Alltoallw => Layout::pairs(
+            vec![bytes * u64::from(task.ranks); task.ranks as usize],
+            &[],
+        ),
         _ if task.choice.algorithm == Algorithm::LinearSync => {
             Layout::given(blocks.flat_map(|size| [size.min(100), size.saturating_sub(100)]))
         }
@@ -230,13 +295,23 @@ fn layout(task: &Task, bytes: u64) -> Layout {
 /// Algorithms of one stage; the others are made of these.
 fn is_made_of_others(op: CollectiveOp, algorithm: Algorithm) -> bool {
     use Algorithm::*;
-    matches!(algorithm, ReduceThenBcast | ReduceThenScatter | GatherThenBcast)
-        || (op, algorithm) == (CollectiveOp::Allreduce, Linear)
+    matches!(
+        algorithm,
+        ReduceThenBcast | ReduceThenScatter | GatherThenBcast
+    ) || (op, algorithm) == (CollectiveOp::Allreduce, Linear)
 }
 
 fn world(op: CollectiveOp, choice: Choice, (ranks, root): (u32, u32), bytes: u64) -> World {
-    let choice = Choice { algorithm: choice.algorithm.for_ranks(op, ranks), ..choice };
-    let task = Task { op, choice, ranks, root };
+    let choice = Choice {
+        algorithm: choice.algorithm.for_ranks(op, ranks),
+        ..choice
+    };
+    let task = Task {
+        op,
+        choice,
+        ranks,
+        root,
+    };
     let layout = layout(&task, bytes);
     World::new(task, layout).run()
 }
@@ -244,7 +319,10 @@ fn world(op: CollectiveOp, choice: Choice, (ranks, root): (u32, u32), bytes: u64
 #[test]
 fn every_algorithm_delivers_the_data_of_its_operation() {
     for op in CollectiveOp::ALL {
-        for algorithm in Algorithm::of(op).iter().filter(|algorithm| !is_made_of_others(op, **algorithm)) {
+        for algorithm in Algorithm::of(op)
+            .iter()
+            .filter(|algorithm| !is_made_of_others(op, **algorithm))
+        {
             for ranks in 1..=35 {
                 for root in [0, ranks / 2, ranks - 1] {
                     world(op, Choice::plain(*algorithm), (ranks, root), 1000).check();
@@ -284,10 +362,25 @@ fn messages_and_bytes_are_those_of_the_textbook() {
             (Bcast, Binomial, p - 1, (p - 1) * n),
             (Bcast, Linear, p - 1, (p - 1) * n),
             (Bcast, Chain, p - 1, (p - 1) * n),
-            (Bcast, ScatterRing, p - 1 + p * (p - 1), n / p * (p / 2 * log + p * (p - 1))),
-            (Bcast, ScatterRecursiveDoubling, p - 1 + p * log, n / p * (p / 2 * log + p * (p - 1))),
+            (
+                Bcast,
+                ScatterRing,
+                p - 1 + p * (p - 1),
+                n / p * (p / 2 * log + p * (p - 1)),
+            ),
+            (
+                Bcast,
+                ScatterRecursiveDoubling,
+                p - 1 + p * log,
+                n / p * (p / 2 * log + p * (p - 1)),
+            ),
             (Reduce, Binomial, p - 1, (p - 1) * n),
-            (Reduce, Rabenseifner, p * log + p - 1, n * (p - 1) + n / p * (p / 2 * log)),
+            (
+                Reduce,
+                Rabenseifner,
+                p * log + p - 1,
+                n * (p - 1) + n / p * (p / 2 * log),
+            ),
             (Allreduce, RecursiveDoubling, p * log, p * log * n),
             (Allreduce, Ring, 2 * p * (p - 1), 2 * (p - 1) * n),
             (Allreduce, Rabenseifner, 2 * p * log, 2 * (p - 1) * n),
@@ -298,7 +391,11 @@ fn messages_and_bytes_are_those_of_the_textbook() {
             (Alltoall, Bruck, p * log, p * log * (p / 2) * n),
         ] {
             let found = world(op, Choice::plain(algorithm), (p as u32, 0), n);
-            assert_eq!((found.messages, found.bytes), (messages, bytes), "{op:?} {algorithm:?} {p}");
+            assert_eq!(
+                (found.messages, found.bytes),
+                (messages, bytes),
+                "{op:?} {algorithm:?} {p}"
+            );
         }
     }
 }
@@ -318,33 +415,70 @@ fn gathering_and_scattering_move_each_block_as_often_as_the_textbook_says() {
             (Scatter, Linear, ranks - 1, total - sizes[0]),
             (Allgather, Ring, ranks * (ranks - 1), (ranks - 1) * total),
             (Allgather, Bruck, ranks * steps, (ranks - 1) * total),
-            (ReduceScatter, Ring, ranks * (ranks - 1), (ranks - 1) * total),
-            (ReduceScatter, Pairwise, ranks * (ranks - 1), (ranks - 1) * total),
+            (
+                ReduceScatter,
+                Ring,
+                ranks * (ranks - 1),
+                (ranks - 1) * total,
+            ),
+            (
+                ReduceScatter,
+                Pairwise,
+                ranks * (ranks - 1),
+                (ranks - 1) * total,
+            ),
         ] {
             let found = world(op, Choice::plain(algorithm), (p, 0), 1000);
-            assert_eq!((found.messages, found.bytes), (messages, bytes), "{op:?} {algorithm:?} {p}");
+            assert_eq!(
+                (found.messages, found.bytes),
+                (messages, bytes),
+                "{op:?} {algorithm:?} {p}"
+            );
         }
-        let hops: u64 = (1..p).map(|rank| sizes[rank as usize] * u64::from(rank.count_ones())).sum();
+        let hops: u64 = (1..p)
+            .map(|rank| sizes[rank as usize] * u64::from(rank.count_ones()))
+            .sum();
         for op in [Gather, Scatter] {
             let found = world(op, Choice::plain(Binomial), (p, 0), 1000);
-            assert_eq!((found.messages, found.bytes), (ranks - 1, hops), "{op:?} {p}");
+            assert_eq!(
+                (found.messages, found.bytes),
+                (ranks - 1, hops),
+                "{op:?} {p}"
+            );
         }
         if p.is_multiple_of(2) {
             let found = world(Allgather, Choice::plain(NeighborExchange), (p, 0), 1000);
-            assert_eq!((found.messages, found.bytes), (ranks * ranks / 2, (ranks - 1) * total));
+            assert_eq!(
+                (found.messages, found.bytes),
+                (ranks * ranks / 2, (ranks - 1) * total)
+            );
         }
         if p.is_power_of_two() {
             for algorithm in [RecursiveHalving, Butterfly] {
                 let found = world(ReduceScatter, Choice::plain(algorithm), (p, 0), 1000);
-                let home = if algorithm == Butterfly { mirrored(p) } else { Vec::new() };
+                let home = if algorithm == Butterfly {
+                    mirrored(p)
+                } else {
+                    Vec::new()
+                };
                 let sent_home: u64 = home.iter().map(|rank| sizes[*rank as usize]).sum();
-                let expected = (ranks * steps + home.len() as u64, (ranks - 1) * total + sent_home);
+                let expected = (
+                    ranks * steps + home.len() as u64,
+                    (ranks - 1) * total + sent_home,
+                );
                 assert_eq!((found.messages, found.bytes), expected, "{algorithm:?} {p}");
             }
             let found = world(ReduceScatterBlock, Choice::plain(Butterfly), (p, 0), 1000);
-            assert_eq!((found.messages, found.bytes), (ranks * steps, (ranks - 1) * total), "{p}");
+            assert_eq!(
+                (found.messages, found.bytes),
+                (ranks * steps, (ranks - 1) * total),
+                "{p}"
+            );
             let found = world(Allgather, Choice::plain(RecursiveDoubling), (p, 0), 1000);
-            assert_eq!((found.messages, found.bytes), (ranks * steps, (ranks - 1) * total));
+            assert_eq!(
+                (found.messages, found.bytes),
+                (ranks * steps, (ranks - 1) * total)
+            );
         }
     }
 }
@@ -359,9 +493,21 @@ fn mirrored(ranks: u32) -> Vec<u32> {
 #[test]
 fn bruck_sends_each_block_once_for_each_bit_of_its_distance() {
     for ranks in 2u32..60 {
-        let found = world(CollectiveOp::Alltoall, Choice::plain(Algorithm::Bruck), (ranks, 0), 10);
-        let hops: u64 = (1..ranks).map(|distance| u64::from(distance.count_ones())).sum();
+        let found = world(
+            CollectiveOp::Alltoall,
+            Choice::plain(Algorithm::Bruck),
+            (ranks, 0),
+            10,
+        );
+        let hops: u64 = (1..ranks)
+            .map(|distance| u64::from(distance.count_ones()))
+            .sum();
         assert_eq!(found.bytes, 10 * u64::from(ranks) * hops);
-        assert_eq!(hops, (0..32).map(|bit| distances_with(bit, u64::from(ranks))).sum::<u64>());
+        assert_eq!(
+            hops,
+            (0..32)
+                .map(|bit| distances_with(bit, u64::from(ranks)))
+                .sum::<u64>()
+        );
     }
 }

@@ -18,7 +18,9 @@ const HEADER: usize = 32;
 /// CRC-32 as zip has it, bit by bit.
 fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum: u32, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
+            sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 }
+        })
     })
 }
 
@@ -32,16 +34,33 @@ fn with_checksum(mut file: Vec<u8>) -> Vec<u8> {
 /// Everything that is done with programs; errors are results too.
 fn use_of(program: &Program) {
     let network = builtin::network("gige-tcp").unwrap();
-    for collectives in [Collectives::Formula, Collectives::OpenMpi, Collectives::Mpich] {
-        let options = Options { collectives, ..Options::default() };
+    for collectives in [
+        Collectives::Formula,
+        Collectives::OpenMpi,
+        Collectives::Mpich,
+    ] {
+        let options = Options {
+            collectives,
+            ..Options::default()
+        };
         let trace = Trace::Program(program.clone());
-        let outputs = Outputs { view: true, explanation: true, journal: None };
-        let _ = Prepared::new(&trace, Some(&network), &options).and_then(|ready| ready.predict(outputs, &[]));
+        let outputs = Outputs {
+            view: true,
+            explanation: true,
+            journal: None,
+        };
+        let _ = Prepared::new(&trace, Some(&network), &options)
+            .and_then(|ready| ready.predict(outputs, &[]));
     }
     convert_all(program);
     for base in [Base::OpenMpi, Base::Mpich] {
         let table = AlgorithmTable::of(base);
-        if let Ok(expanded) = expand(program, &table, NonBlocking::Expanded, ReadOptions::default()) {
+        if let Ok(expanded) = expand(
+            program,
+            &table,
+            NonBlocking::Expanded,
+            ReadOptions::default(),
+        ) {
             convert_all(&expanded.program);
         }
     }
@@ -75,7 +94,10 @@ fn files_that_disagree_with_themselves_are_refused() {
         let file = std::fs::read(folder.join(format!("panic-{name}.fct"))).unwrap();
         assert_eq!(with_checksum(file.clone()), file, "{name}");
         let refused = read(file).map(|program| use_of(&program)).unwrap_err();
-        assert!(refused.starts_with("t: ") && refused.contains("found "), "{name}: {refused}");
+        assert!(
+            refused.starts_with("t: ") && refused.contains("found "),
+            "{name}: {refused}"
+        );
     }
 }
 
@@ -125,11 +147,17 @@ fn change(file: &mut [u8], change: &Change) {
     let words = (file.len() - tables) / 4;
     let word = |at: f64| tables + (at * words as f64) as usize * 4;
     match *change {
-        Change::Bit(at, bit) => file[HEADER + (at * (file.len() - HEADER) as f64) as usize] ^= 1 << bit,
+        Change::Bit(at, bit) => {
+            file[HEADER + (at * (file.len() - HEADER) as f64) as usize] ^= 1 << bit
+        }
         Change::Payload(at, number) if words > 0 => file[word(at)] = number,
-        Change::Copy(from, to) if words > 0 => file.copy_within(word(from)..word(from) + 4, word(to)),
+        Change::Copy(from, to) if words > 0 => {
+            file.copy_within(word(from)..word(from) + 4, word(to))
+        }
         Change::Digit(at, digit) => {
-            let digits: Vec<usize> = (HEADER..tables).filter(|at| file[*at].is_ascii_digit()).collect();
+            let digits: Vec<usize> = (HEADER..tables)
+                .filter(|at| file[*at].is_ascii_digit())
+                .collect();
             file[digits[(at * digits.len() as f64) as usize]] = b'0' + digit;
         }
         Change::Payload(..) | Change::Copy(..) => {}

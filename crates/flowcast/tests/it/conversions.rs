@@ -27,12 +27,22 @@ fn as_ti(program: &Program) -> Program {
 
 fn as_messages(program: &Program) -> Program {
     let table = AlgorithmTable::of(Base::OpenMpi);
-    expand(program, &table, NonBlocking::Expanded, ReadOptions::default()).unwrap().program
+    expand(
+        program,
+        &table,
+        NonBlocking::Expanded,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    .program
 }
 
 fn sends_to_itself(program: &Program) -> bool {
-    let is_own = |rank: Rank, op: Op| matches!(op, Op::Send { slot, .. } if program.receiver(slot) == rank);
-    (0..program.ranks() as u32).map(Rank).any(|rank| program.ops(rank).any(|(_, op)| is_own(rank, op)))
+    let is_own =
+        |rank: Rank, op: Op| matches!(op, Op::Send { slot, .. } if program.receiver(slot) == rank);
+    (0..program.ranks() as u32)
+        .map(Rank)
+        .any(|rank| program.ops(rank).any(|(_, op)| is_own(rank, op)))
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -49,31 +59,71 @@ fn our_own_records_come_back() {
     let program = as_program(read_text(OWN).unwrap());
     let mut text = Vec::new();
     let losses = convert::dim(&program, Dialect::Own, &mut text).unwrap();
-    assert_eq!(losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(), [10], "{losses:?}");
+    assert_eq!(
+        losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(),
+        [10],
+        "{losses:?}"
+    );
     let text = String::from_utf8(text).unwrap();
-    for record in
-        ["31:0:0:0:5:1:0", "30:0:0:3:1:0:0", "30:0:0:5:1:1:0", "31:0:0:3:5:0:4096", "32:0:0:0", "30:1:0:7:1:-1:0"]
-    {
-        assert!(text.contains(&format!("\n{record}\n")), "{record} in\n{text}");
+    for record in [
+        "31:0:0:0:5:1:0",
+        "30:0:0:3:1:0:0",
+        "30:0:0:5:1:1:0",
+        "31:0:0:3:5:0:4096",
+        "32:0:0:0",
+        "30:1:0:7:1:-1:0",
+    ] {
+        assert!(
+            text.contains(&format!("\n{record}\n")),
+            "{record} in\n{text}"
+        );
     }
     let again = as_program(read_text(text).unwrap());
     assert_eq!(again.accesses(), program.accesses());
     assert!((0..2).all(|rank| again.ops(Rank(rank)).eq(program.ops(Rank(rank)))));
     let mut strict = Vec::new();
-    let losses: Vec<_> = convert::dim(&program, Dialect::Dimemas, &mut strict).unwrap().kinds().collect();
-    assert_eq!(losses, [("one-sided operations and requests to files", 9), ("waits for sends", 1)]);
+    let losses: Vec<_> = convert::dim(&program, Dialect::Dimemas, &mut strict)
+        .unwrap()
+        .kinds()
+        .collect();
+    assert_eq!(
+        losses,
+        [
+            ("one-sided operations and requests to files", 9),
+            ("waits for sends", 1)
+        ]
+    );
     let strict = String::from_utf8(strict).unwrap();
-    assert!(["\n30:", "\n31:", "\n32:"].iter().all(|ours| !strict.contains(ours)), "{strict}");
+    assert!(
+        ["\n30:", "\n31:", "\n32:"]
+            .iter()
+            .all(|ours| !strict.contains(ours)),
+        "{strict}"
+    );
 }
 
 #[test]
 fn what_the_reader_has_told_of_is_no_loss() {
     let program = as_program(read_text(OWN.replace("31:0:0:3:5:0:4096", "77:0:0:5")).unwrap());
-    assert_eq!(program.ignored().iter().map(|record| record.count).sum::<u64>(), 1);
+    assert_eq!(
+        program
+            .ignored()
+            .iter()
+            .map(|record| record.count)
+            .sum::<u64>(),
+        1
+    );
     let losses = convert::dim(&program, Dialect::Dimemas, &mut Vec::new()).unwrap();
-    assert_eq!(losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(), [8, 1], "{losses:?}");
+    assert_eq!(
+        losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(),
+        [8, 1],
+        "{losses:?}"
+    );
     let losses = convert::goal(&as_messages(&program), &mut Vec::new()).unwrap();
-    assert!(losses.kinds().all(|(kind, _)| !kind.contains("understood")), "{losses:?}");
+    assert!(
+        losses.kinds().all(|(kind, _)| !kind.contains("understood")),
+        "{losses:?}"
+    );
 }
 
 #[test]
@@ -89,7 +139,11 @@ fn goal_schedules_come_back() {
     convert::schedule(&schedule, &mut written).unwrap();
     let again = read(std::str::from_utf8(&written).unwrap());
     let run = |schedule| {
-        loggops::run(schedule, Loggops::from_network(&flowcast::model::builtin::network("gige-tcp").unwrap())).unwrap()
+        loggops::run(
+            schedule,
+            Loggops::from_network(&flowcast::model::builtin::network("gige-tcp").unwrap()),
+        )
+        .unwrap()
     };
     assert_eq!(run(&schedule), run(&again));
 }
@@ -99,35 +153,54 @@ const BINARY: &[u8] = include_bytes!("../../../../tests/data/tracers/goal/every-
 #[test]
 fn barriers_that_carry_bytes_are_counted_where_they_are_written_without() {
     let barriers = |bytes: u64| {
-        let records = format!("10:0:0:0:1:1:0:{bytes}:{bytes}:1\n10:1:0:0:1:0:0:{bytes}:{bytes}:1\n");
+        let records =
+            format!("10:0:0:0:1:1:0:{bytes}:{bytes}:1\n10:1:0:0:1:0:0:{bytes}:{bytes}:1\n");
         let text = format!("#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n{records}");
         let program = as_program(read_text(text).unwrap());
         let (tables, mut losses) = (Tables::new(&program), convert::Losses::default());
         for rank in [Rank(0), Rank(1)] {
             convert::ti_rank(&tables, rank, &mut losses, &mut Vec::new()).unwrap();
         }
-        losses.kinds().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>()
+        losses
+            .kinds()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect::<Vec<_>>()
     };
     assert_eq!(barriers(0), [""; 0]);
-    assert_eq!(barriers(1000), ["2 barriers that carry bytes; they are written without"]);
+    assert_eq!(
+        barriers(1000),
+        ["2 barriers that carry bytes; they are written without"]
+    );
 }
 
 /// The schedule, as if no line of its text were known.
 fn without_lines(trace: Trace) -> flowcast::trace::schedule::Schedule {
-    let Trace::Schedule(mut schedule) = trace else { panic!("expected a schedule") };
-    schedule.graphs.iter_mut().flat_map(|graph| &mut graph.nodes).for_each(|node| node.line = 0);
+    let Trace::Schedule(mut schedule) = trace else {
+        panic!("expected a schedule")
+    };
+    schedule
+        .graphs
+        .iter_mut()
+        .flat_map(|graph| &mut graph.nodes)
+        .for_each(|node| node.line = 0);
     schedule
 }
 
 #[test]
 fn the_binary_goal_of_txt2bin_is_its_text_in_both_directions() {
     let text = include_str!("../../../../tests/data/tracers/goal/every-word.goal");
-    let (text, binary) = (read_text(text).unwrap(), read_bytes("trace", BINARY.to_vec()).unwrap());
+    let (text, binary) = (
+        read_text(text).unwrap(),
+        read_bytes("trace", BINARY.to_vec()).unwrap(),
+    );
     let text = without_lines(text);
     assert_eq!(text, without_lines(binary));
     let mut written = Vec::new();
     let losses = convert::goal_binary(&text, &mut written).unwrap();
-    assert_eq!((losses, written.as_slice()), (convert::Losses::default(), BINARY));
+    assert_eq!(
+        (losses, written.as_slice()),
+        (convert::Losses::default(), BINARY)
+    );
 }
 
 /// Two ranks that exchange 100,000 bytes by a non-blocking alltoall, each computing for 2 ms meanwhile.
@@ -138,13 +211,21 @@ const BESIDE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n\
 #[test]
 fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_there_are_none() {
     let program = as_program(read_text(BESIDE.to_owned()).unwrap());
-    assert_eq!((program.collectives(), as_messages(&program).collectives()), (1, 0));
+    assert_eq!(
+        (program.collectives(), as_messages(&program).collectives()),
+        (1, 0)
+    );
     let (blocking, losses) = convert::with_blocking_collectives(&program).unwrap();
-    assert_eq!(losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(), [2]);
+    assert_eq!(
+        losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(),
+        [2]
+    );
     let end = |program: &Program| {
         let mut text = Vec::new();
         convert::goal(&as_messages(program), &mut text).unwrap();
-        let Trace::Schedule(schedule) = read_bytes("t", text).unwrap() else { panic!("expected a schedule") };
+        let Trace::Schedule(schedule) = read_bytes("t", text).unwrap() else {
+            panic!("expected a schedule")
+        };
         let micros = flowcast::units::Time::from_micros;
         let parameters = Loggops {
             latency: micros(30.0),
@@ -153,12 +234,19 @@ fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_th
             gap_per_byte: flowcast::units::TimePerByte::from_nanos(0.0),
             eager_up_to: None,
         };
-        loggops::run(&schedule, parameters).unwrap().makespan().as_nanos() / 1e3
+        loggops::run(&schedule, parameters)
+            .unwrap()
+            .makespan()
+            .as_nanos()
+            / 1e3
     };
     // In both o for the send and o for the message; the latency is hidden by the computation, or not.
     assert_eq!(
         (end(&program), end(&blocking)),
-        (10.0 + 2.0 + 2000.0 + 2.0 + 5.0, 10.0 + 2.0 + 30.0 + 2.0 + 2000.0 + 5.0)
+        (
+            10.0 + 2.0 + 2000.0 + 2.0 + 5.0,
+            10.0 + 2.0 + 30.0 + 2.0 + 2000.0 + 5.0
+        )
     );
 }
 

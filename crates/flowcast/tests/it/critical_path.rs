@@ -28,7 +28,10 @@ const NUMBERS: Numbers = Numbers {
 fn path_of(ranks: &[&str], numbers: Numbers) -> CriticalPath {
     let threads = vec!["1"; ranks.len()].join(",");
     let body = ranks.concat();
-    let program = format!("#DIMEMAS:\"t\":0:{}({threads}),1\nd:1:1:2:0:1\n{body}", ranks.len());
+    let program = format!(
+        "#DIMEMAS:\"t\":0:{}({threads}),1\nd:1:1:2:0:1\n{body}",
+        ranks.len()
+    );
     let program = as_program(read_text(program).unwrap());
     let replay = numbers.replay(&program);
     let (_, journal) = recorded(&program, |journal| replay.observed(journal));
@@ -36,7 +39,10 @@ fn path_of(ranks: &[&str], numbers: Numbers) -> CriticalPath {
 }
 
 fn shares(path: &CriticalPath) -> Vec<(&'static str, f64)> {
-    path.shares().iter().map(|share| (share.limit.name(), share.time.as_nanos())).collect()
+    path.shares()
+        .iter()
+        .map(|share| (share.limit.name(), share.time.as_nanos()))
+        .collect()
 }
 
 const SEND_1000: &str = "1:0:0:0.000000100\n2:0:0:1:-1:1000:0:1:0\n";
@@ -45,8 +51,17 @@ const RECV: &str = "1:1:0:0.000000010\n3:1:0:0:-1:1000:0:1:0\n1:1:0:0.000000050\
 #[test]
 fn a_late_message_leads_to_its_sender() {
     let path = path_of(&[SEND_1000, RECV], NUMBERS);
-    assert_eq!(shares(&path), [("compute", 150.0), ("bandwidth", 100.0), ("latency", 20.0)]);
-    assert_eq!(path.ranks(), [(Rank(1), Time::from_nanos(170.0)), (Rank(0), Time::from_nanos(100.0))]);
+    assert_eq!(
+        shares(&path),
+        [("compute", 150.0), ("bandwidth", 100.0), ("latency", 20.0)]
+    );
+    assert_eq!(
+        path.ranks(),
+        [
+            (Rank(1), Time::from_nanos(170.0)),
+            (Rank(0), Time::from_nanos(100.0))
+        ]
+    );
     assert_eq!(path.sentence(), "compute 56 %, bandwidth 37 %, latency 7 %");
     assert_eq!(
         path.reason(),
@@ -59,13 +74,25 @@ fn an_early_message_leaves_the_receiver_alone() {
     let late = "1:1:0:0.000001000\n3:1:0:0:-1:1000:0:1:0\n";
     let path = path_of(&[SEND_1000, late], NUMBERS);
     assert_eq!(shares(&path), [("compute", 1000.0)]);
-    assert_eq!(path.reason(), "compute-bound: 1.000 us of computation on the critical path, all of it on rank 1");
+    assert_eq!(
+        path.reason(),
+        "compute-bound: 1.000 us of computation on the critical path, all of it on rank 1"
+    );
 }
 
 #[test]
 fn start_ups_of_dimemas_are_overhead_on_both_sides_of_the_way() {
-    let path = path_of(&[SEND_1000, RECV], Numbers { rule: Rule::Dimemas, ..NUMBERS });
-    assert_eq!(shares(&path), [("compute", 150.0), ("bandwidth", 100.0), ("overhead", 20.0)]);
+    let path = path_of(
+        &[SEND_1000, RECV],
+        Numbers {
+            rule: Rule::Dimemas,
+            ..NUMBERS
+        },
+    );
+    assert_eq!(
+        shares(&path),
+        [("compute", 150.0), ("bandwidth", 100.0), ("overhead", 20.0)]
+    );
 }
 
 #[test]
@@ -75,18 +102,41 @@ fn a_rendezvous_that_waited_leads_to_its_receiver_from_both_sides() {
     let path = path_of(&[send, late], NUMBERS);
     // Rank 0 goes on when its 1000 bytes have left: 500 + 100.
     assert_eq!(shares(&path), [("compute", 1400.0), ("bandwidth", 100.0)]);
-    let path = path_of(&[send.trim_end_matches("1:0:0:0.000000900\n"), late], NUMBERS);
-    assert_eq!(shares(&path), [("compute", 500.0), ("bandwidth", 100.0), ("latency", 20.0)]);
+    let path = path_of(
+        &[send.trim_end_matches("1:0:0:0.000000900\n"), late],
+        NUMBERS,
+    );
+    assert_eq!(
+        shares(&path),
+        [("compute", 500.0), ("bandwidth", 100.0), ("latency", 20.0)]
+    );
 }
 
 #[test]
 fn an_interface_that_rests_leads_to_the_message_before() {
     let sends = "2:0:0:1:-1:1001:0:1:0\n".repeat(3);
     let recvs = "3:1:0:0:-1:1001:0:1:0\n".repeat(3);
-    let path = path_of(&[&sends, &recvs], Numbers { rule: Rule::Loggops, ..NUMBERS });
+    let path = path_of(
+        &[&sends, &recvs],
+        Numbers {
+            rule: Rule::Loggops,
+            ..NUMBERS
+        },
+    );
     // Starts 107 ns apart, then o + L + 1000 G + o for the last.
-    assert_eq!(shares(&path), [("bandwidth", 300.0), ("latency", 20.0), ("gap", 14.0), ("overhead", 10.0)]);
-    assert_eq!(path.reason(), "bandwidth-bound: 3.00 kB on the critical path take 300.0 ns");
+    assert_eq!(
+        shares(&path),
+        [
+            ("bandwidth", 300.0),
+            ("latency", 20.0),
+            ("gap", 14.0),
+            ("overhead", 10.0)
+        ]
+    );
+    assert_eq!(
+        path.reason(),
+        "bandwidth-bound: 3.00 kB on the critical path take 300.0 ns"
+    );
 }
 
 #[test]
@@ -108,14 +158,23 @@ fn many_small_messages_are_told_as_latency() {
     }
     let path = path_of(&[&left, &right], NUMBERS);
     assert_eq!(path.sentence(), "latency 100 %");
-    assert_eq!(path.reason(), "latency-bound: 2,000 messages on the critical path of 20.00 ns each");
+    assert_eq!(
+        path.reason(),
+        "latency-bound: 2,000 messages on the critical path of 20.00 ns each"
+    );
 }
 
 #[test]
 fn a_program_without_time_has_no_path() {
     let path = path_of(&["0:0:0\n", "0:1:0\n"], NUMBERS);
     assert_eq!((path.shares().len(), path.steps.len()), (0, 0));
-    assert_eq!((path.sentence(), path.reason()), ("nothing takes time".to_owned(), "nothing takes time".to_owned()));
+    assert_eq!(
+        (path.sentence(), path.reason()),
+        (
+            "nothing takes time".to_owned(),
+            "nothing takes time".to_owned()
+        )
+    );
 }
 
 #[test]
@@ -128,12 +187,20 @@ fn the_random_programs_reach_every_limit() {
             let program = records.program();
             let replay = numbers.replay(&program);
             let (_, journal) = recorded(&program, |journal| replay.observed(journal));
-            replay.critical_path(&journal).shares().into_iter().map(|share| share.limit).collect::<Vec<_>>()
+            replay
+                .critical_path(&journal)
+                .shares()
+                .into_iter()
+                .map(|share| share.limit)
+                .collect::<Vec<_>>()
         })
         .collect();
     // Without limited links and processors nothing queues.
     let unreached = [Limit::Contention, Limit::Processor, Limit::Other];
-    let expected: BTreeSet<Limit> = Limit::ALL.into_iter().filter(|limit| !unreached.contains(limit)).collect();
+    let expected: BTreeSet<Limit> = Limit::ALL
+        .into_iter()
+        .filter(|limit| !unreached.contains(limit))
+        .collect();
     assert_eq!(seen, expected);
 }
 
@@ -142,7 +209,11 @@ fn makespan(numbers: &Numbers, program: &Program) -> f64 {
 }
 
 fn share(path: &CriticalPath, limit: Limit) -> f64 {
-    path.shares().iter().filter(|share| share.limit == limit).map(|share| share.time.as_nanos()).sum()
+    path.shares()
+        .iter()
+        .filter(|share| share.limit == limit)
+        .map(|share| share.time.as_nanos())
+        .sum()
 }
 
 proptest! {

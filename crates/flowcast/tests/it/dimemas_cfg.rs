@@ -19,12 +19,28 @@ fn makespan_ns(node_of_rank_1: &str) -> f64 {
          \"node information\" {node_of_rank_1};;\n\"predefined mapping information\" {{\"1 TASKS_PER_NODE\"}};;\n\
          \"configuration files\" {{\"\", \"\", \"\", \"\"}};;\n"
     );
-    let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!("no file is named")).unwrap().network;
+    let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!("no file is named"))
+        .unwrap()
+        .network;
     let bytes = Arc::new(TRACE.as_bytes().to_vec());
-    let trace = trace::read("t.dim", bytes, &mut |_| unreachable!("one file"), ReadOptions::default()).unwrap();
-    let Trace::Program(program) = trace else { panic!("a .dim trace is a program") };
+    let trace = trace::read(
+        "t.dim",
+        bytes,
+        &mut |_| unreachable!("one file"),
+        ReadOptions::default(),
+    )
+    .unwrap();
+    let Trace::Program(program) = trace else {
+        panic!("a .dim trace is a program")
+    };
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let replay = Replay::new(&program, &network, placement, Rendezvous::of(&network, None)).unwrap();
+    let replay = Replay::new(
+        &program,
+        &network,
+        placement,
+        Rendezvous::of(&network, None),
+    )
+    .unwrap();
     replay.run().unwrap().makespan().as_nanos()
 }
 
@@ -36,7 +52,8 @@ fn a_message_takes_the_time_that_the_configuration_says() {
 
 #[test]
 fn a_slow_receiver_delays_the_end_and_one_without_speed_computes_in_no_time() {
-    let with_speed = |speed: &str| format!("{{0, \"\", 1, {speed}, 0.0, 0.0, 0, 0, 0, 0.000002, 0, 0, 0.0}}");
+    let with_speed =
+        |speed: &str| format!("{{0, \"\", 1, {speed}, 0.0, 0.0, 0, 0, 0, 0.000002, 0, 0, 0.0}}");
     assert_eq!(makespan_ns(&with_speed("0.25")), 16_000.0 + 2000.0);
     assert_eq!(makespan_ns(&with_speed("0")), 10_000.0 + 2000.0 + 1000.0);
 }

@@ -14,7 +14,9 @@ use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
 use proptest::prelude::*;
 
 /// What a terminal obeys, or what changes how a text is read.
-const HIDDEN: [char; 7] = ['\u{1b}', '\u{7}', '\r', '\0', '\u{9b}', '\u{202e}', '\u{2066}'];
+const HIDDEN: [char; 7] = [
+    '\u{1b}', '\u{7}', '\r', '\0', '\u{9b}', '\u{202e}', '\u{2066}',
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/dimemas-cfg")
@@ -45,15 +47,23 @@ fn with(text: &str, old: &str, new: &str) -> String {
 #[test]
 fn every_configuration_reads_and_its_network_survives_its_own_file() {
     let folders = [folder(), folder().join("../../golden/replay")];
-    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let entries = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     names.retain(|path| path.extension().is_some_and(|ending| ending == "cfg"));
     assert!(names.len() >= 7 + 42, "{names:?}");
     for path in names {
         let bytes = std::fs::read(&path).unwrap();
         assert!(is_dimemas_cfg(&bytes), "{path:?}");
-        let network = DimemasConfig::read(&bytes, &mut open_beside).unwrap().network;
-        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network, "{path:?}");
+        let network = DimemasConfig::read(&bytes, &mut open_beside)
+            .unwrap()
+            .network;
+        assert_eq!(
+            Network::from_toml(&network.to_toml(), &[]).unwrap(),
+            network,
+            "{path:?}"
+        );
     }
 }
 
@@ -64,7 +74,10 @@ fn a_plain_machine_becomes_one_group_and_everything_in_it_is_modelled() {
     let network = config.network;
     assert_eq!(network.point_to_point.rule, Rule::Dimemas);
     assert_eq!(network.nic.latency, Time::from_seconds(5e-5));
-    assert_eq!(network.nic.rate.given_goodput(), Some(Rate::from_mebibytes_per_second(100.0).into()));
+    assert_eq!(
+        network.nic.rate.given_goodput(),
+        Some(Rate::from_mebibytes_per_second(100.0).into())
+    );
     let group = NodeGroup {
         count: 4,
         cpus: 1,
@@ -77,15 +90,32 @@ fn a_plain_machine_becomes_one_group_and_everything_in_it_is_modelled() {
         ..NodeGroup::default()
     };
     let mapping = Some(Mapping::PerNode(1));
-    assert_eq!(network.machine, Machine { buses: 1, mapping, nodes: vec![group], ..Machine::default() });
+    assert_eq!(
+        network.machine,
+        Machine {
+            buses: 1,
+            mapping,
+            nodes: vec![group],
+            ..Machine::default()
+        }
+    );
 }
 
 #[test]
 fn a_half_duplex_link_and_an_infinite_bandwidth_keep_their_zeros() {
     let half_duplex = read(&golden("chain_4_3_8192.hd1.cfg")).unwrap().network;
-    assert_eq!((half_duplex.machine.nodes[0].in_links, half_duplex.machine.nodes[0].out_links), (1, 0));
+    assert_eq!(
+        (
+            half_duplex.machine.nodes[0].in_links,
+            half_duplex.machine.nodes[0].out_links
+        ),
+        (1, 0)
+    );
     assert_eq!(half_duplex.nic.latency, Time::from_nanos(2000.0));
-    assert_eq!(half_duplex.nic.per_byte().time_for(Bytes(8192)), Time::from_nanos(8192.0));
+    assert_eq!(
+        half_duplex.nic.per_byte().time_for(Bytes(8192)),
+        Time::from_nanos(8192.0)
+    );
     let ideal = read(&golden("m_n4ideal.cfg")).unwrap().network;
     assert_eq!(ideal.nic.rate().time_for(Bytes(1 << 30)), Time::ZERO);
 }
@@ -93,13 +123,19 @@ fn a_half_duplex_link_and_an_infinite_bandwidth_keep_their_zeros() {
 #[test]
 fn without_a_communications_file_each_operation_has_the_model_of_the_environment_but_reduce() {
     for (number, name) in [(1, "CT"), (2, "LIN"), (3, "LOG")] {
-        let text =
-            with(&golden("halo_16_5_8192.bus1.cfg"), "16, 953.67431640625, 1, 3}", &format!("16, 1, 1, {number}}}"));
+        let text = with(
+            &golden("halo_16_5_8192.bus1.cfg"),
+            "16, 953.67431640625, 1, 3}",
+            &format!("16, 1, 1, {number}}}"),
+        );
         let collectives = read(&text).unwrap().network.collectives;
         let row: Row = format!("{name} SEND | {name} RECV").parse().unwrap();
         assert_eq!(collectives.row(CollectiveOp::Barrier), row);
         assert_eq!(collectives.row(CollectiveOp::Alltoallw), row);
-        assert_eq!(collectives.row(CollectiveOp::Reduce), "CT SEND | CT RECV".parse().unwrap());
+        assert_eq!(
+            collectives.row(CollectiveOp::Reduce),
+            "CT SEND | CT RECV".parse().unwrap()
+        );
     }
 }
 
@@ -107,11 +143,23 @@ fn without_a_communications_file_each_operation_has_the_model_of_the_environment
 fn every_record_has_its_effect() {
     let network = read(&golden("every-record.cfg")).unwrap().network;
     assert_eq!(network.name, "alpha");
-    assert_eq!((network.machine.buses, network.nic.latency), (2, Time::from_seconds(5e-5)));
-    assert_eq!(network.machine.mapping, Some(Mapping::List(vec![0, 1, 2, 3, 3, 5])));
+    assert_eq!(
+        (network.machine.buses, network.nic.latency),
+        (2, Time::from_seconds(5e-5))
+    );
+    assert_eq!(
+        network.machine.mapping,
+        Some(Mapping::List(vec![0, 1, 2, 3, 3, 5]))
+    );
     let nodes = &network.machine.nodes;
-    assert_eq!(nodes.iter().map(|group| group.count).collect::<Vec<_>>(), [2, 1, 1, 2]);
-    assert_eq!(nodes.iter().map(|group| group.site).collect::<Vec<_>>(), [0, 0, 0, 1]);
+    assert_eq!(
+        nodes.iter().map(|group| group.count).collect::<Vec<_>>(),
+        [2, 1, 1, 2]
+    );
+    assert_eq!(
+        nodes.iter().map(|group| group.site).collect::<Vec<_>>(),
+        [0, 0, 0, 1]
+    );
     let oldest = NodeGroup {
         cpus: 4,
         speed: 2.0,
@@ -126,36 +174,100 @@ fn every_record_has_its_effect() {
         ..NodeGroup::default()
     };
     assert_eq!(nodes[1], oldest);
-    let Machine { scheduler, wide_area, random, further_sites, further_mappings, .. } = &network.machine;
-    assert_eq!((scheduler.policy, scheduler.context_switch), (Policy::RoundRobin, Time::from_seconds(1e-5)));
-    assert_eq!(further_sites[..], [Site { bandwidth: Some(Rate::from_mebibytes_per_second(50.0)), buses: 0 }]);
+    let Machine {
+        scheduler,
+        wide_area,
+        random,
+        further_sites,
+        further_mappings,
+        ..
+    } = &network.machine;
+    assert_eq!(
+        (scheduler.policy, scheduler.context_switch),
+        (Policy::RoundRobin, Time::from_seconds(1e-5))
+    );
+    assert_eq!(
+        further_sites[..],
+        [Site {
+            bandwidth: Some(Rate::from_mebibytes_per_second(50.0)),
+            buses: 0
+        }]
+    );
     assert_eq!(further_mappings[..], [Mapping::PerNode(2)]);
-    assert_eq!((wide_area.traffic, wide_area.flight_time(0, 1)), (Traffic::Linear, Time::from_seconds(1e-3)));
+    assert_eq!(
+        (wide_area.traffic, wide_area.flight_time(0, 1)),
+        (Traffic::Linear, Time::from_seconds(1e-3))
+    );
     assert_eq!(wide_area.connection((1, 0), 3, Bytes(1025)), Some(0));
     assert_eq!(wide_area.connection((1, 0), 3, Bytes(1024)), None);
-    assert_eq!(wide_area.collectives.row(CollectiveOp::Barrier), "LOG S+R | LOG S+R".parse().unwrap());
-    assert_eq!(random.bandwidth.to_string(), "uniform 0.1048576MB/s 0.2097152MB/s");
+    assert_eq!(
+        wide_area.collectives.row(CollectiveOp::Barrier),
+        "LOG S+R | LOG S+R".parse().unwrap()
+    );
+    assert_eq!(
+        random.bandwidth.to_string(),
+        "uniform 0.1048576MB/s 0.2097152MB/s"
+    );
     let row = |op| network.collectives.row(op);
-    assert_eq!(row(CollectiveOp::Barrier), "LIN MAX | LIN MAX".parse().unwrap());
-    assert_eq!(row(CollectiveOp::Bcast), "LOG MAX | CT S+R".parse().unwrap());
-    assert_eq!(row(CollectiveOp::Gather), "LOG MEAN | NULL".parse().unwrap());
-    assert_eq!(row(CollectiveOp::Reduce), "LOG 2MAX | NULL".parse().unwrap());
+    assert_eq!(
+        row(CollectiveOp::Barrier),
+        "LIN MAX | LIN MAX".parse().unwrap()
+    );
+    assert_eq!(
+        row(CollectiveOp::Bcast),
+        "LOG MAX | CT S+R".parse().unwrap()
+    );
+    assert_eq!(
+        row(CollectiveOp::Gather),
+        "LOG MEAN | NULL".parse().unwrap()
+    );
+    assert_eq!(
+        row(CollectiveOp::Reduce),
+        "LOG 2MAX | NULL".parse().unwrap()
+    );
     assert_eq!(network.collectives.default.fan_in.repeats, Repeats::Linear);
 }
 
 #[test]
 fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
     let network = read(&golden("every-record.cfg")).unwrap().network;
-    let set = |key: &str, value: &str| network.with_overrides(&[(key.to_owned(), value.to_owned())]);
-    assert_eq!(set("machine.nodes.1.in_links", "7").unwrap().machine.nodes[1].in_links, 7);
-    assert_eq!(set("machine.mapping", "fill").unwrap().machine.mapping, Some(Mapping::Fill));
-    assert_eq!(set("collectives.rows.Scan", "NULL | CT RECV").unwrap().collectives.rows.len(), 5);
-    assert!(set("machine.nodes.*.cpus", "9").unwrap().machine.nodes.iter().all(|group| group.cpus == 9));
+    let set =
+        |key: &str, value: &str| network.with_overrides(&[(key.to_owned(), value.to_owned())]);
     assert_eq!(
-        set("machine.wide_area.flight_times.1.0", "3us").unwrap().machine.wide_area.flight_time(1, 0),
+        set("machine.nodes.1.in_links", "7").unwrap().machine.nodes[1].in_links,
+        7
+    );
+    assert_eq!(
+        set("machine.mapping", "fill").unwrap().machine.mapping,
+        Some(Mapping::Fill)
+    );
+    assert_eq!(
+        set("collectives.rows.Scan", "NULL | CT RECV")
+            .unwrap()
+            .collectives
+            .rows
+            .len(),
+        5
+    );
+    assert!(
+        set("machine.nodes.*.cpus", "9")
+            .unwrap()
+            .machine
+            .nodes
+            .iter()
+            .all(|group| group.cpus == 9)
+    );
+    assert_eq!(
+        set("machine.wide_area.flight_times.1.0", "3us")
+            .unwrap()
+            .machine
+            .wide_area
+            .flight_time(1, 0),
         Time::from_micros(3.0)
     );
-    let error = set("machine.nodes.4.in_links", "7").unwrap_err().to_string();
+    let error = set("machine.nodes.4.in_links", "7")
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         error,
         "machine.nodes.4.in_links: found `4`, expected a place in the list, nodes.0 to nodes.3, or nodes.*"
@@ -163,7 +275,9 @@ fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
     for key in ["machine.nodes.x.in_links", "machine.nodes.in_links"] {
         let error = set(key, "7").unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("--set {key}: found no such field; near to it are machine.nodes")),
+            error.starts_with(&format!(
+                "--set {key}: found no such field; near to it are machine.nodes"
+            )),
             "{error}"
         );
     }
@@ -183,14 +297,21 @@ fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
     ];
     assert_eq!(notes.len(), expected.len(), "{notes:#?}");
     for (note, expected) in notes.iter().zip(expected) {
-        assert!(note.starts_with(expected), "found {note}\nexpected {expected}");
+        assert!(
+            note.starts_with(expected),
+            "found {note}\nexpected {expected}"
+        );
     }
 }
 
 #[test]
 fn what_has_no_effect_is_not_told() {
     let plain = golden("m_n4.cfg");
-    let text = with(&plain, "\"\", 1, 0, 4, 0.0, 0.0, 1", "\"\", 1, 3, 1, 9.0, 9.0, 2");
+    let text = with(
+        &plain,
+        "\"\", 1, 0, 4, 0.0, 0.0, 1",
+        "\"\", 1, 3, 1, 9.0, 9.0, 2",
+    );
     let text = with(&text, "1, 1, 0.0}", "1, 1, 0.5}") + "\"modules information\" {1, 2, 1.0};;\n";
     let one_machine = read(&text).unwrap();
     assert_eq!(one_machine.not_modelled, [""; 0]);
@@ -236,9 +357,17 @@ fn a_wrong_field_is_named_with_line_record_number_and_expected_type() {
             "-5e-05",
             "line 6, \"multi node information\", field 11 (latency in seconds): found `-5e-05`, expected a time in seconds",
         ),
-        ("5e-05", "1e300", "field 11 (latency in seconds): found `1e300`"),
+        (
+            "5e-05",
+            "1e300",
+            "field 11 (latency in seconds): found `1e300`",
+        ),
         ("5e-05", "nan", "field 11 (latency in seconds): found `nan`"),
-        ("1 TASKS_PER_NODE", "0 TASKS_PER_NODE", "line 8, \"predefined mapping information\", field 1 (mapping)"),
+        (
+            "1 TASKS_PER_NODE",
+            "0 TASKS_PER_NODE",
+            "line 8, \"predefined mapping information\", field 1 (mapping)",
+        ),
         (
             "{\"1 TASKS_PER_NODE\"}",
             "{\"x\", 2, \"FILL\"}",
@@ -254,8 +383,16 @@ fn a_wrong_field_is_named_with_line_record_number_and_expected_type() {
             "\"1 TASKS_PER_NODE\"",
             "line 8: found `\"predefined mapping information\" {\"1 TASKS_PER_NODE\"`, expected a `}`",
         ),
-        ("\"1 TASKS_PER_NODE\"};;", "\"FILL_NODES\"};; x", "expected nothing but `;;` after the record"),
-        ("\"predefined", "/* \"predefined", "line 8: found `/*`, expected a `*/`"),
+        (
+            "\"1 TASKS_PER_NODE\"};;",
+            "\"FILL_NODES\"};; x",
+            "expected nothing but `;;` after the record",
+        ),
+        (
+            "\"predefined",
+            "/* \"predefined",
+            "line 8: found `/*`, expected a `*/`",
+        ),
         (
             "{\"\", \"\", \"\", \"\"}",
             "{\"\", \"\", \"none.comms\", \"\"}",
@@ -263,14 +400,24 @@ fn a_wrong_field_is_named_with_line_record_number_and_expected_type() {
         ),
     ] {
         let found = message(&with(&plain, old, new));
-        assert!(found.contains(expected), "found    {found}\nexpected {expected}");
+        assert!(
+            found.contains(expected),
+            "found    {found}\nexpected {expected}"
+        );
     }
-    assert_eq!(message(""), "found no \"environment information\" record, expected at least one");
+    assert_eq!(
+        message(""),
+        "found no \"environment information\" record, expected at least one"
+    );
 }
 
 #[test]
 fn a_mistake_in_a_named_file_names_that_file_and_its_line() {
-    let named = with(&golden("m_n4.cfg"), "{\"\", \"\", \"\", \"\"}", "{\"s\", \"\", \"c\", \"r\"}");
+    let named = with(
+        &golden("m_n4.cfg"),
+        "{\"\", \"\", \"\", \"\"}",
+        "{\"s\", \"\", \"c\", \"r\"}",
+    );
     let found = |scheduler: &str, comms: &str, random: &str| {
         let mut open = |name: &str| {
             Ok(match name {
@@ -281,17 +428,29 @@ fn a_mistake_in_a_named_file_names_that_file_and_its_line() {
             .as_bytes()
             .to_vec())
         };
-        DimemasConfig::read(named.as_bytes(), &mut open).unwrap_err().to_string()
+        DimemasConfig::read(named.as_bytes(), &mut open)
+            .unwrap_err()
+            .to_string()
     };
     for (scheduler, comms, random, expected) in [
-        ("Policy: LIFO", "", "", "s: line 1, \"Policy\", field 1 (policy): found `LIFO`, expected one of FIFO, RR"),
+        (
+            "Policy: LIFO",
+            "",
+            "",
+            "s: line 1, \"Policy\", field 1 (policy): found `LIFO`, expected one of FIFO, RR",
+        ),
         (
             "Policy: FIFO\nBusy wait (seconds): long",
             "",
             "",
             "s: line 2, \"Busy wait (seconds)\", field 1 (seconds): found `long`",
         ),
-        ("Policy: FIFO\nBusy", "", "", "s: line 2: found `Busy`, expected Policy: NAME"),
+        (
+            "Policy: FIFO\nBusy",
+            "",
+            "",
+            "s: line 2: found `Busy`, expected Policy: NAME",
+        ),
         (
             "",
             "Machine globalop: 0 16 LIN MAX LIN MAX",
@@ -322,13 +481,36 @@ fn a_mistake_in_a_named_file_names_that_file_and_its_line() {
             "",
             "c: line 1: found `Flight time with 3 fields`, expected a machine and its flight times to 1 machines",
         ),
-        ("", "Flight time: 0 soon", "", "c: line 1, \"Flight time\", field 2 (seconds): found `soon`"),
-        ("", "Machine globlop: 0 0", "", "c: line 1: found `Machine globlop: 0 0`, expected a line that begins with"),
-        ("", "", "\"processor_dist\" NORMAL 0 0", "r: line 1: found `\"processor_dist\" NORMAL 0 0`, expected one of"),
-        ("", "", "Processor: GAUSS 0 0", "r: line 1, \"Processor\", field 1 (distribution): found `GAUSS`"),
+        (
+            "",
+            "Flight time: 0 soon",
+            "",
+            "c: line 1, \"Flight time\", field 2 (seconds): found `soon`",
+        ),
+        (
+            "",
+            "Machine globlop: 0 0",
+            "",
+            "c: line 1: found `Machine globlop: 0 0`, expected a line that begins with",
+        ),
+        (
+            "",
+            "",
+            "\"processor_dist\" NORMAL 0 0",
+            "r: line 1: found `\"processor_dist\" NORMAL 0 0`, expected one of",
+        ),
+        (
+            "",
+            "",
+            "Processor: GAUSS 0 0",
+            "r: line 1, \"Processor\", field 1 (distribution): found `GAUSS`",
+        ),
     ] {
         let found = found(scheduler, comms, random);
-        assert!(found.contains(expected), "found    {found}\nexpected {expected}");
+        assert!(
+            found.contains(expected),
+            "found    {found}\nexpected {expected}"
+        );
     }
 }
 
@@ -337,39 +519,71 @@ fn white_space_line_ends_and_comments_do_not_matter() {
     let plain = golden("halo_16_5_8192.bus1.cfg");
     let expected = read(&plain).unwrap();
     let tight = plain.replace(", ", ",").replace("\" {", "\"{");
-    let wide = plain.replace(", ", "  ,\t").replace("};;", "  } ; ;  ").replace(" {", "   {  ");
-    let commented = plain.replace("\n\"env", "\n/* \"x\" {\n*/ /**/ \"env").replace("\n\"file", "\n// none\n\"file");
-    for text in
-        [tight, wide, commented, plain.replace('\n', "\r\n"), format!("\u{feff}{plain}"), plain.replace(";;", "")]
-    {
+    let wide = plain
+        .replace(", ", "  ,\t")
+        .replace("};;", "  } ; ;  ")
+        .replace(" {", "   {  ");
+    let commented = plain
+        .replace("\n\"env", "\n/* \"x\" {\n*/ /**/ \"env")
+        .replace("\n\"file", "\n// none\n\"file");
+    for text in [
+        tight,
+        wide,
+        commented,
+        plain.replace('\n', "\r\n"),
+        format!("\u{feff}{plain}"),
+        plain.replace(";;", ""),
+    ] {
         assert_eq!(read(&text).unwrap(), expected, "{text}");
     }
     let hidden = read(&plain.replace("NODE\"};;", "NODE\"};; // one each")).unwrap();
     assert_eq!(hidden.network.machine.mapping, None);
-    assert_eq!(hidden.not_modelled, ["line 6: skipped, as Dimemas skips every line with `//` in it"]);
+    assert_eq!(
+        hidden.not_modelled,
+        ["line 6: skipped, as Dimemas skips every line with `//` in it"]
+    );
 }
 
 #[test]
 fn a_file_without_a_title_is_told_by_its_first_record_and_others_are_not() {
     let plain = golden("m_n4.cfg");
     let (_, untitled) = plain.split_once('\n').unwrap();
-    assert!(is_dimemas_cfg(untitled.as_bytes()) && is_dimemas_cfg(format!("/* x */\n{untitled}").as_bytes()));
+    assert!(
+        is_dimemas_cfg(untitled.as_bytes())
+            && is_dimemas_cfg(format!("/* x */\n{untitled}").as_bytes())
+    );
     assert_eq!(read(untitled).unwrap(), read(&plain).unwrap());
-    for other in ["", "schema = \"flowcast/network/1\"", "#DIMEMAS:\"x\":1,9:1(1),0", "\"environment information\" {}"]
-    {
+    for other in [
+        "",
+        "schema = \"flowcast/network/1\"",
+        "#DIMEMAS:\"x\":1,9:1(1),0",
+        "\"environment information\" {}",
+    ] {
         assert!(!is_dimemas_cfg(other.as_bytes()), "{other}");
     }
 }
 
-const SOURCES: [&str; 4] = ["m_n16.cfg", "every-record.cfg", "chain_4_3_8192.hd1.cfg", "every-record.comms"];
+const SOURCES: [&str; 4] = [
+    "m_n16.cfg",
+    "every-record.cfg",
+    "chain_4_3_8192.hd1.cfg",
+    "every-record.comms",
+];
 
 /// Reads anything as a `.cfg` and as each of the files that one names; what is read survives its own file.
 fn read_as_anything(bytes: &[u8]) {
-    let naming = with(&golden("m_n4.cfg"), "{\"\", \"\", \"\", \"\"}", "{\"x\", \"\", \"x\", \"x\"}");
+    let naming = with(
+        &golden("m_n4.cfg"),
+        "{\"\", \"\", \"\", \"\"}",
+        "{\"x\", \"\", \"x\", \"x\"}",
+    );
     is_dimemas_cfg(bytes);
     for text in [bytes, naming.as_bytes()] {
         if let Ok(config) = DimemasConfig::read(text, &mut |_| Ok(bytes.to_vec())) {
-            assert_eq!(Network::from_toml(&config.network.to_toml(), &[]).unwrap(), config.network);
+            assert_eq!(
+                Network::from_toml(&config.network.to_toml(), &[]).unwrap(),
+                config.network
+            );
         }
     }
 }

@@ -20,9 +20,17 @@ fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> Engin
 
 /// Without collectives by formula, whose costs depend on latencies in ways of their own.
 fn messages_only(records: &Records) -> Records {
-    let is_message = |record: &&Record| !matches!(record, Record::Collective { .. } | Record::WaitCollective);
-    let ranks = records.ranks.iter().map(|records| records.iter().filter(is_message).copied().collect()).collect();
-    Records { ranks, comms: records.comms.clone() }
+    let is_message =
+        |record: &&Record| !matches!(record, Record::Collective { .. } | Record::WaitCollective);
+    let ranks = records
+        .ranks
+        .iter()
+        .map(|records| records.iter().filter(is_message).copied().collect())
+        .collect();
+    Records {
+        ranks,
+        comms: records.comms.clone(),
+    }
 }
 
 fn last(ends: &[f64]) -> f64 {

@@ -25,7 +25,12 @@ fn program(op: CollectiveOp, ranks: u32, bytes: (u64, u64)) -> Program {
     let mut text = format!("#DIMEMAS:\"one\":0:{ranks}({ones}),1\nd:1:1:{ranks}{members}\n");
     for rank in 0..ranks {
         let root = u32::from(rank == 0);
-        writeln!(text, "1:{rank}:0:0.0\n10:{rank}:0:{}:1:{root}:0:{}:{}:1", op as u8, bytes.0, bytes.1).unwrap();
+        writeln!(
+            text,
+            "1:{rank}:0:0.0\n10:{rank}:0:{}:1:{root}:0:{}:{}:1",
+            op as u8, bytes.0, bytes.1
+        )
+        .unwrap();
     }
     as_program(read_text(text).unwrap())
 }
@@ -35,7 +40,13 @@ fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
 }
 
 fn expanded(program: &Program, table: &AlgorithmTable) -> Expanded {
-    expand(program, table, NonBlocking::Expanded, ReadOptions::default()).unwrap()
+    expand(
+        program,
+        table,
+        NonBlocking::Expanded,
+        ReadOptions::default(),
+    )
+    .unwrap()
 }
 
 fn hockney() -> Network {
@@ -67,31 +78,112 @@ fn without_contention_each_algorithm_costs_what_the_textbook_says() {
             (Barrier, "linear", (0, 0), 2.0 * LATENCY),
             (Bcast, "binomial", (n, n), log * message(vector)),
             (Bcast, "chain", (n, n), (ranks - 1.0) * message(vector)),
-            (Bcast, "scatter-ring", (n, n), (log + ranks - 1.0) * LATENCY + 2.0 * all),
-            (Bcast, "scatter-recursive-doubling", (n, n), 2.0 * log * LATENCY + 2.0 * all),
+            (
+                Bcast,
+                "scatter-ring",
+                (n, n),
+                (log + ranks - 1.0) * LATENCY + 2.0 * all,
+            ),
+            (
+                Bcast,
+                "scatter-recursive-doubling",
+                (n, n),
+                2.0 * log * LATENCY + 2.0 * all,
+            ),
             (Reduce, "binomial", (n, n), log * message(vector)),
-            (Reduce, "rabenseifner", (n, n), 2.0 * log * LATENCY + 2.0 * all),
-            (Allreduce, "recursive-doubling", (n, n), log * message(vector)),
-            (Allreduce, "ring", (n, n), 2.0 * (ranks - 1.0) * LATENCY + 2.0 * all),
-            (Allreduce, "rabenseifner", (n, n), 2.0 * log * LATENCY + 2.0 * all),
-            (Gather, "binomial", (n, 0), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
-            (Scatter, "binomial", (0, n), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
+            (
+                Reduce,
+                "rabenseifner",
+                (n, n),
+                2.0 * log * LATENCY + 2.0 * all,
+            ),
+            (
+                Allreduce,
+                "recursive-doubling",
+                (n, n),
+                log * message(vector),
+            ),
+            (
+                Allreduce,
+                "ring",
+                (n, n),
+                2.0 * (ranks - 1.0) * LATENCY + 2.0 * all,
+            ),
+            (
+                Allreduce,
+                "rabenseifner",
+                (n, n),
+                2.0 * log * LATENCY + 2.0 * all,
+            ),
+            (
+                Gather,
+                "binomial",
+                (n, 0),
+                log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE,
+            ),
+            (
+                Scatter,
+                "binomial",
+                (0, n),
+                log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE,
+            ),
             (Gather, "linear", (n, 0), message(vector)),
             (Allgather, "ring", (n, 0), (ranks - 1.0) * message(vector)),
-            (Allgather, "bruck", (n, 0), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
-            (Allgather, "recursive-doubling", (n, 0), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
-            (Alltoall, "pairwise", (n * u64::from(p), 0), (ranks - 1.0) * message(vector)),
+            (
+                Allgather,
+                "bruck",
+                (n, 0),
+                log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE,
+            ),
+            (
+                Allgather,
+                "recursive-doubling",
+                (n, 0),
+                log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE,
+            ),
+            (
+                Alltoall,
+                "pairwise",
+                (n * u64::from(p), 0),
+                (ranks - 1.0) * message(vector),
+            ),
             (Alltoall, "linear", (n * u64::from(p), 0), message(vector)),
-            (Alltoall, "bruck", (n * u64::from(p), 0), log * message(vector * ranks / 2.0)),
-            (ReduceScatter, "recursive-halving", (0, n), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
-            (ReduceScatter, "ring", (0, n), (ranks - 1.0) * message(vector)),
+            (
+                Alltoall,
+                "bruck",
+                (n * u64::from(p), 0),
+                log * message(vector * ranks / 2.0),
+            ),
+            (
+                ReduceScatter,
+                "recursive-halving",
+                (0, n),
+                log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE,
+            ),
+            (
+                ReduceScatter,
+                "ring",
+                (0, n),
+                (ranks - 1.0) * message(vector),
+            ),
             (Scan, "recursive-doubling", (n, n), log * message(vector)),
             (Scan, "linear", (n, n), (ranks - 1.0) * message(vector)),
         ] {
-            let Expanded { program, uses, kept } = expanded(&program(op, p, sizes), &by(op, algorithm));
+            let Expanded {
+                program,
+                uses,
+                kept,
+            } = expanded(&program(op, p, sizes), &by(op, algorithm));
             let found = makespan(&program, &hockney());
-            assert!((found - expected).abs() < 1e-6 * expected, "{op:?} {algorithm} {p}: {found} {expected}");
-            assert_eq!((uses.len(), kept, uses[0].messages), (1, 0, u64::from(program.messages())), "{op:?}");
+            assert!(
+                (found - expected).abs() < 1e-6 * expected,
+                "{op:?} {algorithm} {p}: {found} {expected}"
+            );
+            assert_eq!(
+                (uses.len(), kept, uses[0].messages),
+                (1, 0, u64::from(program.messages())),
+                "{op:?}"
+            );
             assert_eq!(uses[0].bytes, program.bytes());
         }
     }
@@ -102,7 +194,13 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
     let program = program(CollectiveOp::Bcast, 5, (1 << 20, 1 << 20));
     let table = by(CollectiveOp::Bcast, "chain segment 64KiB");
     let Expanded { program, uses, .. } = expanded(&program, &table);
-    assert_eq!((program.messages(), uses[0].choice.unwrap().to_string().as_str()), (64, "chain segment 64KiB"));
+    assert_eq!(
+        (
+            program.messages(),
+            uses[0].choice.unwrap().to_string().as_str()
+        ),
+        (64, "chain segment 64KiB")
+    );
     // Without contention all pieces leave at once; a link that takes one message at a time makes it a pipeline.
     let mut network = hockney();
     network.nic.latency = Time::ZERO;
@@ -113,7 +211,9 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
         ..flowcast::model::machine::NodeGroup::default()
     }];
     let placement = Placement::new(&network.machine, None, 5).unwrap();
-    let engine = flowcast::replay::Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let engine =
+        flowcast::replay::Engine::new(&program, &network, placement, Rendezvous::AsRecorded)
+            .unwrap();
     let piece = 65536.0 * NANOS_PER_BYTE;
     assert!((engine.run().unwrap().makespan().as_nanos() - (16.0 + 3.0) * piece).abs() < 1.0);
 }
@@ -122,8 +222,13 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
 fn who_moves_no_bytes_sends_no_messages() {
     for op in CollectiveOp::ALL {
         for base in [Base::OpenMpi, Base::Mpich] {
-            let Expanded { program, uses, .. } = expanded(&program(op, 6, (0, 0)), &AlgorithmTable::of(base));
-            assert_eq!(program.messages() > 0, op == CollectiveOp::Barrier, "{op:?}");
+            let Expanded { program, uses, .. } =
+                expanded(&program(op, 6, (0, 0)), &AlgorithmTable::of(base));
+            assert_eq!(
+                program.messages() > 0,
+                op == CollectiveOp::Barrier,
+                "{op:?}"
+            );
             assert_eq!(uses[0].choice.is_none(), op != CollectiveOp::Barrier);
             assert!(makespan(&program, &hockney()) >= 0.0);
         }
@@ -136,8 +241,10 @@ fn blocks_of_different_sizes_travel_as_they_are() {
         1:0:0:0.0\n10:0:0:3:1:0:0:10:0:1\n10:0:0:5:1:0:0:0:7:1\n10:0:0:9:1:0:0:30:300:1\n\
         1:1:0:0.0\n10:1:0:3:1:1:0:20:36:1\n10:1:0:5:1:1:0:24:8:1\n10:1:0:9:1:0:0:60:200:1\n\
         1:2:0:0.0\n10:2:0:3:1:0:0:6:0:1\n10:2:0:5:1:0:0:0:9:1\n10:2:0:9:1:0:0:90:100:1\n";
-    let Expanded { program, uses, .. } =
-        expanded(&as_program(read_text(text).unwrap()), &AlgorithmTable::of(Base::Mpich));
+    let Expanded { program, uses, .. } = expanded(
+        &as_program(read_text(text).unwrap()),
+        &AlgorithmTable::of(Base::Mpich),
+    );
     let sizes = |rank| {
         let sizes = program.ops(Rank(rank)).filter_map(|(_, op)| match op {
             Op::Send { class, .. } => Some(program.classes()[class as usize].size.0),
@@ -146,21 +253,44 @@ fn blocks_of_different_sizes_travel_as_they_are() {
         sizes.collect::<Vec<_>>()
     };
     // Rank 0 is second in the communicator 2, 0, 1; rank 1 is the root. Shares of an alltoallv: 100, 300, 200 of 600.
-    assert_eq!((sizes(0), sizes(1), sizes(2)), (vec![10, 5, 10], vec![9, 7, 30, 10], vec![6, 30, 45]));
-    assert_eq!(uses.iter().map(|used| used.messages).collect::<Vec<_>>(), [2, 2, 6]);
+    assert_eq!(
+        (sizes(0), sizes(1), sizes(2)),
+        (vec![10, 5, 10], vec![9, 7, 30, 10], vec![6, 30, 45])
+    );
+    assert_eq!(
+        uses.iter().map(|used| used.messages).collect::<Vec<_>>(),
+        [2, 2, 6]
+    );
 }
 
 #[test]
-fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchronous_ones_are_expanded() {
+fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchronous_ones_are_expanded()
+ {
     let text = "#DIMEMAS:\"i\":0:2(1,1),1\nd:1:1:2:0:1\n\
         1:0:0:0.0\n10:0:0:10:1:0:0:8:8:3\n10:0:0:8:1:0:0:64:64:0\n10:0:0:0:1:0:0:0:0:2\n\
         1:1:0:0.0\n10:1:0:10:1:0:0:8:0:3\n10:1:0:8:1:0:0:64:64:0\n10:1:0:0:1:0:0:0:0:2\n";
     let whole = as_program(read_text(text).unwrap());
     let table = AlgorithmTable::of(Base::Mpich);
-    let Expanded { program, uses, kept } = expand(&whole, &table, NonBlocking::Kept, ReadOptions::default()).unwrap();
-    assert_eq!((program.messages(), kept, uses.len(), program.instances().len()), (1, 1, 1, 1));
+    let Expanded {
+        program,
+        uses,
+        kept,
+    } = expand(&whole, &table, NonBlocking::Kept, ReadOptions::default()).unwrap();
+    assert_eq!(
+        (
+            program.messages(),
+            kept,
+            uses.len(),
+            program.instances().len()
+        ),
+        (1, 1, 1, 1)
+    );
     assert!(makespan(&program, &hockney()) > 0.0);
-    let Expanded { program, uses, kept } = expanded(&whole, &table);
+    let Expanded {
+        program,
+        uses,
+        kept,
+    } = expanded(&whole, &table);
     let non_blocking: Vec<u64> = uses.iter().map(|used| used.non_blocking).collect();
     assert_eq!((program.messages(), kept, non_blocking), (3, 0, vec![1, 0]));
 }

@@ -31,15 +31,29 @@ fn is_equal(found: f64, expected: f64) -> bool {
 /// Causes add up to blocked time and overhead, and places to ranks.
 fn check_sums((outcome, explanation): &(Outcome, Explanation)) -> Result<(), TestCaseError> {
     for (rank, (sums, times)) in explanation.ranks.iter().zip(&outcome.ranks).enumerate() {
-        let (total, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
-        prop_assert!(is_equal(total, expected), "rank {}: {} {} {:?}", rank, total, expected, sums);
+        let (total, expected) = (
+            sums.total().as_nanos(),
+            (times.blocked + times.overhead).as_nanos(),
+        );
+        prop_assert!(
+            is_equal(total, expected),
+            "rank {}: {} {} {:?}",
+            rank,
+            total,
+            expected,
+            sums
+        );
     }
     for cost in Cost::ALL {
         let of = |sums: &Sums| sums.of(cost).as_nanos();
         prop_assert!(explanation.ranks.iter().all(|sums| of(sums) >= 0.0));
         let (ranks, sites) = (
             explanation.ranks.iter().map(of).sum::<f64>(),
-            explanation.sites.iter().map(|(_, sums)| of(sums)).sum::<f64>(),
+            explanation
+                .sites
+                .iter()
+                .map(|(_, sums)| of(sums))
+                .sum::<f64>(),
         );
         prop_assert!(is_equal(ranks, sites), "{:?}: {} {}", cost, ranks, sites);
     }
@@ -89,14 +103,25 @@ fn each_cause_is_told_from_the_others() {
     network.point_to_point.rule = Rule::Hockney;
     network.nic.latency = Time::from_nanos(500.0);
     network.nic.rate = LinkRate::Goodput(flowcast::units::Rate::from_bytes_per_second(1e9).into());
-    network.machine.nodes = vec![NodeGroup { count: 3, in_links: 1, out_links: 1, ..NodeGroup::default() }];
+    network.machine.nodes = vec![NodeGroup {
+        count: 3,
+        in_links: 1,
+        out_links: 1,
+        ..NodeGroup::default()
+    }];
     let (outcome, explanation) = explained(&program, &network, None);
     let of = |rank: usize| Cost::ALL.map(|cost| explanation.ranks[rank].of(cost).as_nanos());
     assert_eq!(of(0), [0.0; 9]);
     assert_eq!(of(1), [0.0, 500.0, 1000.0, 0.0, 1000.0, 0.0, 0.0, 0.0, 0.0]);
-    assert_eq!(of(2), [0.0, 500.0, 1000.0, 1000.0, 1000.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(
+        of(2),
+        [0.0, 500.0, 1000.0, 1000.0, 1000.0, 0.0, 0.0, 0.0, 0.0]
+    );
     assert_eq!(outcome.makespan().as_nanos(), 3500.0);
-    let names: Vec<String> =
-        explanation.sites.iter().map(|(site, _)| flowcast::report::sites::site_name(site)).collect();
+    let names: Vec<String> = explanation
+        .sites
+        .iter()
+        .map(|(site, _)| flowcast::report::sites::site_name(site))
+        .collect();
     assert_eq!(names, ["MPI_Wait", "MPI_Recv"]);
 }

@@ -44,21 +44,50 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = Journal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
-    assert_eq!(outcome, engine.run().unwrap(), "watching must not change what happens");
-    let replayed =
-        Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };
+    assert_eq!(
+        outcome,
+        engine.run().unwrap(),
+        "watching must not change what happens"
+    );
+    let replayed = Replayed {
+        trace: TraceRef::Program(program),
+        placement: &placement,
+        outcome: &outcome,
+        journal: &journal,
+    };
     let written = written(replayed);
-    for (rank, keeps) in (0..program.ranks() as u32).map(Rank).zip([TABLES, CHROME].into_iter().cycle()) {
-        assert_eq!(journal.traffic_received(rank).messages as usize, journal.received(rank).count());
+    for (rank, keeps) in (0..program.ranks() as u32)
+        .map(Rank)
+        .zip([TABLES, CHROME].into_iter().cycle())
+    {
+        assert_eq!(
+            journal.traffic_received(rank).messages as usize,
+            journal.received(rank).count()
+        );
         let mut lean = Journal::new(program, keeps);
         engine.observed(&mut lean).unwrap();
-        compare_lean(&written, Replayed { journal: &lean, ..replayed }, keeps);
+        compare_lean(
+            &written,
+            Replayed {
+                journal: &lean,
+                ..replayed
+            },
+            keeps,
+        );
     }
     written
 }
 
-const TABLES: Keeps = Keeps { slices: false, calls: false, receipts: false, causes: false };
-const CHROME: Keeps = Keeps { slices: true, ..TABLES };
+const TABLES: Keeps = Keeps {
+    slices: false,
+    calls: false,
+    receipts: false,
+    causes: false,
+};
+const CHROME: Keeps = Keeps {
+    slices: true,
+    ..TABLES
+};
 
 /// A journal that keeps less says the same where it says something.
 fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
@@ -68,9 +97,18 @@ fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
         String::from_utf8(bytes).unwrap()
     };
     let provenance = provenance();
-    assert_eq!(text(&|out| tables::messages(lean, &provenance, out)), written.messages);
-    assert_eq!(text(&|out| tables::ranks(lean, &provenance, out)), written.ranks);
-    assert_eq!(text(&|out| tables::pairs(lean, &provenance, out)), written.pairs);
+    assert_eq!(
+        text(&|out| tables::messages(lean, &provenance, out)),
+        written.messages
+    );
+    assert_eq!(
+        text(&|out| tables::ranks(lean, &provenance, out)),
+        written.ranks
+    );
+    assert_eq!(
+        text(&|out| tables::pairs(lean, &provenance, out)),
+        written.pairs
+    );
     if keeps.slices {
         assert_eq!(text(&|out| chrome::json(lean, out)), written.json);
     }
@@ -89,11 +127,27 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
         (journal, outcome)
     };
     let (journal, outcome) = replay(Keeps::FILES);
-    assert_eq!(outcome, loggops::run(schedule, parameters).unwrap(), "watching must not change what happens");
-    let replayed = Replayed { trace: schedule.into(), placement: &placement, outcome: &outcome, journal: &journal };
+    assert_eq!(
+        outcome,
+        loggops::run(schedule, parameters).unwrap(),
+        "watching must not change what happens"
+    );
+    let replayed = Replayed {
+        trace: schedule.into(),
+        placement: &placement,
+        outcome: &outcome,
+        journal: &journal,
+    };
     let written = written(replayed);
     for keeps in [TABLES, CHROME] {
-        compare_lean(&written, Replayed { journal: &replay(keeps).0, ..replayed }, keeps);
+        compare_lean(
+            &written,
+            Replayed {
+                journal: &replay(keeps).0,
+                ..replayed
+            },
+            keeps,
+        );
     }
     written
 }
@@ -121,14 +175,18 @@ fn written(replayed: Replayed<'_>) -> Written {
 }
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests")
+        .join(name)
 }
 
 fn text_of(name: &str) -> String {
     let bytes = std::fs::read(data(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut text = String::new();
     match name.ends_with(".gz") {
-        true => flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap(),
+        true => flate2::read::GzDecoder::new(&bytes[..])
+            .read_to_string(&mut text)
+            .unwrap(),
         false => (&bytes[..]).read_to_string(&mut text).unwrap(),
     };
     text
@@ -141,21 +199,39 @@ fn program(name: &str) -> Program {
 
 fn program_of(prv: &str) -> Program {
     let bytes = Arc::new(prv.as_bytes().to_vec());
-    as_program(read("written.prv", bytes, &mut |_| unreachable!(), ReadOptions::default()).unwrap())
+    as_program(
+        read(
+            "written.prv",
+            bytes,
+            &mut |_| unreachable!(),
+            ReadOptions::default(),
+        )
+        .unwrap(),
+    )
 }
 
 fn check(written: &Written) -> Contents {
     let checked = crate::paraver_rules::check(&written.prv, &written.pcf, &written.row);
-    let contents = checked.unwrap_or_else(|problems| panic!("{}\n{}", problems.join("\n"), written.prv));
-    let Outcome { messages, bytes, .. } = written.outcome;
-    assert_eq!((contents.messages as u64, contents.bytes), (messages, bytes.0));
+    let contents =
+        checked.unwrap_or_else(|problems| panic!("{}\n{}", problems.join("\n"), written.prv));
+    let Outcome {
+        messages, bytes, ..
+    } = written.outcome;
+    assert_eq!(
+        (contents.messages as u64, contents.bytes),
+        (messages, bytes.0)
+    );
     assert!(contents.messages_by_logical_send);
     contents
 }
 
 /// Compute time of all ranks in nanoseconds.
 fn computed(outcome: &Outcome) -> f64 {
-    outcome.ranks.iter().map(|rank| rank.compute.as_nanos()).sum()
+    outcome
+        .ranks
+        .iter()
+        .map(|rank| rank.compute.as_nanos())
+        .sum()
 }
 
 const SAMPLES: [&str; 2] = ["data/paraver/is.S.4", "data/paraver/ft.S.4"];
@@ -163,8 +239,10 @@ const SAMPLES: [&str; 2] = ["data/paraver/is.S.4", "data/paraver/ft.S.4"];
 #[test]
 fn the_checker_accepts_what_extrae_writes() {
     for sample in SAMPLES {
-        let [prv, pcf, row] = ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{sample}.{ending}")));
-        let contents = crate::paraver_rules::check(&prv, &pcf, &row).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let [prv, pcf, row] =
+            ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{sample}.{ending}")));
+        let contents = crate::paraver_rules::check(&prv, &pcf, &row)
+            .unwrap_or_else(|problems| panic!("{problems:?}"));
         assert_eq!((contents.tasks.len(), contents.communicators), (4, 5));
         assert!(contents.states > 100 && contents.events > 100);
     }
@@ -172,7 +250,8 @@ fn the_checker_accepts_what_extrae_writes() {
 
 #[test]
 fn the_checker_refuses_what_breaks_a_rule() {
-    let [prv, pcf, row] = ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{}.{ending}", SAMPLES[0])));
+    let [prv, pcf, row] =
+        ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{}.{ending}", SAMPLES[0])));
     let broken = [
         prv.replacen("_ns:1(4)", "_ns:2(4)", 1),
         prv.replacen("c:1:2:1:1\n", "c:1:2:2:1\n", 1),
@@ -187,10 +266,17 @@ fn the_checker_refuses_what_breaks_a_rule() {
     ];
     for (index, broken) in broken.iter().enumerate() {
         assert_ne!(broken, &prv, "{index}");
-        assert!(crate::paraver_rules::check(broken, &pcf, &row).is_err(), "{index}");
+        assert!(
+            crate::paraver_rules::check(broken, &pcf, &row).is_err(),
+            "{index}"
+        );
     }
-    assert!(crate::paraver_rules::check(&prv, &pcf.replacen("15    Others\n", "", 1), &row).is_err());
-    assert!(crate::paraver_rules::check(&prv, &pcf, &row.replacen("THREAD 1.4.1\n", "", 1)).is_err());
+    assert!(
+        crate::paraver_rules::check(&prv, &pcf.replacen("15    Others\n", "", 1), &row).is_err()
+    );
+    assert!(
+        crate::paraver_rules::check(&prv, &pcf, &row.replacen("THREAD 1.4.1\n", "", 1)).is_err()
+    );
 }
 
 #[test]
@@ -199,11 +285,20 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
         let program = program(&format!("golden/replay/{case}.dim"));
         for machine in ["bus1", "hd1", "inf", "rdv"] {
             let cfg = text_of(&format!("golden/replay/{case}.{machine}.cfg"));
-            let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!()).unwrap().network;
+            let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!())
+                .unwrap()
+                .network;
             let written = write(&program, &network, Rendezvous::of(&network, None));
             let contents = check(&written);
-            assert_eq!(contents.end, written.outcome.makespan().as_nanos().round() as u64);
-            assert_eq!(*contents.time_in_state.get(&1).unwrap_or(&0), computed(&written.outcome) as u64, "{case}");
+            assert_eq!(
+                contents.end,
+                written.outcome.makespan().as_nanos().round() as u64
+            );
+            assert_eq!(
+                *contents.time_in_state.get(&1).unwrap_or(&0),
+                computed(&written.outcome) as u64,
+                "{case}"
+            );
             check_chrome(&written);
             check_perfetto(&written);
         }
@@ -213,10 +308,20 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
 #[test]
 fn what_is_written_does_not_depend_on_the_number_of_threads() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-    for name in ["golden/replay/halo_16_5_8192.dim", "golden/replay/dissem_8_3_16.dim", "data/paraver/is.S.4.prv.gz"] {
+    for name in [
+        "golden/replay/halo_16_5_8192.dim",
+        "golden/replay/dissem_8_3_16.dim",
+        "data/paraver/is.S.4.prv.gz",
+    ] {
         let [one, two, five] = [1, 2, 5].map(|threads| {
             let bytes = Arc::new(std::fs::read(data(name)).unwrap());
-            let trace = read(name, bytes, &mut |_| unreachable!(), ReadOptions { threads }).unwrap();
+            let trace = read(
+                name,
+                bytes,
+                &mut |_| unreachable!(),
+                ReadOptions { threads },
+            )
+            .unwrap();
             write(&as_program(trace), &network, Rendezvous::of(&network, None))
         });
         assert!(one == two && one == five, "{name}");
@@ -228,17 +333,42 @@ fn schedules_are_written_by_the_rules() {
     for case in ["halo_16_5_8192", "alltoall_8_2_16", "dissem_8_3_16"] {
         let name = format!("golden/replay/{case}.goal");
         let bytes = Arc::new(std::fs::read(data(&name)).unwrap());
-        let trace = read(&name, bytes, &mut |_| unreachable!(), ReadOptions::default()).unwrap();
-        let Trace::Schedule(schedule) = trace else { panic!("{name} is a schedule") };
+        let trace = read(
+            &name,
+            bytes,
+            &mut |_| unreachable!(),
+            ReadOptions::default(),
+        )
+        .unwrap();
+        let Trace::Schedule(schedule) = trace else {
+            panic!("{name} is a schedule")
+        };
         for eager_up_to in [None, Some(Bytes(10))] {
             let [latency, overhead, gap] = [2000.0, 500.0, 700.0].map(Time::from_nanos);
             let gap_per_byte = TimePerByte::from_nanos(1.0);
-            let parameters = Loggops { latency, overhead, gap, gap_per_byte, eager_up_to };
+            let parameters = Loggops {
+                latency,
+                overhead,
+                gap,
+                gap_per_byte,
+                eager_up_to,
+            };
             let written = write_schedule(&schedule, parameters);
             let contents = check(&written);
-            assert_eq!(contents.end, written.outcome.makespan().as_nanos().round() as u64);
-            assert_eq!(*contents.time_in_state.get(&1).unwrap_or(&0), computed(&written.outcome) as u64, "{case}");
-            assert_eq!(contents.time_in_state.contains_key(&4), eager_up_to.is_some(), "{case}");
+            assert_eq!(
+                contents.end,
+                written.outcome.makespan().as_nanos().round() as u64
+            );
+            assert_eq!(
+                *contents.time_in_state.get(&1).unwrap_or(&0),
+                computed(&written.outcome) as u64,
+                "{case}"
+            );
+            assert_eq!(
+                contents.time_in_state.contains_key(&4),
+                eager_up_to.is_some(),
+                "{case}"
+            );
             check_chrome(&written);
             check_perfetto(&written);
             check_tables(&written);
@@ -248,7 +378,10 @@ fn schedules_are_written_by_the_rules() {
 
 #[test]
 fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
-    let (prv, dim) = (program("data/paraver/is.S.4.prv.gz"), program("data/paraver/extrae_is.S.4.dim.gz"));
+    let (prv, dim) = (
+        program("data/paraver/is.S.4.prv.gz"),
+        program("data/paraver/extrae_is.S.4.dim.gz"),
+    );
     assert_eq!((prv.messages(), prv.bytes()), (dim.messages(), dim.bytes()));
     assert_eq!((prv.messages(), prv.bytes().0), (3, 12));
     // The translation counts the collectives of a communicator that it does not define: 36 calls by 4 ranks.
@@ -273,8 +406,16 @@ fn collectives_come_back_from_what_was_written() {
         1:1:0:0.000030000\n10:1:0:1:1:0:0:800:800:1\n10:1:0:0:1:0:0:0:0:1\n\
         1:2:0:0.000020000\n10:2:0:1:1:0:0:800:800:1\n10:2:0:11:4:0:0:16:16:1\n10:2:0:0:1:0:0:0:0:1\n";
     let mut open = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-    let trace = read("t", Arc::new(text.as_bytes().to_vec()), &mut open, ReadOptions::default()).unwrap();
-    let Trace::Program(program) = trace else { panic!("expected a program") };
+    let trace = read(
+        "t",
+        Arc::new(text.as_bytes().to_vec()),
+        &mut open,
+        ReadOptions::default(),
+    )
+    .unwrap();
+    let Trace::Program(program) = trace else {
+        panic!("expected a program")
+    };
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let first = write(&program, &network, Rendezvous::of(&network, None));
     check(&first);
@@ -296,21 +437,32 @@ fn check_chrome(written: &Written) {
     let mut slices: BTreeMap<(u64, u64), Vec<(f64, f64)>> = BTreeMap::new();
     let (mut named, mut starts, mut ends) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
     for event in trace["traceEvents"].as_array().unwrap() {
-        let thread = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        let thread = (
+            event["pid"].as_u64().unwrap(),
+            event["tid"].as_u64().unwrap(),
+        );
         assert!(event["name"].is_string());
         let time = || event["ts"].as_f64().filter(|time| *time >= 0.0).unwrap();
         match event["ph"].as_str().unwrap() {
             "M" => {
                 assert!(
-                    ["process_name", "thread_name", "thread_sort_index"].contains(&event["name"].as_str().unwrap())
+                    ["process_name", "thread_name", "thread_sort_index"]
+                        .contains(&event["name"].as_str().unwrap())
                 );
                 named.insert((thread, event["args"]["name"].is_string()));
             }
             "X" => {
                 assert!(event["cat"].is_string() && event["dur"].as_f64().unwrap() > 0.0);
-                slices.entry(thread).or_default().push((time(), time() + event["dur"].as_f64().unwrap()));
+                slices
+                    .entry(thread)
+                    .or_default()
+                    .push((time(), time() + event["dur"].as_f64().unwrap()));
             }
-            "s" => assert!(starts.insert(event["id"].as_u64().unwrap(), time()).is_none()),
+            "s" => assert!(
+                starts
+                    .insert(event["id"].as_u64().unwrap(), time())
+                    .is_none()
+            ),
             "f" => {
                 assert_eq!(event["bp"], "e");
                 assert!(ends.insert(event["id"].as_u64().unwrap(), time()).is_none());
@@ -323,7 +475,12 @@ fn check_chrome(written: &Written) {
     for (thread, slices) in slices {
         assert!(named.contains(&(thread, true)));
         // Times are decimal microseconds: half a nanosecond of rounding at most.
-        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0 + 0.0005), "{slices:?}");
+        assert!(
+            slices
+                .windows(2)
+                .all(|pair| pair[0].1 <= pair[1].0 + 0.0005),
+            "{slices:?}"
+        );
     }
 }
 
@@ -332,22 +489,33 @@ fn check_perfetto(written: &Written) {
     let (mut tracks, mut open) = (BTreeSet::new(), BTreeMap::new());
     let (mut flows, mut ended) = (BTreeSet::new(), BTreeSet::new());
     for (number, packet) in fields(&written.pftrace).unwrap() {
-        let Value::Bytes(packet) = packet else { panic!("{packet:?}") };
+        let Value::Bytes(packet) = packet else {
+            panic!("{packet:?}")
+        };
         let packet = fields(&packet).unwrap();
         assert!(number == 1 && one(&packet, 10) == Some(&Value::Varint(1)));
         if let Some(Value::Bytes(track)) = one(&packet, 60) {
             let track = fields(track).unwrap();
-            let Some(Value::Varint(uuid)) = one(&track, 1) else { panic!("{track:?}") };
+            let Some(Value::Varint(uuid)) = one(&track, 1) else {
+                panic!("{track:?}")
+            };
             let process = one(&track, 3).is_some();
-            assert!(process || matches!(one(&track, 5), Some(Value::Varint(parent)) if tracks.contains(parent)));
+            assert!(
+                process
+                    || matches!(one(&track, 5), Some(Value::Varint(parent)) if tracks.contains(parent))
+            );
             assert!(tracks.insert(*uuid));
             continue;
         }
-        let (Some(Value::Varint(time)), Some(Value::Bytes(event))) = (one(&packet, 8), one(&packet, 11)) else {
+        let (Some(Value::Varint(time)), Some(Value::Bytes(event))) =
+            (one(&packet, 8), one(&packet, 11))
+        else {
             panic!("{packet:?}")
         };
         let event = fields(event).unwrap();
-        let (Some(Value::Varint(kind)), Some(Value::Varint(track))) = (one(&event, 9), one(&event, 11)) else {
+        let (Some(Value::Varint(kind)), Some(Value::Varint(track))) =
+            (one(&event, 9), one(&event, 11))
+        else {
             panic!("{event:?}")
         };
         assert!(tracks.contains(track));
@@ -376,14 +544,25 @@ fn rows(table: &str, schema: &str, columns: &str) -> Vec<Vec<f64>> {
     assert_eq!(lines.next(), Some(&*format!("# schema: {schema}")));
     assert_eq!(lines.next(), Some("# command: a b"));
     assert_eq!(lines.next(), Some(columns));
-    let row = |line: &str| line.split(',').map(|field| field.parse().unwrap()).collect::<Vec<f64>>();
+    let row = |line: &str| {
+        line.split(',')
+            .map(|field| field.parse().unwrap())
+            .collect::<Vec<f64>>()
+    };
     let rows: Vec<_> = lines.map(row).collect();
-    assert!(rows.iter().all(|row| row.len() == columns.split(',').count()));
+    assert!(
+        rows.iter()
+            .all(|row| row.len() == columns.split(',').count())
+    );
     rows
 }
 
 fn check_tables(written: &Written) {
-    let messages = rows(&written.messages, "flowcast/messages/1", "src,dst,bytes,tag,sent_s,arrived_s,received_s");
+    let messages = rows(
+        &written.messages,
+        "flowcast/messages/1",
+        "src,dst,bytes,tag,sent_s,arrived_s,received_s",
+    );
     assert_eq!(messages.len() as u64, written.outcome.messages);
     assert!(messages.iter().all(|row| row[4] <= row[5]));
     let columns = "rank,node,end_s,blocked_s,compute_s,overhead_s,late_sender_s,transfer_s,late_receiver_s,\
@@ -391,15 +570,32 @@ fn check_tables(written: &Written) {
     let ranks = rows(&written.ranks, "flowcast/ranks/1", columns);
     for (row, rank) in ranks.iter().zip(&written.outcome.ranks) {
         let (end, spent) = (rank.end.as_seconds(), row[4..13].iter().sum::<f64>());
-        assert!(row[2] == end && (spent - end).abs() <= 1e-9 * end.max(1e-6), "{row:?}: {spent} of {end}");
-        assert_eq!([row[3], row[4], row[5]], [rank.blocked, rank.compute, rank.overhead].map(Time::as_seconds));
+        assert!(
+            row[2] == end && (spent - end).abs() <= 1e-9 * end.max(1e-6),
+            "{row:?}: {spent} of {end}"
+        );
+        assert_eq!(
+            [row[3], row[4], row[5]],
+            [rank.blocked, rank.compute, rank.overhead].map(Time::as_seconds)
+        );
     }
     let columns = "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s";
     let pairs = rows(&written.pairs, "flowcast/pairs/1", columns);
     let total = |rows: &[Vec<f64>], column: usize| rows.iter().map(|row| row[column]).sum::<f64>();
     let bytes = written.outcome.bytes.0 as f64;
-    assert_eq!([total(&ranks, 13), total(&ranks, 15), total(&pairs, 2)], [messages.len() as f64; 3]);
-    assert_eq!([total(&ranks, 14), total(&ranks, 16), total(&pairs, 3), total(&messages, 2)], [bytes; 4]);
+    assert_eq!(
+        [total(&ranks, 13), total(&ranks, 15), total(&pairs, 2)],
+        [messages.len() as f64; 3]
+    );
+    assert_eq!(
+        [
+            total(&ranks, 14),
+            total(&ranks, 16),
+            total(&pairs, 3),
+            total(&messages, 2)
+        ],
+        [bytes; 4]
+    );
     let flights: f64 = messages.iter().map(|row| row[5] - row[4]).sum();
     assert!((total(&pairs, 4) - flights).abs() <= 1e-9 * flights.max(1e-6));
 }

@@ -1,7 +1,9 @@
 //! Fitting against round trips whose parameters are known.
 
 use flowcast::fit::error::FitError;
-use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, preliminary_gap};
+use flowcast::fit::loggp::{
+    FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, preliminary_gap,
+};
 use flowcast::fit::prtt::{PrttPoint, delay_for_overhead, prtt};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::verdict::FitWarning;
@@ -28,7 +30,10 @@ fn sizes() -> impl Iterator<Item = Bytes> {
 fn exact_round_trips(network: &LogGp) -> (PrttSamples, Time) {
     let mut samples = PrttSamples::default();
     for size in sizes() {
-        for point in [PrttPoint::round_trip(size), PrttPoint::new(16, Time::ZERO, size)] {
+        for point in [
+            PrttPoint::round_trip(size),
+            PrttPoint::new(16, Time::ZERO, size),
+        ] {
             samples.push(point, prtt(network, point));
         }
     }
@@ -43,26 +48,45 @@ fn assert_parameters(fit: &LogGpFit, expected: LogGp, tolerance: f64) {
     let found = fit.parameters;
     for (name, found, expected) in [
         ("g", found.gap.as_micros(), expected.gap.as_micros()),
-        ("G", found.gap_per_byte.as_micros(), expected.gap_per_byte.as_micros()),
-        ("o", found.overhead.as_micros(), expected.overhead.as_micros()),
+        (
+            "G",
+            found.gap_per_byte.as_micros(),
+            expected.gap_per_byte.as_micros(),
+        ),
+        (
+            "o",
+            found.overhead.as_micros(),
+            expected.overhead.as_micros(),
+        ),
         ("L", found.latency.as_micros(), expected.latency.as_micros()),
     ] {
-        assert!((found - expected).abs() <= tolerance * expected.abs().max(1e-3), "{name}: {found}, not {expected}");
+        assert!(
+            (found - expected).abs() <= tolerance * expected.abs().max(1e-3),
+            "{name}: {found}, not {expected}"
+        );
     }
 }
 
 fn few_replicates() -> FitOptions {
-    FitOptions { replicates: 20, ..FitOptions::default() }
+    FitOptions {
+        replicates: 20,
+        ..FitOptions::default()
+    }
 }
 
 #[test]
 fn infiniband_and_myrinet_come_back_exactly() {
-    for (network, delay) in
-        [(network(1.4, 0.00103, 1.4, 2.82), 34.095_805), (network(3.4, 0.00409, 1.9, 24.3), 133.230_915)]
-    {
+    for (network, delay) in [
+        (network(1.4, 0.00103, 1.4, 2.82), 34.095_805),
+        (network(3.4, 0.00409, 1.9, 24.3), 133.230_915),
+    ] {
         let (samples, chosen) = exact_round_trips(&network);
         assert!((chosen.as_micros() / delay - 1.0).abs() < 1e-9);
-        assert_parameters(&fit_loggp(&samples, &few_replicates()).unwrap(), network, 1e-9);
+        assert_parameters(
+            &fit_loggp(&samples, &few_replicates()).unwrap(),
+            network,
+            1e-9,
+        );
     }
 }
 
@@ -80,7 +104,10 @@ fn the_knee_rule_finds_the_gap_that_the_overhead_hides() {
 fn every_size_gives_the_biased_gap_of_the_thesis() {
     let gige = network(0.897, 0.00849, 6.1, 65.4);
     let (samples, delay) = exact_round_trips(&gige);
-    let options = FitOptions { sizes: SizeChoice::Every, ..few_replicates() };
+    let options = FitOptions {
+        sizes: SizeChoice::Every,
+        ..few_replicates()
+    };
     let biased = network(1.517_812_5, 0.008_475_565_185_546_876, 6.1, 65.4);
     assert_parameters(&fit_loggp(&samples, &options).unwrap(), biased, 1e-9);
     assert!((delay.as_micros() / 270.561_915_967_407_23 - 1.0).abs() < 1e-9);
@@ -89,13 +116,23 @@ fn every_size_gives_the_biased_gap_of_the_thesis() {
 /// Each point many times, delayed at random as messages are: mostly little, now and then a lot.
 fn noisy(network: &LogGp, seed: u64) -> PrttSamples {
     let (exact, _) = exact_round_trips(network);
-    let delays: Vec<f64> = (0..200).map(|step| if step % 20 == 0 { 500.0 } else { f64::from(step) / 400.0 }).collect();
+    let delays: Vec<f64> = (0..200)
+        .map(|step| {
+            if step % 20 == 0 {
+                500.0
+            } else {
+                f64::from(step) / 400.0
+            }
+        })
+        .collect();
     let (mut random, mut drawn) = (Resampler::from_seed(seed), Vec::new());
     let mut samples = PrttSamples::default();
     for (point, times) in exact.points() {
         random.draw_into(&delays, &mut drawn);
         drawn.truncate(60);
-        drawn.iter().for_each(|micros| samples.push(point, times[0] + Time::from_micros(*micros)));
+        drawn
+            .iter()
+            .for_each(|micros| samples.push(point, times[0] + Time::from_micros(*micros)));
     }
     samples
 }
@@ -104,24 +141,48 @@ fn noisy(network: &LogGp, seed: u64) -> PrttSamples {
 fn rare_long_delays_do_not_reach_the_parameters() {
     let myrinet = network(3.4, 0.00409, 1.9, 24.3);
     for line in [LineMethod::LeastSquares, LineMethod::TheilSen] {
-        let options = FitOptions { line, ..FitOptions::default() };
+        let options = FitOptions {
+            line,
+            ..FitOptions::default()
+        };
         let fit = fit_loggp(&noisy(&myrinet, 5), &options).unwrap();
         let found = fit.parameters;
-        assert!((found.gap.as_micros() - 3.4).abs() < 0.05, "{line:?} {fit:?}");
-        assert!((found.gap_per_byte.as_micros() / 0.00409 - 1.0).abs() < 1e-3, "{line:?} {fit:?}");
-        assert!((found.overhead.as_micros() - 1.9).abs() < 0.05, "{line:?} {fit:?}");
-        assert!((found.latency.as_micros() - 24.3).abs() < 0.5, "{line:?} {fit:?}");
+        assert!(
+            (found.gap.as_micros() - 3.4).abs() < 0.05,
+            "{line:?} {fit:?}"
+        );
+        assert!(
+            (found.gap_per_byte.as_micros() / 0.00409 - 1.0).abs() < 1e-3,
+            "{line:?} {fit:?}"
+        );
+        assert!(
+            (found.overhead.as_micros() - 1.9).abs() < 0.05,
+            "{line:?} {fit:?}"
+        );
+        assert!(
+            (found.latency.as_micros() - 24.3).abs() < 0.5,
+            "{line:?} {fit:?}"
+        );
         let (low, high) = fit.intervals.gap;
-        assert!(low < found.gap && found.gap < high && high - low < Time::from_micros(0.1), "{line:?} {fit:?}");
+        assert!(
+            low < found.gap && found.gap < high && high - low < Time::from_micros(0.1),
+            "{line:?} {fit:?}"
+        );
     }
 }
 
 #[test]
 fn intervals_hold_the_true_gap_about_as_often_as_they_claim() {
     let myrinet = network(3.4, 0.00409, 1.9, 24.3);
-    let options = FitOptions { replicates: 100, ..FitOptions::default() };
+    let options = FitOptions {
+        replicates: 100,
+        ..FitOptions::default()
+    };
     let holds = |seed: &u64| {
-        let (low, high) = fit_loggp(&noisy(&myrinet, *seed), &options).unwrap().intervals.gap;
+        let (low, high) = fit_loggp(&noisy(&myrinet, *seed), &options)
+            .unwrap()
+            .intervals
+            .gap;
         low <= myrinet.gap && myrinet.gap <= high
     };
     let held = (0..60).filter(holds).count();
@@ -131,7 +192,10 @@ fn intervals_hold_the_true_gap_about_as_often_as_they_claim() {
 #[test]
 fn equal_samples_and_seeds_give_equal_fits() {
     let samples = noisy(&network(3.4, 0.00409, 1.9, 24.3), 9);
-    assert_eq!(fit_loggp(&samples, &few_replicates()), fit_loggp(&samples, &few_replicates()));
+    assert_eq!(
+        fit_loggp(&samples, &few_replicates()),
+        fit_loggp(&samples, &few_replicates())
+    );
 }
 
 #[test]
@@ -142,12 +206,25 @@ fn a_negative_gap_is_held_at_zero_and_said() {
         let several = PrttPoint::new(11, Time::ZERO, Bytes(size));
         samples.push(several, Time::from_micros(10.0 + 10.0 * spacing));
     }
-    samples.push(PrttPoint::new(11, Time::from_micros(20.0), Bytes(1)), Time::from_micros(210.0 + 0.05 * 10.0));
+    samples.push(
+        PrttPoint::new(11, Time::from_micros(20.0), Bytes(1)),
+        Time::from_micros(210.0 + 0.05 * 10.0),
+    );
     let fit = fit_loggp(&samples, &few_replicates()).unwrap();
     assert_eq!(fit.parameters.gap, Time::ZERO);
-    assert!(fit.warnings.iter().any(|warning| matches!(warning, FitWarning::Negative { parameter: "g", .. })));
+    assert!(
+        fit.warnings
+            .iter()
+            .any(|warning| matches!(warning, FitWarning::Negative { parameter: "g", .. }))
+    );
     assert!(fit.warnings.contains(&FitWarning::OneSample));
-    assert!(fit.warnings.iter().any(|warning| matches!(warning, FitWarning::PoorModel(_))), "{:?}", fit.warnings);
+    assert!(
+        fit.warnings
+            .iter()
+            .any(|warning| matches!(warning, FitWarning::PoorModel(_))),
+        "{:?}",
+        fit.warnings
+    );
 }
 
 #[test]
@@ -156,11 +233,20 @@ fn an_overhead_beyond_the_way_of_a_message_is_lowered_and_said() {
     let mut samples = PrttSamples::default();
     for size in [1u64, 1001, 2001] {
         let transfer = 0.001 * (size - 1) as f64;
-        samples.push(PrttPoint::round_trip(Bytes(size)), Time::from_micros(10.0 + 2.0 * transfer));
+        samples.push(
+            PrttPoint::round_trip(Bytes(size)),
+            Time::from_micros(10.0 + 2.0 * transfer),
+        );
         let several = PrttPoint::new(11, Time::ZERO, Bytes(size));
-        samples.push(several, Time::from_micros(10.0 + 2.0 * transfer + 10.0 * (4.5 + transfer)));
+        samples.push(
+            several,
+            Time::from_micros(10.0 + 2.0 * transfer + 10.0 * (4.5 + transfer)),
+        );
     }
-    samples.push(PrttPoint::new(11, Time::from_micros(20.0), Bytes(1)), Time::from_micros(10.0 + 10.0 * 24.0));
+    samples.push(
+        PrttPoint::new(11, Time::from_micros(20.0), Bytes(1)),
+        Time::from_micros(10.0 + 10.0 * 24.0),
+    );
     let fit = fit_loggp(&samples, &few_replicates()).unwrap();
     assert_parameters(&fit, network(4.5, 0.001, 2.5, 0.0), 1e-9);
     let expected = FitWarning::OverheadBeyondOneWay {
@@ -177,17 +263,33 @@ fn messages_in_a_row_that_are_cheaper_than_one_alone_keep_every_size_and_are_sai
     let (mut samples, _) = exact_round_trips(&truth);
     let point = PrttPoint::new(16, Time::from_micros(30.0), Bytes(1));
     // After a pause each send costs 7 us.
-    samples.push(point, prtt(&truth, PrttPoint::round_trip(Bytes(1))) + Time::from_micros(15.0 * 37.0));
+    samples.push(
+        point,
+        prtt(&truth, PrttPoint::round_trip(Bytes(1))) + Time::from_micros(15.0 * 37.0),
+    );
     let only_late: PrttSamples = {
         let mut kept = PrttSamples::default();
-        let wanted = samples.points().filter(|(at, _)| at.delay == Time::ZERO || *at == point);
+        let wanted = samples
+            .points()
+            .filter(|(at, _)| at.delay == Time::ZERO || *at == point);
         wanted.for_each(|(at, times)| kept.push(at, times[0]));
         kept
     };
     let fit = fit_loggp(&only_late, &few_replicates()).unwrap();
-    assert!((fit.parameters.gap.as_micros() - 2.0).abs() < 1e-6 && fit.points_excluded == 0, "{fit:?}");
-    assert!((fit.parameters.overhead.as_micros() - 7.0).abs() < 1e-6, "{fit:?}");
-    assert!(fit.warnings.iter().any(|warning| matches!(warning, FitWarning::OverheadAboveSpacing { .. })), "{fit:?}");
+    assert!(
+        (fit.parameters.gap.as_micros() - 2.0).abs() < 1e-6 && fit.points_excluded == 0,
+        "{fit:?}"
+    );
+    assert!(
+        (fit.parameters.overhead.as_micros() - 7.0).abs() < 1e-6,
+        "{fit:?}"
+    );
+    assert!(
+        fit.warnings
+            .iter()
+            .any(|warning| matches!(warning, FitWarning::OverheadAboveSpacing { .. })),
+        "{fit:?}"
+    );
 }
 
 #[test]
@@ -196,26 +298,59 @@ fn what_is_missing_is_named() {
     let (full, delay) = exact_round_trips(&myrinet);
     let without = |drop: &dyn Fn(PrttPoint) -> bool| {
         let mut samples = PrttSamples::default();
-        full.points().filter(|(point, _)| !drop(*point)).for_each(|(point, times)| samples.push(point, times[0]));
+        full.points()
+            .filter(|(point, _)| !drop(*point))
+            .for_each(|(point, times)| samples.push(point, times[0]));
         fit_loggp(&samples, &few_replicates())
     };
-    assert_eq!(without(&|point| point.delay > Time::ZERO), Err(FitError::NoDelay));
-    let no_gap = without(&|point| point.messages > 1 && point.delay == Time::ZERO && point.size.0 > 1);
-    assert_eq!(no_gap, Err(FitError::TooFewSizes { parameter: "g and G", rows: "n > 1 and d_us = 0", found: 1 }));
-    assert_eq!(without(&|point| point.messages == 1 && point.size.0 > 1).map(|_| ()), no_gap.map(|_| ()));
+    assert_eq!(
+        without(&|point| point.delay > Time::ZERO),
+        Err(FitError::NoDelay)
+    );
+    let no_gap =
+        without(&|point| point.messages > 1 && point.delay == Time::ZERO && point.size.0 > 1);
+    assert_eq!(
+        no_gap,
+        Err(FitError::TooFewSizes {
+            parameter: "g and G",
+            rows: "n > 1 and d_us = 0",
+            found: 1
+        })
+    );
+    assert_eq!(
+        without(&|point| point.messages == 1 && point.size.0 > 1).map(|_| ()),
+        no_gap.map(|_| ())
+    );
     let unpaired = without(&|point| point.messages == 1 && point.size.0 > 50_000).unwrap();
-    assert!(unpaired.warnings.iter().any(|warning| matches!(warning, FitWarning::Unpaired(_))));
+    assert!(
+        unpaired
+            .warnings
+            .iter()
+            .any(|warning| matches!(warning, FitWarning::Unpaired(_)))
+    );
 
     let mut short = full.clone();
-    short.push(PrttPoint::new(16, Time::from_micros(1.0), Bytes(1)), Time::from_micros(100.0));
-    assert_parameters(&fit_loggp(&short, &few_replicates()).unwrap(), myrinet, 1e-9);
+    short.push(
+        PrttPoint::new(16, Time::from_micros(1.0), Bytes(1)),
+        Time::from_micros(100.0),
+    );
+    assert_parameters(
+        &fit_loggp(&short, &few_replicates()).unwrap(),
+        myrinet,
+        1e-9,
+    );
     let only_short = {
         let mut samples = PrttSamples::default();
         let kept = short.points().filter(|(point, _)| point.delay != delay);
         kept.for_each(|(point, times)| samples.push(point, times[0]));
         fit_loggp(&samples, &few_replicates()).unwrap_err()
     };
-    assert!(only_short.to_string().contains("found delays up to 1us at 1B, where the gap is 3.4"), "{only_short}");
+    assert!(
+        only_short
+            .to_string()
+            .contains("found delays up to 1us at 1B, where the gap is 3.4"),
+        "{only_short}"
+    );
 }
 
 #[test]
@@ -225,7 +360,10 @@ fn a_fit_becomes_a_network_file_that_reads_back() {
     let network = fit.to_network("mine", [("host".to_owned(), "a".to_owned())].into());
     assert_eq!(network.point_to_point.rule, Rule::Loggops);
     assert_eq!(network.intervals["nic.gap_per_byte"].level, 0.95);
-    assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+    assert_eq!(
+        Network::from_toml(&network.to_toml(), &[]).unwrap(),
+        network
+    );
 }
 
 proptest! {

@@ -40,14 +40,24 @@ fn walked(folded: &Folded, numbers: &Numbers) -> Option<FoldedOutcome> {
 
 /// To half a nanosecond: each of many thousand costs was rounded to a tick, and a replay that adds up doubles loses digits.
 fn assert_same(folded: &Outcome, flat: &Outcome) {
-    assert_eq!((folded.messages, folded.bytes, folded.ranks.len()), (flat.messages, flat.bytes, flat.ranks.len()));
+    assert_eq!(
+        (folded.messages, folded.bytes, folded.ranks.len()),
+        (flat.messages, flat.bytes, flat.ranks.len())
+    );
     for (folded, flat) in folded.ranks.iter().zip(&flat.ranks) {
-        let times = [folded, flat].map(|rank| [rank.end, rank.compute, rank.overhead, rank.blocked]);
+        let times =
+            [folded, flat].map(|rank| [rank.end, rank.compute, rank.overhead, rank.blocked]);
         for (one, other) in times[0].iter().zip(&times[1]) {
             let difference = (*one - *other).as_nanos().abs();
-            assert!(difference <= 0.5 + 1e-10 * flat.end.as_nanos(), "{folded:?}, unrolled {flat:?}");
+            assert!(
+                difference <= 0.5 + 1e-10 * flat.end.as_nanos(),
+                "{folded:?}, unrolled {flat:?}"
+            );
         }
-        assert_eq!(folded.compute + folded.overhead + folded.blocked, folded.end);
+        assert_eq!(
+            folded.compute + folded.overhead + folded.blocked,
+            folded.end
+        );
     }
 }
 
@@ -107,7 +117,11 @@ fn late_overtaking(iterations: u64) -> Folded {
     let body = "#DIMEMAS:\"late\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000000101\n2:0:0:1:-1:8:7:1:0\n\
                 3:1:0:0:-1:8:7:1:0\n1:1:0:0.000000100\n";
     let [begin, body] = [begin, body].map(|text| as_program(read_text(text).unwrap()));
-    Folded::new(vec![Part::Once(begin), Part::Loop(iterations, vec![Part::Once(body)])]).unwrap()
+    Folded::new(vec![
+        Part::Once(begin),
+        Part::Loop(iterations, vec![Part::Once(body)]),
+    ])
+    .unwrap()
 }
 
 #[test]
@@ -116,9 +130,17 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
     network.nic.latency = Time::from_nanos(5.0);
     network.nic.overhead = Time::ZERO;
     network.point_to_point.rule = flowcast::model::network::Rule::Hockney;
-    let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+    let options = Options {
+        contention: Contention::Shared(Model::Independent),
+        ..Options::default()
+    };
     let predicted = |iterations: u64| {
-        let prediction = predict(&Trace::Folded(late_overtaking(iterations)), &network, &options).unwrap();
+        let prediction = predict(
+            &Trace::Folded(late_overtaking(iterations)),
+            &network,
+            &options,
+        )
+        .unwrap();
         let ends = [0, 1].map(|rank| prediction.outcome.ranks[rank].end.as_nanos());
         (ends, prediction)
     };
@@ -130,12 +152,18 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
         let ([from, to], prediction) = predicted(iterations);
         assert_eq!(from, 101.0 * iterations as f64);
         let expected = f64::max(1e6 + 100.0 * iterations as f64, from + behind);
-        assert!((to - expected).abs() < 0.1, "{iterations}: {to}, expected {expected}");
+        assert!(
+            (to - expected).abs() < 0.1,
+            "{iterations}: {to}, expected {expected}"
+        );
         let loops = prediction.loops.unwrap();
         assert!(loops.walked < 200, "{loops:?}");
         if iterations <= 2_000_000 {
             let flat = Trace::Program(late_overtaking(iterations).unfold().unwrap());
-            assert_same(&prediction.outcome, &predict(&flat, &network, &options).unwrap().outcome);
+            assert_same(
+                &prediction.outcome,
+                &predict(&flat, &network, &options).unwrap().outcome,
+            );
         }
     }
 }
@@ -144,13 +172,27 @@ fn a_rank_that_overtakes_after_a_million_iterations_is_not_jumped_over() {
 fn a_generated_loop_is_what_the_generated_text_says() {
     for (name, workload) in Workload::ALL {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8192));
-        let shape = Shape { workload, ranks: 9, iterations: 45, size, compute, jitter: 0.3, seed: 7, period: 4 };
+        let shape = Shape {
+            workload,
+            ranks: 9,
+            iterations: 45,
+            size,
+            compute,
+            jitter: 0.3,
+            seed: 7,
+            period: 4,
+        };
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
         let flat = read_bytes(name, text).unwrap();
-        let Trace::Folded(folded) = shape.trace().unwrap() else { panic!("{name} has loops") };
+        let Trace::Folded(folded) = shape.trace().unwrap() else {
+            panic!("{name} has loops")
+        };
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-        let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+        let options = Options {
+            contention: Contention::Shared(Model::Independent),
+            ..Options::default()
+        };
         let outcome = |trace: &Trace| predict(trace, &network, &options).unwrap().outcome;
         let flat = outcome(&flat);
         assert_same(&outcome(&Trace::Folded(folded.clone())), &flat);
@@ -179,13 +221,32 @@ proptest! {
 fn the_loop_of_a_text_is_found() {
     for (name, workload) in Workload::ALL {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8192));
-        let shape = Shape { workload, ranks: 9, iterations: 47, size, compute, jitter: 0.3, seed: 7, period: 4 };
+        let shape = Shape {
+            workload,
+            ranks: 9,
+            iterations: 47,
+            size,
+            compute,
+            jitter: 0.3,
+            seed: 7,
+            period: 4,
+        };
         let mut text = Vec::new();
         write::dim(shape, &mut text).unwrap();
         let flat = as_program(read_bytes(name, text).unwrap());
-        let Trace::Folded(found) = fold(flat.clone()).unwrap() else { panic!("{name} has loops") };
-        let pieces: usize = pieces(found.parts()).unwrap().iter().map(|(piece, _)| piece.compiled_bytes()).sum();
-        assert!(4 * pieces < flat.compiled_bytes(), "{name}: {pieces} of {}", flat.compiled_bytes());
+        let Trace::Folded(found) = fold(flat.clone()).unwrap() else {
+            panic!("{name} has loops")
+        };
+        let pieces: usize = pieces(found.parts())
+            .unwrap()
+            .iter()
+            .map(|(piece, _)| piece.compiled_bytes())
+            .sum();
+        assert!(
+            4 * pieces < flat.compiled_bytes(),
+            "{name}: {pieces} of {}",
+            flat.compiled_bytes()
+        );
     }
     let shape = Shape {
         workload: Workload::Halo,
@@ -207,6 +268,8 @@ fn the_loop_of_a_text_is_found() {
 fn what_needs_all_iterations_is_told_that_there_are_too_many() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = Trace::Folded(late_overtaking(1 << 40));
-    let error = predict(&trace, &network, &Options::default()).unwrap_err().to_string();
+    let error = predict(&trace, &network, &Options::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("--model independent"), "{error}");
 }

@@ -14,12 +14,24 @@ use flowcast::model::topology::{Shape, Topology};
 use flowcast::units::{Bytes, Node, Rate, Time};
 use proptest::prelude::*;
 
-const EXACT: [Model; 6] =
-    [Model::Independent, Model::Fair, Model::DegreeFair, Model::FlowCuts, Model::Asymmetric, Model::IbPenalty];
+const EXACT: [Model; 6] = [
+    Model::Independent,
+    Model::Fair,
+    Model::DegreeFair,
+    Model::FlowCuts,
+    Model::Asymmetric,
+    Model::IbPenalty,
+];
 
 fn network(overrides: &[(&str, &str)]) -> Network {
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    builtin::network("gige-lam").unwrap().with_overrides(&overrides).unwrap()
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    builtin::network("gige-lam")
+        .unwrap()
+        .with_overrides(&overrides)
+        .unwrap()
 }
 
 /// Two racks, with half-duplex ports, and with buses; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
@@ -29,12 +41,25 @@ fn networks() -> Vec<(Network, Racks)> {
     racks.place(Node(8), Node(15), "B").unwrap();
     let two_racks = network(&[("backbone.bandwidth", "250MB/s")]);
     let fat_tree = network(&[("topology.fat_tree", "4"), ("topology.bandwidth", "80MB/s")]);
-    let rate = |megabytes| Some(LinkRate::Goodput(Rate::from_bytes_per_second(megabytes * 1e6)));
-    let levels = vec![(Level { down: 2, up: 2 }, rate(60.0)), (Level { down: 3, up: 1 }, rate(200.0))];
+    let rate = |megabytes| {
+        Some(LinkRate::Goodput(Rate::from_bytes_per_second(
+            megabytes * 1e6,
+        )))
+    };
+    let levels = vec![
+        (Level { down: 2, up: 2 }, rate(60.0)),
+        (Level { down: 3, up: 1 }, rate(200.0)),
+    ];
     let mut tree = network(&[]);
-    tree.topology = Some(Topology { shape: Shape::Levels(levels) });
+    tree.topology = Some(Topology {
+        shape: Shape::Levels(levels),
+    });
     let half_duplex = network(&[("backbone.bandwidth", "250MB/s"), ("nic.duplex", "half")]);
-    let buses = network(&[("backbone.bandwidth", "250MB/s"), ("bus.bandwidth", "150MB/s"), ("bus.nodes", "5")]);
+    let buses = network(&[
+        ("backbone.bandwidth", "250MB/s"),
+        ("bus.bandwidth", "150MB/s"),
+        ("bus.nodes", "5"),
+    ]);
     vec![
         (two_racks, racks.clone()),
         (half_duplex, racks.clone()),
@@ -45,27 +70,46 @@ fn networks() -> Vec<(Network, Racks)> {
 }
 
 fn flows(most: usize) -> impl Strategy<Value = Vec<Flow>> {
-    let flow = (0u32..16, 0u32..15, 1u64..5_000_000, 0u32..60).prop_map(|(src, other, size, start)| {
-        let dst = if other >= src { other + 1 } else { other };
-        let start = Time::from_nanos(f64::from(start) * 1e6);
-        Flow { id: 0, src: Node(src), dst: Node(dst), size: Bytes(size), start }
-    });
+    let flow =
+        (0u32..16, 0u32..15, 1u64..5_000_000, 0u32..60).prop_map(|(src, other, size, start)| {
+            let dst = if other >= src { other + 1 } else { other };
+            let start = Time::from_nanos(f64::from(start) * 1e6);
+            Flow {
+                id: 0,
+                src: Node(src),
+                dst: Node(dst),
+                size: Bytes(size),
+                start,
+            }
+        });
     proptest::collection::vec(flow, 1..most)
 }
 
 fn demands(flows: &[Flow], network: &Network) -> Vec<Demand> {
-    flows.iter().map(|flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) }).collect()
+    flows
+        .iter()
+        .map(|flow| Demand {
+            start: flow.start,
+            work: network.nic.time_for(flow.size),
+        })
+        .collect()
 }
 
 /// Largest relative difference of the flows' durations.
 fn difference(flows: &[Flow], network: &Network, racks: &Racks, model: Model) -> f64 {
     let fabric = Fabric::of(flows, racks, network).unwrap();
     let demands = demands(flows, network);
-    let made = || rate_model(model, network, Strictness::Extended).unwrap().unwrap();
+    let made = || {
+        rate_model(model, network, Strictness::Extended)
+            .unwrap()
+            .unwrap()
+    };
     let fast = simulate(&demands, &fabric, made().as_mut(), &mut ()).unwrap();
     let slow = stepwise(&demands, &fabric, made().as_mut()).unwrap();
-    let each =
-        fast.iter().zip(&slow).map(|(one, other)| (one.duration.as_nanos() / other.duration.as_nanos() - 1.0).abs());
+    let each = fast
+        .iter()
+        .zip(&slow)
+        .map(|(one, other)| (one.duration.as_nanos() / other.duration.as_nanos() - 1.0).abs());
     each.fold(0.0, f64::max)
 }
 
@@ -107,5 +151,8 @@ fn the_closed_loop_kept_up_is_near_the_one_solved_anew() {
     }
     differences.sort_by(f64::total_cmp);
     // The solver for all flows at once leans on a first link wider by 1e-3 to find the one that holds the queue.
-    assert!(differences[20] < 1e-9 && differences[99] < 1e-2, "{differences:?}");
+    assert!(
+        differences[20] < 1e-9 && differences[99] < 1e-2,
+        "{differences:?}"
+    );
 }

@@ -21,11 +21,18 @@ use flowcast::trace::{Program, ReadOptions, Trace, compiled, read};
 use flowcast::units::Rank;
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/dimemas/machines").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/dimemas/machines")
+        .join(name)
 }
 
 fn program_of(name: &str, bytes: Vec<u8>) -> Program {
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
     match read(name, Arc::new(bytes), &mut none, ReadOptions::default()).unwrap() {
         Trace::Program(program) => program,
         _ => panic!("{name} is not a program"),
@@ -38,12 +45,17 @@ fn program(text: &str) -> Program {
 
 fn network_at(name: &str) -> Network {
     let mut open = |file: &str| fs::read(data(file));
-    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open).unwrap().network
+    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open)
+        .unwrap()
+        .network
 }
 
 fn replay(program: &Program, network: &Network) -> Outcome {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap()
+    Engine::new(program, network, placement, Rendezvous::AsRecorded)
+        .unwrap()
+        .run()
+        .unwrap()
 }
 
 fn network(machine: &str) -> Network {
@@ -61,9 +73,17 @@ fn schedulers_sites_and_threads_take_as_long_as_in_dimemas() {
         let fields: Vec<&str> = line.split('\t').collect();
         let program = program_of(fields[0], fs::read(data(fields[0])).unwrap());
         let outcome = replay(&program, &network_at(fields[1]));
-        let first_threads = (0..program.ranks() as u32).map(Rank).filter(|rank| program.thread(*rank) == 0);
-        let end = first_threads.map(|rank| outcome.ranks[rank.index()].end.as_nanos()).fold(0.0, f64::max);
-        assert_eq!(format!("{:.9}", (end + 0.5).floor() / 1e9), fields[2], "{line}");
+        let first_threads = (0..program.ranks() as u32)
+            .map(Rank)
+            .filter(|rank| program.thread(*rank) == 0);
+        let end = first_threads
+            .map(|rank| outcome.ranks[rank.index()].end.as_nanos())
+            .fold(0.0, f64::max);
+        assert_eq!(
+            format!("{:.9}", (end + 0.5).floor() / 1e9),
+            fields[2],
+            "{line}"
+        );
     }
     assert_eq!(table.lines().count(), 41);
 }
@@ -72,13 +92,20 @@ fn schedulers_sites_and_threads_take_as_long_as_in_dimemas() {
 const TWO_BURSTS: &str = "#DIMEMAS:\"two\":0:2(1,1),0\n1:0:0:0.000010000\n1:1:0:0.000010000\n";
 
 fn ends(outcome: &Outcome) -> Vec<f64> {
-    outcome.ranks.iter().map(|rank| rank.end.as_nanos()).collect()
+    outcome
+        .ranks
+        .iter()
+        .map(|rank| rank.end.as_nanos())
+        .collect()
 }
 
 fn one_processor(policy: Policy) -> Network {
     let mut network = network("");
     network.machine = Machine {
-        nodes: vec![NodeGroup { cpus: 1, ..NodeGroup::default() }],
+        nodes: vec![NodeGroup {
+            cpus: 1,
+            ..NodeGroup::default()
+        }],
         mapping: Some(Mapping::List(vec![0, 0])),
         ..Machine::default()
     };
@@ -118,7 +145,13 @@ fn an_urgent_rank_takes_the_processor_only_where_priorities_preempt() {
     network.machine.scheduler.preemptive = true;
     let urgent = replay(&program, &network);
     assert_eq!(ends(&urgent), [112_000.0, 32_000.0, 22_000.0]);
-    let compute = |outcome: &Outcome| outcome.ranks.iter().map(|rank| rank.compute.as_nanos()).collect::<Vec<_>>();
+    let compute = |outcome: &Outcome| {
+        outcome
+            .ranks
+            .iter()
+            .map(|rank| rank.compute.as_nanos())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(compute(&urgent), compute(&calm));
     assert!(urgent.waits.preemptions > 0);
 }
@@ -126,11 +159,17 @@ fn an_urgent_rank_takes_the_processor_only_where_priorities_preempt() {
 fn joined(programs: &[&Program], network: &Network, mappings: [&Mapping; 2]) -> Outcome {
     let pairs = programs.iter().zip(mappings);
     let own: Vec<Application> = pairs
-        .map(|(program, mapping)| Application { threads: program.threads_of_tasks(), mapping: Some(mapping) })
+        .map(|(program, mapping)| Application {
+            threads: program.threads_of_tasks(),
+            mapping: Some(mapping),
+        })
         .collect();
     let placement = Placement::of_applications(&network.machine, &own).unwrap();
     let whole = together(programs).unwrap();
-    Engine::new(&whole, network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap()
+    Engine::new(&whole, network, placement, Rendezvous::AsRecorded)
+        .unwrap()
+        .run()
+        .unwrap()
 }
 
 #[test]
@@ -139,12 +178,22 @@ fn programs_that_number_their_communicators_alike_are_compiled_together() {
         10:1:0:8:4:0:0:8:8:1\n3:1:0:0:-1:80:7:4:0\n";
     let one = program(text);
     let whole = together(&[&one, &one, &one]).unwrap();
-    let ids: Vec<i32> = whole.communicators().iter().map(|communicator| communicator.id).collect();
+    let ids: Vec<i32> = whole
+        .communicators()
+        .iter()
+        .map(|communicator| communicator.id)
+        .collect();
     assert_eq!(ids, [4, 5, 6]);
-    let of_messages: Vec<i32> = whole.classes().iter().map(|class| class.communicator).collect();
+    let of_messages: Vec<i32> = whole
+        .classes()
+        .iter()
+        .map(|class| class.communicator)
+        .collect();
     assert_eq!(of_messages, ids);
     let file = compiled::parts(&Trace::Program(whole.clone())).concat();
-    let Trace::Program(again) = compiled::read("t", Arc::new(file)).unwrap() else { panic!("a program stays one") };
+    let Trace::Program(again) = compiled::read("t", Arc::new(file)).unwrap() else {
+        panic!("a program stays one")
+    };
     let network = network("");
     assert_eq!(replay(&again, &network), replay(&whole, &network));
     let mut text = Vec::new();
@@ -157,7 +206,13 @@ fn programs_that_share_nothing_end_as_alone_and_those_that_share_a_processor_lat
     let ring = program_of("ring", fs::read(data("schedule00.dim")).unwrap());
     let bursts = program(TWO_BURSTS);
     let mut network = network("");
-    network.machine.nodes = vec![NodeGroup { count: 64, cpus: 1, in_links: 1, out_links: 1, ..NodeGroup::default() }];
+    network.machine.nodes = vec![NodeGroup {
+        count: 64,
+        cpus: 1,
+        in_links: 1,
+        out_links: 1,
+        ..NodeGroup::default()
+    }];
     let alone = (replay(&ring, &network), replay(&bursts, &network));
     let near = Mapping::List((0..ring.ranks() as u32).collect());
     let far = Mapping::List(vec![40, 41]);
@@ -173,19 +228,32 @@ fn equal_seeds_give_equal_results_and_other_seeds_others() {
     let messages = program_of("messages", fs::read(data("sites00.dim")).unwrap());
     let of = |seed: &str, distribution: &str| {
         let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let overrides = [set("machine.random.latency", distribution), set("machine.random.seed", seed)];
-        ends(&replay(&messages, &network("").with_overrides(&overrides).unwrap()))
+        let overrides = [
+            set("machine.random.latency", distribution),
+            set("machine.random.seed", seed),
+        ];
+        ends(&replay(
+            &messages,
+            &network("").with_overrides(&overrides).unwrap(),
+        ))
     };
     assert_eq!(of("1", "uniform 0ns 500ns"), of("1", "uniform 0ns 500ns"));
     assert_ne!(of("1", "uniform 0ns 500ns"), of("2", "uniform 0ns 500ns"));
     // What is always the same is a longer latency.
-    let longer = network("").with_overrides(&[("nic.latency".to_owned(), "2.5us".to_owned())]).unwrap();
-    assert_eq!(of("7", "uniform 500ns 500ns"), ends(&replay(&messages, &longer)));
+    let longer = network("")
+        .with_overrides(&[("nic.latency".to_owned(), "2.5us".to_owned())])
+        .unwrap();
+    assert_eq!(
+        of("7", "uniform 500ns 500ns"),
+        ends(&replay(&messages, &longer))
+    );
 }
 
 #[test]
 fn accelerators_compute_beside_the_processors_at_their_own_speed() {
-    let program = program("#DIMEMAS:\"a\":0:2(1,1),0\n1:0:0:0.000001000\n11:0:0:0.000010000\n1:1:0:0.000005000\n");
+    let program = program(
+        "#DIMEMAS:\"a\":0:2(1,1),0\n1:0:0:0.000001000\n11:0:0:0.000010000\n1:1:0:0.000005000\n",
+    );
     let mut network = one_processor(Policy::Fifo);
     network.machine.nodes[0].accelerator_speed = 2.0;
     assert_eq!(ends(&replay(&program, &network)), [6_000.0, 6_000.0]);
@@ -197,7 +265,9 @@ fn accelerators_compute_beside_the_processors_at_their_own_speed() {
 #[test]
 fn parameters_that_nothing_used_are_named_and_others_are_not() {
     let program = program(TWO_BURSTS);
-    let network = network("[machine]\nbuses = 3\n[[machine.nodes]]\ncount = 0\nintra_latency = \"1us\"\nspeed = 2.0\n");
+    let network = network(
+        "[machine]\nbuses = 3\n[[machine.nodes]]\ncount = 0\nintra_latency = \"1us\"\nspeed = 2.0\n",
+    );
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let outcome = replay(&program, &network);
     let done = Done {
@@ -210,9 +280,17 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
     };
     let names = |asked: &[&str]| {
         let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
-        without_influence(&done, &asked).into_iter().map(|one| one.parameter).collect::<Vec<_>>()
+        without_influence(&done, &asked)
+            .into_iter()
+            .map(|one| one.parameter)
+            .collect::<Vec<_>>()
     };
-    let found = ["nic.latency", "nic.bandwidth", "machine.buses", "machine.nodes.intra_latency"];
+    let found = [
+        "nic.latency",
+        "nic.bandwidth",
+        "machine.buses",
+        "machine.nodes.intra_latency",
+    ];
     assert_eq!(names(&[]), found);
     // What the user asked for is named even if it has its default value.
     assert!(names(&["machine.nodes.0.in_links"]).contains(&"machine.nodes.in_links".to_owned()));
@@ -225,13 +303,30 @@ fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked
     let network = network(more);
     let placement = Placement::of_program(&network.machine, None, &program).unwrap();
     let rendezvous = Rendezvous::AsRecorded;
-    let engine = Engine::sharing(&program, &network, placement.clone(), rendezvous, Model::ClosedLoop).unwrap();
+    let engine = Engine::sharing(
+        &program,
+        &network,
+        placement.clone(),
+        rendezvous,
+        Model::ClosedLoop,
+    )
+    .unwrap();
     let outcome = engine.run().unwrap();
     let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
-    let done = Done { program, network, placement, rendezvous, model: Some(Model::ClosedLoop), outcome };
+    let done = Done {
+        program,
+        network,
+        placement,
+        rendezvous,
+        model: Some(Model::ClosedLoop),
+        outcome,
+    };
     let names = |asked: &[&str]| {
         let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
-        without_influence(&done, &asked).into_iter().map(|one| one.parameter).collect::<Vec<_>>()
+        without_influence(&done, &asked)
+            .into_iter()
+            .map(|one| one.parameter)
+            .collect::<Vec<_>>()
     };
     let always = ["nic.latency", "nic.bandwidth"];
     assert_eq!(names(&[]), always);
@@ -243,7 +338,23 @@ fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked
 #[test]
 fn threads_that_share_a_channel_are_refused_with_the_line() {
     let text = "#DIMEMAS:\"t\":0:2(2,1),0\n1:0:0:0.0\n2:0:0:1:-1:8:5:1:0\n1:0:1:0.0\n2:0:1:1:-1:8:5:1:0\n1:1:0:0.0\n";
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
-    let error = read("t.dim", Arc::new(text.as_bytes().to_vec()), &mut none, ReadOptions::default()).unwrap_err();
-    assert!(error.to_string().starts_with("t.dim:5: found a send of thread 1, after one of thread 0"), "{error}");
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
+    let error = read(
+        "t.dim",
+        Arc::new(text.as_bytes().to_vec()),
+        &mut none,
+        ReadOptions::default(),
+    )
+    .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("t.dim:5: found a send of thread 1, after one of thread 0"),
+        "{error}"
+    );
 }

@@ -17,8 +17,8 @@ use flowcast::model::stats::sample::median;
 use flowcast::trace::Trace;
 use flowcast::units::{Bytes, Node, Time};
 use flowcast::{
-    Collectives, Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared, no_margin,
-    pattern_intervals, predict, predict_pattern,
+    Collectives, Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared,
+    no_margin, pattern_intervals, predict, predict_pattern,
 };
 use serde_json::Value;
 
@@ -37,7 +37,8 @@ fn network(intervals: &str) -> Network {
     Network::from_toml(&text, &[]).unwrap()
 }
 
-const OF_BANDWIDTH: &str = "\"nic.bandwidth\" = { low = \"80MB/s\", high = \"125MB/s\", level = 0.9 }\n";
+const OF_BANDWIDTH: &str =
+    "\"nic.bandwidth\" = { low = \"80MB/s\", high = \"125MB/s\", level = 0.9 }\n";
 
 /// Rank 0 computes for 1 ms and sends a megabyte to rank 1, twice.
 fn trace() -> Trace {
@@ -49,28 +50,45 @@ fn trace() -> Trace {
     flowcast::read_text("two.dim", text).unwrap()
 }
 
-fn interval_of(network: &Network, options: &Options, asked: &IntervalOptions<'_>) -> Option<Interval> {
+fn interval_of(
+    network: &Network,
+    options: &Options,
+    asked: &IntervalOptions<'_>,
+) -> Option<Interval> {
     let trace = trace();
     let prepared = Prepared::new(&trace, Some(network), options).unwrap();
     let prediction = prepared.predict(Outputs::default(), &[]).unwrap();
     let found = prepared.interval(&prediction.outcome, asked).unwrap();
     if let Some(interval) = &found {
         assert_eq!(interval.predicted, prediction.outcome.makespan());
-        assert!(interval.low <= interval.predicted && interval.predicted <= interval.high, "{interval:?}");
+        assert!(
+            interval.low <= interval.predicted && interval.predicted <= interval.high,
+            "{interval:?}"
+        );
     }
     found
 }
 
 fn judged(network: &mut Network, model: &str, judged: Judged, errors: &[(&str, f64)]) {
-    let errors = errors.iter().map(|(name, error)| ((*name).to_owned(), vec![*error])).collect();
-    network.accuracy.push(Accuracy::of_errors(model, judged, "what was run", errors).unwrap());
+    let errors = errors
+        .iter()
+        .map(|(name, error)| ((*name).to_owned(), vec![*error]))
+        .collect();
+    network
+        .accuracy
+        .push(Accuracy::of_errors(model, judged, "what was run", errors).unwrap());
 }
 
 /// The model was always right.
 fn exact(network: &mut Network, model: &str) {
     let names: Vec<String> = (0..999).map(|at| format!("p{at}")).collect();
     let errors: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.0)).collect();
-    judged(network, &format!("{model}/openmpi"), Judged::Programs, &errors);
+    judged(
+        network,
+        &format!("{model}/openmpi"),
+        Judged::Programs,
+        &errors,
+    );
 }
 
 #[test]
@@ -79,28 +97,74 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
     for model in ["independent", "fair"] {
         exact(&mut network, model);
     }
-    let independent = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+    let independent = Options {
+        contention: Contention::Shared(Model::Independent),
+        ..Options::default()
+    };
     let asked = IntervalOptions::default();
     let found = interval_of(&network, &independent, &asked).unwrap();
-    assert_eq!(found.covers, "parameters (64 draws) and the model's error on 999 programs");
+    assert_eq!(
+        found.covers,
+        "parameters (64 draws) and the model's error on 999 programs"
+    );
     // Two messages one after the other, 10 ms each at 100 MB/s: the ends are those of the bandwidth.
     let at = |rate: &str| {
-        let other = network.with_overrides(&[("nic.bandwidth".to_owned(), rate.to_owned())]).unwrap();
-        predict(&trace(), &other, &independent).unwrap().outcome.makespan().as_seconds()
+        let other = network
+            .with_overrides(&[("nic.bandwidth".to_owned(), rate.to_owned())])
+            .unwrap();
+        predict(&trace(), &other, &independent)
+            .unwrap()
+            .outcome
+            .makespan()
+            .as_seconds()
     };
-    let near =
-        |found: Time, expected: f64| assert!((found.as_seconds() / expected - 1.0).abs() < 0.02, "{found} {expected}");
+    let near = |found: Time, expected: f64| {
+        assert!(
+            (found.as_seconds() / expected - 1.0).abs() < 0.02,
+            "{found} {expected}"
+        )
+    };
     near(found.low, at("125MB/s"));
     near(found.high, at("80MB/s"));
-    assert_eq!(Some(found.clone()), interval_of(&network, &independent, &asked));
+    assert_eq!(
+        Some(found.clone()),
+        interval_of(&network, &independent, &asked)
+    );
     // One by one it is the same.
-    let shared = Options { contention: Contention::Shared(Model::Fair), ..Options::default() };
-    let apart = interval_of(&network, &shared, &IntervalOptions { draws: Some(64), ..asked }).unwrap();
-    let factors = |one: &Interval| [one.low, one.high].map(|end| end.as_seconds() / one.predicted.as_seconds());
+    let shared = Options {
+        contention: Contention::Shared(Model::Fair),
+        ..Options::default()
+    };
+    let apart = interval_of(
+        &network,
+        &shared,
+        &IntervalOptions {
+            draws: Some(64),
+            ..asked
+        },
+    )
+    .unwrap();
+    let factors = |one: &Interval| {
+        [one.low, one.high].map(|end| end.as_seconds() / one.predicted.as_seconds())
+    };
     let ([low, high], more) = (factors(&apart), apart.predicted.as_seconds() - 2e-3);
-    assert!((low - (2e-3 + more * 0.8) / (2e-3 + more)).abs() < 0.02, "{apart}");
-    assert!((high - (2e-3 + more * 1.25) / (2e-3 + more)).abs() < 0.02, "{apart}");
-    let wider = interval_of(&network, &independent, &IntervalOptions { level: 0.99, ..asked }).unwrap();
+    assert!(
+        (low - (2e-3 + more * 0.8) / (2e-3 + more)).abs() < 0.02,
+        "{apart}"
+    );
+    assert!(
+        (high - (2e-3 + more * 1.25) / (2e-3 + more)).abs() < 0.02,
+        "{apart}"
+    );
+    let wider = interval_of(
+        &network,
+        &independent,
+        &IntervalOptions {
+            level: 0.99,
+            ..asked
+        },
+    )
+    .unwrap();
     assert!(wider.low < found.low && wider.high > found.high);
     assert_eq!(
         interval_of(&network, &shared, &asked).unwrap().covers,
@@ -112,32 +176,76 @@ fn parameters_are_drawn_together_and_the_ends_are_those_of_the_interval() {
 fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left_out() {
     let mut network = network(OF_BANDWIDTH);
     let names: Vec<String> = (0..19).map(|at| format!("p{at}.4")).collect();
-    let errors: Vec<(&str, f64)> =
-        names.iter().enumerate().map(|(at, name)| (name.as_str(), at as f64 * 0.01 - 0.09)).collect();
+    let errors: Vec<(&str, f64)> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (name.as_str(), at as f64 * 0.01 - 0.09))
+        .collect();
     judged(&mut network, "fair/openmpi", Judged::Programs, &errors);
     judged(&mut network, "fair", Judged::Flows, &[("a", 0.5)]);
-    let fair = Options { contention: Contention::Shared(Model::Fair), ..Options::default() };
+    let fair = Options {
+        contention: Contention::Shared(Model::Fair),
+        ..Options::default()
+    };
     let asked = IntervalOptions::default();
     let both = interval_of(&network, &fair, &asked).unwrap();
-    assert_eq!(both.covers, "parameters (16 draws) and the model's error on 19 programs");
+    assert_eq!(
+        both.covers,
+        "parameters (16 draws) and the model's error on 19 programs"
+    );
     network.intervals.clear();
     let alone = interval_of(&network, &fair, &asked).unwrap();
     let seconds = alone.predicted.as_seconds();
-    assert!((alone.low.as_seconds() - seconds / 1.09).abs() < 1e-9 * seconds, "{alone}");
-    assert!((alone.high.as_seconds() - seconds / 0.91).abs() < 1e-9 * seconds, "{alone}");
+    assert!(
+        (alone.low.as_seconds() - seconds / 1.09).abs() < 1e-9 * seconds,
+        "{alone}"
+    );
+    assert!(
+        (alone.high.as_seconds() - seconds / 0.91).abs() < 1e-9 * seconds,
+        "{alone}"
+    );
     assert!(both.low < alone.low && alone.high < both.high);
     // Eighteen errors give ends to both sides of what is predicted.
-    let without = interval_of(&network, &fair, &IntervalOptions { judged: Some("p0"), ..asked }).unwrap();
+    let without = interval_of(
+        &network,
+        &fair,
+        &IntervalOptions {
+            judged: Some("p0"),
+            ..asked
+        },
+    )
+    .unwrap();
     assert_eq!(without.covers, "the model's error on 18 programs");
     assert!(without.high < alone.high);
     assert_eq!(without.level, 0.9);
-    let packet = Options { contention: Contention::Shared(Model::Packet), ..Options::default() };
+    let packet = Options {
+        contention: Contention::Shared(Model::Packet),
+        ..Options::default()
+    };
     let elsewhere = interval_of(&network, &packet, &asked).unwrap();
-    assert!(elsewhere.covers.starts_with("at least the model's error on ten programs"), "{}", elsewhere.covers);
-    let by_formula = Options { collectives: Collectives::Formula, ..packet };
+    assert!(
+        elsewhere
+            .covers
+            .starts_with("at least the model's error on ten programs"),
+        "{}",
+        elsewhere.covers
+    );
+    let by_formula = Options {
+        collectives: Collectives::Formula,
+        ..packet
+    };
     let elsewhere = interval_of(&network, &by_formula, &asked).unwrap();
-    assert!(elsewhere.covers.starts_with("at least the error of packet/openmpi"), "{}", elsewhere.covers);
-    let penalty = Options { contention: Contention::Shared(Model::IbPenalty), ..Options::default() };
+    assert!(
+        elsewhere
+            .covers
+            .starts_with("at least the error of packet/openmpi"),
+        "{}",
+        elsewhere.covers
+    );
+    let penalty = Options {
+        contention: Contention::Shared(Model::IbPenalty),
+        ..Options::default()
+    };
     assert_eq!(interval_of(&network, &penalty, &asked), None);
     assert!(no_margin(&network).contains("of this model"));
 }
@@ -145,16 +253,41 @@ fn the_models_errors_widen_the_interval_and_those_of_the_judged_program_are_left
 #[test]
 fn without_intervals_and_ledger_there_is_no_margin() {
     let network = network("");
-    assert_eq!(interval_of(&network, &Options::default(), &IntervalOptions::default()), None);
-    assert_eq!(no_margin(&network), "no margin known: the network file has neither intervals nor a ledger");
-    let limits = Options { contention: Contention::Limits, ..Options::default() };
+    assert_eq!(
+        interval_of(&network, &Options::default(), &IntervalOptions::default()),
+        None
+    );
+    assert_eq!(
+        no_margin(&network),
+        "no margin known: the network file has neither intervals nor a ledger"
+    );
+    let limits = Options {
+        contention: Contention::Limits,
+        ..Options::default()
+    };
     let mut few = network.clone();
-    judged(&mut few, "limits/formula", Judged::Programs, &[("cg.S.4", -0.2), ("is.S.4", 0.1)]);
+    judged(
+        &mut few,
+        "limits/formula",
+        Judged::Programs,
+        &[("cg.S.4", -0.2), ("is.S.4", 0.1)],
+    );
     let found = interval_of(&few, &limits, &IntervalOptions::default()).unwrap();
     // Two errors can promise no more than two times out of three.
-    assert!((found.level - 2.0 / 3.0).abs() < 1e-12 && found.to_string().ends_with("66.7 %)"), "{found}");
     assert!(
-        interval_of(&few, &limits, &IntervalOptions { judged: Some("is"), ..IntervalOptions::default() }).is_some()
+        (found.level - 2.0 / 3.0).abs() < 1e-12 && found.to_string().ends_with("66.7 %)"),
+        "{found}"
+    );
+    assert!(
+        interval_of(
+            &few,
+            &limits,
+            &IntervalOptions {
+                judged: Some("is"),
+                ..IntervalOptions::default()
+            }
+        )
+        .is_some()
     );
 }
 
@@ -167,22 +300,45 @@ fn a_schedule_has_the_interval_of_its_parameters() {
     let prepared = Prepared::new(&trace, Some(&network), &Options::default()).unwrap();
     let outcome = prepared.predict(Outputs::default(), &[]).unwrap().outcome;
     let found = prepared
-        .interval(&outcome, &IntervalOptions { draws: Some(64), ..IntervalOptions::default() })
+        .interval(
+            &outcome,
+            &IntervalOptions {
+                draws: Some(64),
+                ..IntervalOptions::default()
+            },
+        )
         .unwrap()
         .unwrap();
     let share = |time: Time| time.as_seconds() / outcome.makespan().as_seconds();
-    assert!((share(found.low) - 0.8).abs() < 0.02 && (share(found.high) - 1.25).abs() < 0.02, "{found}");
+    assert!(
+        (share(found.low) - 0.8).abs() < 0.02 && (share(found.high) - 1.25).abs() < 0.02,
+        "{found}"
+    );
 }
 
 #[test]
 fn an_interval_is_a_sentence() {
     let of = |predicted: f64, low: f64, high: f64, level: f64| {
-        let [predicted, low, high] = [predicted, low, high].map(|millis| Time::from_micros(millis * 1e3));
-        Interval { predicted, low, high, level, covers: String::new() }.to_string()
+        let [predicted, low, high] =
+            [predicted, low, high].map(|millis| Time::from_micros(millis * 1e3));
+        Interval {
+            predicted,
+            low,
+            high,
+            level,
+            covers: String::new(),
+        }
+        .to_string()
     };
     assert_eq!(of(397.2, 372.0, 421.4, 0.9), "397 ms (372 to 421, 90 %)");
-    assert_eq!(of(73.2, 73.19, 73.22, 0.95), "73.20 ms (73.19 to 73.22, 95 %)");
-    assert_eq!(of(9876.0, 9000.0, 10_400.0, 0.9), "9.88 s (9.00 to 10.40, 90 %)");
+    assert_eq!(
+        of(73.2, 73.19, 73.22, 0.95),
+        "73.20 ms (73.19 to 73.22, 95 %)"
+    );
+    assert_eq!(
+        of(9876.0, 9000.0, 10_400.0, 0.9),
+        "9.88 s (9.00 to 10.40, 90 %)"
+    );
     assert_eq!(of(0.0, 0.0, 0.0, 0.9), "0 ns (0 to 0, 90 %)");
 }
 
@@ -200,7 +356,12 @@ fn carried(journal: &str, racks: u32) -> Vec<Carried> {
         let flows = line["flows"].as_array().unwrap();
         let number = |flow: &Value, key: &str| flow[key].as_u64().unwrap();
         let times = |flow: &Value| {
-            flow["durations_s"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect::<Vec<_>>()
+            flow["durations_s"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|s| s.as_f64().unwrap())
+                .collect::<Vec<_>>()
         };
         let flow = |flow: &Value| Flow {
             id: number(flow, "id") as u32,
@@ -211,13 +372,22 @@ fn carried(journal: &str, racks: u32) -> Vec<Carried> {
         };
         let repetitions = times(&flows[0]).len();
         let ends = (0..repetitions).map(|run| {
-            flows.iter().map(|flow| flow["start_s"].as_f64().unwrap() + times(flow)[run]).fold(0.0, f64::max)
+            flows
+                .iter()
+                .map(|flow| flow["start_s"].as_f64().unwrap() + times(flow)[run])
+                .fold(0.0, f64::max)
         });
         Carried {
             name: line["name"].as_str().unwrap().to_owned(),
-            durations: flows.iter().map(|flow| Time::from_seconds(median(&times(flow)).unwrap())).collect(),
+            durations: flows
+                .iter()
+                .map(|flow| Time::from_seconds(median(&times(flow)).unwrap()))
+                .collect(),
             makespan: Time::from_seconds(median(&ends.collect::<Vec<_>>()).unwrap()),
-            pattern: Pattern { flows: flows.iter().map(flow).collect(), racks: racks_of(racks) },
+            pattern: Pattern {
+                flows: flows.iter().map(flow).collect(),
+                racks: racks_of(racks),
+            },
         }
     };
     journal.lines().skip(1).map(one).collect()
@@ -228,7 +398,9 @@ fn racks_of(count: u32) -> Racks {
     let mut racks = Racks::default();
     if count == 2 {
         for node in 0..10 {
-            racks.place(Node(node), Node(node), if node < 5 { "A" } else { "B" }).unwrap();
+            racks
+                .place(Node(node), Node(node), if node < 5 { "A" } else { "B" })
+                .unwrap();
         }
     }
     racks
@@ -244,7 +416,8 @@ struct Tally {
 impl Tally {
     fn add(&mut self, interval: &Interval, measured: Time) {
         self.inside += usize::from(interval.low <= measured && measured <= interval.high);
-        self.widths.push((interval.high - interval.low).as_seconds() / interval.predicted.as_seconds());
+        self.widths
+            .push((interval.high - interval.low).as_seconds() / interval.predicted.as_seconds());
     }
 
     fn share(&self) -> f64 {
@@ -255,36 +428,73 @@ impl Tally {
 /// The row of a table: which part of what was measured its intervals hold.
 fn row(what: &str, model: &str, ledger: &str, (kind, tally): (&str, &Tally)) -> String {
     let (low, high) = share_interval(tally.inside, tally.widths.len(), 0.95).unwrap();
-    let [share, low, high, width] = [tally.share(), low, high, median(&tally.widths).unwrap()].map(|part| part * 100.0);
+    let [share, low, high, width] =
+        [tally.share(), low, high, median(&tally.widths).unwrap()].map(|part| part * 100.0);
     let cases = tally.widths.len();
-    format!("| {what} | {model} | {ledger} | {cases} {kind} | {share:.1} % ({low:.1} to {high:.1}) | {width:.1} % |")
+    format!(
+        "| {what} | {model} | {ledger} | {cases} {kind} | {share:.1} % ({low:.1} to {high:.1}) | {width:.1} % |"
+    )
 }
 
 /// The network with a ledger of a model's errors on these patterns.
 fn with_ledger(carried: &[Carried], network: &Network, model: Model) -> Network {
-    let options = PatternOptions { model: Some(model), ..PatternOptions::default() };
-    let error = |predicted: Time, measured: Time| predicted.as_seconds() / measured.as_seconds() - 1.0;
+    let options = PatternOptions {
+        model: Some(model),
+        ..PatternOptions::default()
+    };
+    let error =
+        |predicted: Time, measured: Time| predicted.as_seconds() / measured.as_seconds() - 1.0;
     let (mut of_flows, mut of_patterns) = (BTreeMap::new(), BTreeMap::new());
     for one in carried {
-        let predicted = predict_pattern(&one.pattern, network, &options).unwrap().prediction;
+        let predicted = predict_pattern(&one.pattern, network, &options)
+            .unwrap()
+            .prediction;
         let flows = predicted.flows.iter().zip(&one.durations);
-        of_flows.insert(one.name.clone(), flows.map(|(flow, measured)| error(flow.duration, *measured)).collect());
-        of_patterns.insert(one.name.clone(), vec![error(predicted.makespan(), one.makespan)]);
+        of_flows.insert(
+            one.name.clone(),
+            flows
+                .map(|(flow, measured)| error(flow.duration, *measured))
+                .collect(),
+        );
+        of_patterns.insert(
+            one.name.clone(),
+            vec![error(predicted.makespan(), one.makespan)],
+        );
     }
-    let entry = |judged, errors| Accuracy::of_errors(model.name(), judged, "these", errors).unwrap();
-    let accuracy = vec![entry(Judged::Flows, of_flows), entry(Judged::Patterns, of_patterns)];
-    Network { accuracy, ..network.clone() }
+    let entry =
+        |judged, errors| Accuracy::of_errors(model.name(), judged, "these", errors).unwrap();
+    let accuracy = vec![
+        entry(Judged::Flows, of_flows),
+        entry(Judged::Patterns, of_patterns),
+    ];
+    Network {
+        accuracy,
+        ..network.clone()
+    }
 }
 
 /// Holds every pattern against its intervals, each from the ledger without the pattern itself.
 fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> (Tally, Tally) {
-    let options = PatternOptions { model: Some(model), ..PatternOptions::default() };
+    let options = PatternOptions {
+        model: Some(model),
+        ..PatternOptions::default()
+    };
     let (mut flows, mut patterns) = (Tally::default(), Tally::default());
     for one in carried {
         let predicted = predict_pattern(&one.pattern, network, &options).unwrap();
-        let asked = IntervalOptions { judged: Some(&one.name), draws: Some(draws), ..IntervalOptions::default() };
-        let found = pattern_intervals(&one.pattern, network, (&options, &predicted), &asked).unwrap().unwrap();
-        found.flows.iter().zip(&one.durations).for_each(|(interval, measured)| flows.add(interval, *measured));
+        let asked = IntervalOptions {
+            judged: Some(&one.name),
+            draws: Some(draws),
+            ..IntervalOptions::default()
+        };
+        let found = pattern_intervals(&one.pattern, network, (&options, &predicted), &asked)
+            .unwrap()
+            .unwrap();
+        found
+            .flows
+            .iter()
+            .zip(&one.durations)
+            .for_each(|(interval, measured)| flows.add(interval, *measured));
         patterns.add(&found.makespan, one.makespan);
     }
     (flows, patterns)
@@ -293,8 +503,16 @@ fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> 
 fn sets() -> [(&'static str, Vec<Carried>, Network); 2] {
     let read = |text: &str| Network::from_toml(text, &[]).unwrap();
     [
-        ("thirty flows of a chain", carried(CHAINS, 1), read(CHAINS_NETWORK)),
-        ("random flows over two racks", carried(RACKS, 2), read(RACKS_NETWORK)),
+        (
+            "thirty flows of a chain",
+            carried(CHAINS, 1),
+            read(CHAINS_NETWORK),
+        ),
+        (
+            "random flows over two racks",
+            carried(RACKS, 2),
+            read(RACKS_NETWORK),
+        ),
     ]
 }
 
@@ -304,7 +522,12 @@ fn nine_of_ten_measured_flows_lie_in_intervals_of_90_percent() {
         assert!(network.intervals.contains_key("nic.bandwidth"), "{what}");
         for model in [Model::Fair, Model::Asymmetric, Model::AlphaFair] {
             let (flows, _) = judge(&carried, &with_ledger(&carried, &network, model), model, 4);
-            assert!((0.85..=0.95).contains(&flows.share()), "{what} {}: {}", model.name(), flows.share());
+            assert!(
+                (0.85..=0.95).contains(&flows.share()),
+                "{what} {}: {}",
+                model.name(),
+                flows.share()
+            );
         }
     }
 }
@@ -312,17 +535,31 @@ fn nine_of_ten_measured_flows_lie_in_intervals_of_90_percent() {
 #[test]
 #[ignore = "run by cargo xtask test margins"]
 fn the_table_of_coverage_of_all_models() {
-    let models = [Model::Fair, Model::Asymmetric, Model::FlowCuts, Model::AlphaFair, Model::ClosedLoop, Model::Packet];
+    let models = [
+        Model::Fair,
+        Model::Asymmetric,
+        Model::FlowCuts,
+        Model::AlphaFair,
+        Model::ClosedLoop,
+        Model::Packet,
+    ];
     for (what, carried, network) in sets() {
         for model in models {
             let others = with_ledger(&carried, &network, model);
             for (ledger, network) in [("other patterns", &others), ("conflicts", &network)] {
                 let (flows, patterns) = judge(&carried, network, model, 8);
                 println!("{}", row(what, model.name(), ledger, ("flows", &flows)));
-                println!("{}", row(what, model.name(), ledger, ("patterns", &patterns)));
+                println!(
+                    "{}",
+                    row(what, model.name(), ledger, ("patterns", &patterns))
+                );
                 // Other patterns are like the one that is judged; conflicts are not, and promise nothing.
                 let is_like = ledger == "other patterns";
-                assert!(!is_like || (0.85..=0.95).contains(&flows.share()), "{what} {}", model.name());
+                assert!(
+                    !is_like || (0.85..=0.95).contains(&flows.share()),
+                    "{what} {}",
+                    model.name()
+                );
             }
         }
     }
@@ -336,17 +573,32 @@ fn nine_of_ten_runs_of_programs_lie_in_intervals_from_the_other_programs() {
     let inside: usize = covered.iter().map(|one| one.inside).sum();
     let all: usize = covered.iter().map(|one| one.all).sum();
     assert_eq!(all, 4 * 42);
-    assert!((0.85..=0.95).contains(&(inside as f64 / all as f64)), "{inside} of {all}");
-    assert_eq!(network.ledger().best(Judged::Programs, None).unwrap().model, "packet/openmpi");
+    assert!(
+        (0.85..=0.95).contains(&(inside as f64 / all as f64)),
+        "{inside} of {all}"
+    );
+    assert_eq!(
+        network.ledger().best(Judged::Programs, None).unwrap().model,
+        "packet/openmpi"
+    );
 }
 
 #[test]
 fn fitted_networks_have_intervals_of_what_was_fitted() {
     for (what, _, network) in sets() {
-        let OfField { low, high, level, .. } = &network.intervals["nic.bandwidth"];
-        assert!(matches!((low, high), (Quantity::Rate(low), Quantity::Rate(high)) if low <= high), "{what}");
+        let OfField {
+            low, high, level, ..
+        } = &network.intervals["nic.bandwidth"];
+        assert!(
+            matches!((low, high), (Quantity::Rate(low), Quantity::Rate(high)) if low <= high),
+            "{what}"
+        );
         assert!((0.0..1.0).contains(level));
         let best = network.ledger().best(Judged::Patterns, None).unwrap();
-        assert!(!best.is_fitted && best.mean < Some(0.03), "{what}: {}", best.model);
+        assert!(
+            !best.is_fitted && best.mean < Some(0.03),
+            "{what}: {}",
+            best.model
+        );
     }
 }

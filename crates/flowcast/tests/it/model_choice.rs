@@ -16,10 +16,14 @@ use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
 use flowcast::trace::Trace;
 use flowcast::units::{Bytes, Time};
-use flowcast::{Collectives, Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text, sweep};
+use flowcast::{
+    Collectives, Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text,
+    sweep,
+};
 use proptest::prelude::*;
 
-const PAIR: &str = "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
+const PAIR: &str =
+    "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
 
 /// Ranks 1 to `senders` send `bytes` to rank 0, which receives in turn.
 fn incast(senders: u32, bytes: u64) -> Trace {
@@ -28,14 +32,24 @@ fn incast(senders: u32, bytes: u64) -> Trace {
     let mut text = format!("#DIMEMAS:\"incast\":1,0:{ranks}({nodes}),1\n");
     let members: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
     text += &format!("d:1:1:{ranks}:{}\n", members.join(":"));
-    text += &(1..ranks).map(|rank| format!("3:0:0:{rank}:-1:{bytes}:7:1:0\n")).collect::<String>();
-    text += &(1..ranks).map(|rank| format!("2:{rank}:0:0:-1:{bytes}:7:1:0\n")).collect::<String>();
+    text += &(1..ranks)
+        .map(|rank| format!("3:0:0:{rank}:-1:{bytes}:7:1:0\n"))
+        .collect::<String>();
+    text += &(1..ranks)
+        .map(|rank| format!("2:{rank}:0:0:-1:{bytes}:7:1:0\n"))
+        .collect::<String>();
     read_text("incast.dim", text).unwrap()
 }
 
 fn network(name: &str, overrides: &[(&str, &str)]) -> Network {
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    builtin::network(name).unwrap().with_overrides(&overrides).unwrap()
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    builtin::network(name)
+        .unwrap()
+        .with_overrides(&overrides)
+        .unwrap()
 }
 
 fn by_default(trace: &Trace, network: &Network) -> Prediction {
@@ -43,16 +57,31 @@ fn by_default(trace: &Trace, network: &Network) -> Prediction {
 }
 
 fn by(contention: Contention, trace: &Trace, network: &Network) -> Prediction {
-    predict(trace, network, &Options { contention, ..Options::default() }).unwrap()
+    predict(
+        trace,
+        network,
+        &Options {
+            contention,
+            ..Options::default()
+        },
+    )
+    .unwrap()
 }
 
 #[test]
 fn senders_to_one_receiver_share_its_interface_unless_they_are_asked_not_to() {
     let (trace, network) = (incast(15, 8_000_000), network("gige-tcp", &[]));
     let shared = by_default(&trace, &network);
-    assert_eq!((shared.model.name(), shared.model.is_uncontended), ("fair", false));
+    assert_eq!(
+        (shared.model.name(), shared.model.is_uncontended),
+        ("fair", false)
+    );
     let least = Time::from_seconds(15.0 * 8e6 * 8.49e-9);
-    assert!(shared.outcome.makespan() >= least, "{:?}", shared.outcome.makespan());
+    assert!(
+        shared.outcome.makespan() >= least,
+        "{:?}",
+        shared.outcome.makespan()
+    );
     let alone = by(Contention::Shared(Model::Independent), &trace, &network);
     assert!(alone.outcome.makespan() * 10.0 < least);
 }
@@ -64,7 +93,10 @@ fn messages_in_opposite_directions_meet_at_a_half_duplex_port_and_on_a_bus() {
                 2:1:0:0:-1:8000000:7:1:0\n3:1:0:0:-1:8000000:7:1:0\n";
     let trace = read_text("exchange.dim", text.to_owned()).unwrap();
     let seconds = |overrides: &[(&str, &str)]| {
-        let network = network("gige-tcp", &[&[("nic.bandwidth", "100MB/s")][..], overrides].concat());
+        let network = network(
+            "gige-tcp",
+            &[&[("nic.bandwidth", "100MB/s")][..], overrides].concat(),
+        );
         by_default(&trace, &network).outcome.makespan().as_seconds()
     };
     let full = seconds(&[]);
@@ -78,7 +110,12 @@ fn messages_in_opposite_directions_meet_at_a_half_duplex_port_and_on_a_bus() {
 #[test]
 fn limits_that_independent_messages_do_not_know_are_told() {
     let network = network("gige-tcp", &[("machine.buses", "2")]);
-    let told = by(Contention::Shared(Model::Independent), &incast(3, 1000), &network).unused;
+    let told = by(
+        Contention::Shared(Model::Independent),
+        &incast(3, 1000),
+        &network,
+    )
+    .unused;
     assert_eq!(
         (told[0].parameter.as_str(), told[0].reason),
         ("machine.buses", "the model independent knows no limits")
@@ -88,7 +125,9 @@ fn limits_that_independent_messages_do_not_know_are_told() {
 #[test]
 fn the_network_decides_by_what_it_says() {
     let trace = incast(3, 1000);
-    let chosen = |name: &str, overrides: &[(&str, &str)]| by_default(&trace, &network(name, overrides)).model.name();
+    let chosen = |name: &str, overrides: &[(&str, &str)]| {
+        by_default(&trace, &network(name, overrides)).model.name()
+    };
     assert_eq!(chosen("gige-tcp", &[]), "fair");
     assert_eq!(chosen("gige-tcp", &[("machine.buses", "2")]), "limits");
     assert_eq!(chosen("sgi-origin", &[]), "limits");
@@ -123,17 +162,33 @@ fn what_is_known_to_be_the_most_accurate_comes_first_where_the_trace_can_follow_
 fn patterns_of_long_messages_do_not_decide_for_a_program() {
     let judged = |model: &str, error: f64| {
         let errors = BTreeMap::from([("random-1".to_owned(), vec![error])]);
-        let entry = Accuracy::of_errors(model, Judged::Flows, "random patterns, in no fit", errors).unwrap();
-        Accuracy { messages: Some([Bytes(2_000_000), Bytes(4_000_000)]), ..entry }
+        let entry = Accuracy::of_errors(model, Judged::Flows, "random patterns, in no fit", errors)
+            .unwrap();
+        Accuracy {
+            messages: Some([Bytes(2_000_000), Bytes(4_000_000)]),
+            ..entry
+        }
     };
-    let accuracy = vec![judged("closed-loop/transient", 0.007), judged("packet", 0.02), judged("asymmetric", 0.1)];
+    let accuracy = vec![
+        judged("closed-loop/transient", 0.007),
+        judged("packet", 0.02),
+        judged("asymmetric", 0.1),
+    ];
     let chosen = |overrides: &[(&str, &str)], bytes: u64| {
-        let network = Network { accuracy: accuracy.clone(), ..network("gige-tcp", overrides) };
+        let network = Network {
+            accuracy: accuracy.clone(),
+            ..network("gige-tcp", overrides)
+        };
         by_default(&incast(3, bytes), &network).model
     };
     let by_packets = chosen(&[("sharing.window", "44KB")], 20_000);
     assert_eq!(by_packets.name(), "packet");
-    assert!(by_packets.reason.contains("half of the bytes are in messages up to 20kB"), "{by_packets}");
+    assert!(
+        by_packets
+            .reason
+            .contains("half of the bytes are in messages up to 20kB"),
+        "{by_packets}"
+    );
     // Without what packets need, what is known of messages of this size decides, or nothing.
     assert_eq!(chosen(&[], 20_000).name(), "fair");
     assert_eq!(chosen(&[], 3_000_000).name(), "closed-loop");
@@ -146,23 +201,45 @@ fn a_program_on_a_network_without_programs_has_the_margin_of_programs_in_laborat
     let interval = |network: &Network| {
         let prepared = Prepared::new(&trace, Some(network), &Options::default()).unwrap();
         let outcome = by_default(&trace, network).outcome;
-        prepared.interval(&outcome, &IntervalOptions::default()).unwrap()
+        prepared
+            .interval(&outcome, &IntervalOptions::default())
+            .unwrap()
     };
-    assert_eq!(interval(&network), None, "nothing says how sure its numbers are");
+    assert_eq!(
+        interval(&network),
+        None,
+        "nothing says how sure its numbers are"
+    );
     let errors = BTreeMap::from([("random-1".to_owned(), vec![0.001, -0.001])]);
-    network.accuracy = vec![Accuracy::of_errors("packet", Judged::Flows, "random patterns", errors).unwrap()];
+    network.accuracy =
+        vec![Accuracy::of_errors("packet", Judged::Flows, "random patterns", errors).unwrap()];
     let known = interval(&network).unwrap();
-    let [low, high] = [known.low, known.high].map(|end| end.as_seconds() / known.predicted.as_seconds());
-    assert!((0.7..0.97).contains(&low) && (1.1..1.5).contains(&high), "{low} {high}");
+    let [low, high] =
+        [known.low, known.high].map(|end| end.as_seconds() / known.predicted.as_seconds());
+    assert!(
+        (0.7..0.97).contains(&low) && (1.1..1.5).contains(&high),
+        "{low} {high}"
+    );
     assert!(
         known.covers.contains("at least") && known.covers.contains("none of them on this network"),
         "{}",
         known.covers
     );
-    network.fit = FitQuality { misfit: Some(3.0), warnings: vec!["L is held at 0".to_owned()] };
+    network.fit = FitQuality {
+        misfit: Some(3.0),
+        warnings: vec!["L is held at 0".to_owned()],
+    };
     let poor = interval(&network).unwrap();
-    assert!((poor.high.as_seconds() / poor.predicted.as_seconds() - 4.0).abs() < 1e-9, "{poor:?}");
-    assert!(by_default(&trace, &network).notes.iter().any(|note| note.contains("L is held at 0")));
+    assert!(
+        (poor.high.as_seconds() / poor.predicted.as_seconds() - 4.0).abs() < 1e-9,
+        "{poor:?}"
+    );
+    assert!(
+        by_default(&trace, &network)
+            .notes
+            .iter()
+            .any(|note| note.contains("L is held at 0"))
+    );
 }
 
 #[test]
@@ -170,7 +247,10 @@ fn a_dimemas_configuration_keeps_its_rules_even_where_nothing_is_limited() {
     let cfg = include_bytes!("../../../../tests/data/dimemas-cfg/m_n4.cfg");
     let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
     let network = DimemasConfig::read(cfg, &mut none).unwrap().network;
-    assert_eq!(by_default(&incast(3, 1000), &network).model.name(), "limits");
+    assert_eq!(
+        by_default(&incast(3, 1000), &network).model.name(),
+        "limits"
+    );
     let again = Network::from_toml(&network.to_toml(), &[]).unwrap();
     assert_eq!(again, network);
 }
@@ -180,37 +260,90 @@ fn schedules_with_parameters_of_their_own_follow_loggopsim_and_others_the_networ
     let trace = read_text("pair.goal", PAIR).unwrap();
     let network = network("gige-tcp", &[]);
     assert_eq!(by_default(&trace, &network).model.name(), "fair");
-    assert_eq!(by(Contention::Loggops, &trace, &network).model.name(), "loggops");
-    assert!(predict(&trace, &network, &Options { contention: Contention::Limits, ..Options::default() }).is_err());
+    assert_eq!(
+        by(Contention::Loggops, &trace, &network).model.name(),
+        "loggops"
+    );
+    assert!(
+        predict(
+            &trace,
+            &network,
+            &Options {
+                contention: Contention::Limits,
+                ..Options::default()
+            }
+        )
+        .is_err()
+    );
     let program = incast(2, 10);
-    assert!(predict(&program, &network, &Options { contention: Contention::Loggops, ..Options::default() }).is_err());
+    assert!(
+        predict(
+            &program,
+            &network,
+            &Options {
+                contention: Contention::Loggops,
+                ..Options::default()
+            }
+        )
+        .is_err()
+    );
 }
 
 #[test]
 fn nodes_have_as_many_processors_as_ranks_unless_the_network_says_otherwise() {
     let text = "#DIMEMAS:\"two\":1,0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:1\n1:1:0:1\n";
     let trace = read_text("two.dim", text).unwrap();
-    let options = Options { mapping: Some(Mapping::PerNode(2)), ..Options::default() };
+    let options = Options {
+        mapping: Some(Mapping::PerNode(2)),
+        ..Options::default()
+    };
     let mut network = network("gige-tcp", &[]);
     let free = predict(&trace, &network, &options).unwrap();
     assert_eq!(free.outcome.makespan(), Time::from_seconds(1.0));
     assert!(free.notes[0].contains("2 processors"), "{:?}", free.notes);
-    network.machine.nodes = vec![NodeGroup { count: 0, cpus: 1, ..NodeGroup::default() }];
+    network.machine.nodes = vec![NodeGroup {
+        count: 0,
+        cpus: 1,
+        ..NodeGroup::default()
+    }];
     let turns = by_mapping(&trace, &network, &options);
-    assert_eq!((turns.outcome.makespan(), turns.notes.len()), (Time::from_seconds(2.0), 0));
+    assert_eq!(
+        (turns.outcome.makespan(), turns.notes.len()),
+        (Time::from_seconds(2.0), 0)
+    );
 }
 
 fn by_mapping(trace: &Trace, network: &Network, options: &Options) -> Prediction {
-    predict(trace, network, &Options { contention: Contention::Limits, ..options.clone() }).unwrap()
+    predict(
+        trace,
+        network,
+        &Options {
+            contention: Contention::Limits,
+            ..options.clone()
+        },
+    )
+    .unwrap()
 }
 
 #[test]
 fn a_sweep_takes_the_model_that_a_prediction_takes() {
-    let Trace::Program(program) = incast(4, 100_000) else { panic!("a .dim file is a program") };
-    let networks =
-        [network("gige-tcp", &[]), network("gige-tcp", &[("nic.latency", "1ms")]), network("sgi-origin", &[])];
-    for contention in [Contention::Automatic, Contention::Shared(Model::Independent), Contention::Limits] {
-        let options = Options { contention, ..Options::default() };
+    let Trace::Program(program) = incast(4, 100_000) else {
+        panic!("a .dim file is a program")
+    };
+    let networks = [
+        network("gige-tcp", &[]),
+        network("gige-tcp", &[("nic.latency", "1ms")]),
+        network("sgi-origin", &[]),
+    ];
+    for contention in [
+        Contention::Automatic,
+        Contention::Shared(Model::Independent),
+        Contention::Limits,
+    ] {
+        let options = Options {
+            contention,
+            ..Options::default()
+        };
         let swept = sweep(&program, &networks, &options).unwrap();
         for (network, swept) in networks.iter().zip(swept) {
             let one = predict(&Trace::Program(program.clone()), network, &options).unwrap();
@@ -244,21 +377,53 @@ proptest! {
 
 /// All senders of an incast on the receiver's node.
 fn on_one_node(network: &Network) -> Prediction {
-    let options = Options { mapping: Some(Mapping::PerNode(4)), ..Options::default() };
+    let options = Options {
+        mapping: Some(Mapping::PerNode(4)),
+        ..Options::default()
+    };
     predict(&incast(3, 1_000_000), network, &options).unwrap()
 }
 
 #[test]
 fn messages_inside_a_node_cost_what_shared_memory_costs_unless_the_network_says_what() {
     let default = on_one_node(&network("gige-tcp", &[]));
-    assert!(default.outcome.makespan() >= Time::from_micros(25.0), "1 MB at 39 GB/s: {}", default.outcome.makespan());
-    assert!(default.model.to_string().contains("inside nodes as shared-memory"), "{}", default.model);
-    let free = [("machine.nodes.*.intra_latency", "0us"), ("machine.nodes.*.intra_bandwidth", "0B/s")];
+    assert!(
+        default.outcome.makespan() >= Time::from_micros(25.0),
+        "1 MB at 39 GB/s: {}",
+        default.outcome.makespan()
+    );
+    assert!(
+        default
+            .model
+            .to_string()
+            .contains("inside nodes as shared-memory"),
+        "{}",
+        default.model
+    );
+    let free = [
+        ("machine.nodes.*.intra_latency", "0us"),
+        ("machine.nodes.*.intra_bandwidth", "0B/s"),
+    ];
     let stated = on_one_node(&network("gige-tcp", &free));
-    assert!(stated.outcome.makespan() < Time::from_micros(1.0), "{}", stated.outcome.makespan());
-    assert!(stated.model.to_string().contains("inside nodes free, as the network states"), "{}", stated.model);
+    assert!(
+        stated.outcome.makespan() < Time::from_micros(1.0),
+        "{}",
+        stated.outcome.makespan()
+    );
+    assert!(
+        stated
+            .model
+            .to_string()
+            .contains("inside nodes free, as the network states"),
+        "{}",
+        stated.model
+    );
     let between = by_default(&incast(3, 1_000_000), &network("gige-tcp", &[]));
-    assert!(!between.model.to_string().contains("inside nodes"), "{}", between.model);
+    assert!(
+        !between.model.to_string().contains("inside nodes"),
+        "{}",
+        between.model
+    );
 }
 
 #[test]
@@ -271,10 +436,33 @@ fn collectives_are_messages_unless_the_network_prescribes_a_formula() {
     let trace = read_text("alltoall.dim", text).unwrap();
     let gige = network("gige-tcp", &[]);
     let default = by_default(&trace, &gige);
-    assert!(default.model.to_string().contains("collectives as openmpi"), "{}", default.model);
-    let formula = predict(&trace, &gige, &Options { collectives: Collectives::Formula, ..Options::default() }).unwrap();
-    assert!(formula.model.to_string().contains("collectives by formula"), "{}", formula.model);
+    assert!(
+        default.model.to_string().contains("collectives as openmpi"),
+        "{}",
+        default.model
+    );
+    let formula = predict(
+        &trace,
+        &gige,
+        &Options {
+            collectives: Collectives::Formula,
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    assert!(
+        formula.model.to_string().contains("collectives by formula"),
+        "{}",
+        formula.model
+    );
     assert!(default.outcome.makespan() * 2.0 < formula.outcome.makespan());
-    let origin = by_default(&trace, &network("sgi-origin", &[("sharing.model", "limits")]));
-    assert!(origin.model.to_string().contains("collectives by formula"), "{}", origin.model);
+    let origin = by_default(
+        &trace,
+        &network("sgi-origin", &[("sharing.model", "limits")]),
+    );
+    assert!(
+        origin.model.to_string().contains("collectives by formula"),
+        "{}",
+        origin.model
+    );
 }

@@ -63,10 +63,12 @@ enum Change {
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         (0.0..1.0, 0.0..0.2).prop_map(|(at, share)| Change::Cut(at, share)),
-        (0.0..1.0, "[\\[\\]{}=\"'.#\\n0-9a-zµ\u{0}-]{1,8}").prop_map(|(at, text)| Change::Insert(at, text)),
+        (0.0..1.0, "[\\[\\]{}=\"'.#\\n0-9a-zµ\u{0}-]{1,8}")
+            .prop_map(|(at, text)| Change::Insert(at, text)),
         (0.0..1.0).prop_map(Change::Double),
         (0.0..1.0).prop_map(Change::Drop),
-        (0.0..1.0, prop::sample::select(VALUES.to_vec())).prop_map(|(at, value)| Change::Value(at, value)),
+        (0.0..1.0, prop::sample::select(VALUES.to_vec()))
+            .prop_map(|(at, value)| Change::Value(at, value)),
     ]
 }
 
@@ -74,17 +76,24 @@ fn apply(text: &str, change: &Change) -> String {
     match change {
         Change::Cut(at, share) => {
             let (start, length) = (place(text, *at), place(text, *share));
-            text.chars().take(start).chain(text.chars().skip(start + length + 1)).collect()
+            text.chars()
+                .take(start)
+                .chain(text.chars().skip(start + length + 1))
+                .collect()
         }
         Change::Insert(at, new) => {
             let start = place(text, *at);
-            text.chars().take(start).chain(new.chars()).chain(text.chars().skip(start)).collect()
+            text.chars()
+                .take(start)
+                .chain(new.chars())
+                .chain(text.chars().skip(start))
+                .collect()
         }
         Change::Double(at) => change_line(text, *at, |line| format!("{line}\n{line}")),
         Change::Drop(at) => change_line(text, *at, |_| String::new()),
-        Change::Value(at, value) => {
-            change_line(text, *at, |line| format!("{} = {value}", line.split('=').next().unwrap_or("")))
-        }
+        Change::Value(at, value) => change_line(text, *at, |line| {
+            format!("{} = {value}", line.split('=').next().unwrap_or(""))
+        }),
     }
 }
 
@@ -94,18 +103,29 @@ fn place(text: &str, share: f64) -> usize {
 
 fn change_line(text: &str, share: f64, change: impl Fn(&str) -> String) -> String {
     let chosen = (share * text.lines().count() as f64) as usize;
-    let lines = text.lines().enumerate().map(|(at, line)| if at == chosen { change(line) } else { line.to_owned() });
+    let lines = text.lines().enumerate().map(|(at, line)| {
+        if at == chosen {
+            change(line)
+        } else {
+            line.to_owned()
+        }
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 fn start() -> impl Strategy<Value = String> {
-    (prop::sample::select(builtin::NETWORKS.to_vec()), any::<bool>()).prop_map(|((name, text), is_old)| {
-        if is_old { in_schema_1(name) } else { None }.unwrap_or_else(|| text.to_owned())
-    })
+    (
+        prop::sample::select(builtin::NETWORKS.to_vec()),
+        any::<bool>(),
+    )
+        .prop_map(|((name, text), is_old)| {
+            if is_old { in_schema_1(name) } else { None }.unwrap_or_else(|| text.to_owned())
+        })
 }
 
 fn value() -> impl Strategy<Value = String> {
-    let known = prop::sample::select(VALUES.to_vec()).prop_map(|value| value.trim_matches('"').to_owned());
+    let known =
+        prop::sample::select(VALUES.to_vec()).prop_map(|value| value.trim_matches('"').to_owned());
     prop_oneof![known, ".{0,8}"]
 }
 
@@ -147,9 +167,14 @@ proptest! {
 fn impossible_numbers_are_refused_by_field_wherever_they_stand() {
     let network = builtin::network("sgi-origin").unwrap();
     for value in ["nan", "inf", "-0.5"] {
-        let error = network.with_overrides(&[("sharing.alpha".into(), value.into())]).unwrap_err().to_string();
+        let error = network
+            .with_overrides(&[("sharing.alpha".into(), value.into())])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("sharing.alpha"), "{value}: {error}");
-        let text = network.to_toml().replace("speed = 1.0", &format!("speed = {value}"));
+        let text = network
+            .to_toml()
+            .replace("speed = 1.0", &format!("speed = {value}"));
         let error = Network::from_toml(&text, &[]).unwrap_err().to_string();
         assert!(error.contains("machine.nodes.0.speed"), "{value}: {error}");
     }
@@ -159,7 +184,10 @@ const PAGE: &str = include_str!("../../../../docs/reference/network-file.md");
 
 /// The blocks of the page that explains the network file; the first is a whole file, the others are sections.
 fn examples() -> Vec<&'static str> {
-    PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+    PAGE.split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect()
 }
 
 #[test]
@@ -169,17 +197,30 @@ fn each_example_of_the_documentation_is_accepted() {
     Network::from_toml(examples[0], &[]).unwrap();
     for section in &examples[1..] {
         let file = format!("{}\n{section}", examples[0]);
-        let network = Network::from_toml(&file, &[]).unwrap_or_else(|error| panic!("{error}\n{file}"));
-        assert_ne!(network, Network::from_toml(examples[0], &[]).unwrap(), "{section}");
+        let network =
+            Network::from_toml(&file, &[]).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        assert_ne!(
+            network,
+            Network::from_toml(examples[0], &[]).unwrap(),
+            "{section}"
+        );
     }
 }
 
 #[test]
 fn each_field_of_the_built_in_networks_is_documented() {
     for (name, text) in builtin::NETWORKS {
-        for field in text.lines().filter_map(|line| line.split_once(" = ")).map(|(field, _)| field) {
+        for field in text
+            .lines()
+            .filter_map(|line| line.split_once(" = "))
+            .map(|(field, _)| field)
+        {
             // Below `[origins]` a name in quotes is that of a field.
-            let field = field.trim_matches('"').rsplit('.').next().unwrap_or_default();
+            let field = field
+                .trim_matches('"')
+                .rsplit('.')
+                .next()
+                .unwrap_or_default();
             assert!(PAGE.contains(&format!("`{field}`")), "{name}: {field}");
         }
     }
@@ -187,32 +228,51 @@ fn each_field_of_the_built_in_networks_is_documented() {
 
 /// The built-in networks that there were in schema 1, as they were.
 fn in_schema_1(name: &str) -> Option<String> {
-    let file = format!("{}/../../tests/data/networks-1/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let file = format!(
+        "{}/../../tests/data/networks-1/{name}.toml",
+        env!("CARGO_MANIFEST_DIR")
+    );
     std::fs::read_to_string(file).ok()
 }
 
 #[test]
 fn a_file_of_schema_1_is_the_network_that_it_was_and_is_upgraded_to_the_built_in_file() {
-    let files = builtin::NETWORKS.iter().filter_map(|(name, text)| Some((name, text, in_schema_1(name)?)));
+    let files = builtin::NETWORKS
+        .iter()
+        .filter_map(|(name, text)| Some((name, text, in_schema_1(name)?)));
     let files: Vec<_> = files.collect();
     assert_eq!(files.len(), 8);
     for (name, text, old) in files {
-        let now = Network { origins: Default::default(), ..builtin::network(name).unwrap() };
+        let now = Network {
+            origins: Default::default(),
+            ..builtin::network(name).unwrap()
+        };
         assert_eq!(Network::from_toml(&old, &[]).unwrap(), now);
         // Since then each value got its origin, at the end of the file.
-        assert_eq!(upgraded(&old).unwrap().as_deref(), text.split("\n[origins]").next());
+        assert_eq!(
+            upgraded(&old).unwrap().as_deref(),
+            text.split("\n[origins]").next()
+        );
     }
 }
 
 #[test]
 fn an_error_in_a_file_of_schema_1_names_the_line_that_the_user_wrote() {
-    let old = in_schema_1("gige-lam").unwrap().replace("io_out = 3.0", "io_out = \"three\"");
+    let old = in_schema_1("gige-lam")
+        .unwrap()
+        .replace("io_out = 3.0", "io_out = \"three\"");
     let error = Network::from_toml(&old, &[]).unwrap_err().to_string();
-    assert!(error.starts_with("line 17, `io_out = \"three\"`: invalid type"), "{error}");
+    assert!(
+        error.starts_with("line 17, `io_out = \"three\"`: invalid type"),
+        "{error}"
+    );
 }
 
 fn with(text: &str, overrides: &[(&str, &str)]) -> Network {
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
     Network::from_toml(text, &overrides).unwrap()
 }
 
@@ -227,29 +287,61 @@ fn each_model_sees_the_rates_of_its_own_kind() {
         let network = with(BOTH, overrides);
         let network = network.seen_by(model);
         let rates = [network.nic.rate(), network.backbone.unwrap().goodput()];
-        (rates.map(|rate| rate.as_bytes_per_second() / 1e6), network.nic.latency.as_micros())
+        (
+            rates.map(|rate| rate.as_bytes_per_second() / 1e6),
+            network.nic.latency.as_micros(),
+        )
     };
     assert_eq!(seen(&[], Model::Fair), ([94.0, 188.0], 9.0));
     assert_eq!(seen(&[], Model::Packet), ([100.0, 200.0], 7.0));
     // A rate that is set is that of whichever model is asked.
-    let set = [("nic.bandwidth", "50MB/s"), ("backbone.bandwidth", "70MB/s"), ("nic.latency", "5us")];
+    let set = [
+        ("nic.bandwidth", "50MB/s"),
+        ("backbone.bandwidth", "70MB/s"),
+        ("nic.latency", "5us"),
+    ];
     assert_eq!(seen(&set, Model::Fair), ([50.0, 70.0], 5.0));
     assert_eq!(seen(&set, Model::Packet), ([50.0, 70.0], 5.0));
     let wire = [("nic.wire_rate", "60MB/s")];
-    assert_eq!((seen(&wire, Model::Fair).0[0], seen(&wire, Model::Packet).0[0]), (94.0, 60.0));
+    assert_eq!(
+        (
+            seen(&wire, Model::Fair).0[0],
+            seen(&wire, Model::Packet).0[0]
+        ),
+        (94.0, 60.0)
+    );
 }
 
 #[test]
 fn names_of_schema_1_set_what_they_set_before() {
-    let network = with(BOTH, &[("sharing.alpha", "2"), ("sharing.window", "50kB"), ("sharing.penalty_in", "0.5")]);
-    assert_eq!((network.sharing.closed_loop.alpha, network.sharing.alpha_fair.alpha), (Some(2.0), None));
+    let network = with(
+        BOTH,
+        &[
+            ("sharing.alpha", "2"),
+            ("sharing.window", "50kB"),
+            ("sharing.penalty_in", "0.5"),
+        ],
+    );
+    assert_eq!(
+        (
+            network.sharing.closed_loop.alpha,
+            network.sharing.alpha_fair.alpha
+        ),
+        (Some(2.0), None)
+    );
     assert_eq!(network.sharing.packet.window, Some(Bytes(50_000)));
     assert_eq!(network.sharing.ib_penalty.into, Some(0.5));
     let packet = "schema = \"flowcast/network/1\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"0us\"\n\
                   bandwidth = \"100MB/s\"\n[sharing]\nmodel = \"packet\"\nwindow = \"50kB\"\n";
     let network = with(packet, &[]);
-    assert_eq!(network.nic.rate, LinkRate::Wire(Rate::from_bytes_per_second(1e8)));
-    assert_eq!(network.seen_by(Model::Fair).nic.rate(), network.seen_by(Model::Packet).nic.rate());
+    assert_eq!(
+        network.nic.rate,
+        LinkRate::Wire(Rate::from_bytes_per_second(1e8))
+    );
+    assert_eq!(
+        network.seen_by(Model::Fair).nic.rate(),
+        network.seen_by(Model::Packet).nic.rate()
+    );
 }
 
 #[test]
@@ -260,7 +352,10 @@ fn what_contradicts_itself_is_refused_by_field() {
             "[sharing]\nmodel = \"fare\"\n",
             "sharing.model: no sharing model is named `fare`, expected one of independent",
         ),
-        ("[sharing.closed_loop]\nwindow = \"1MB\"\n", "unknown field `window`, expected one of"),
+        (
+            "[sharing.closed_loop]\nwindow = \"1MB\"\n",
+            "unknown field `window`, expected one of",
+        ),
         ("[sharing.packet]\nio_out = 1.0\n", "unknown field `io_out`"),
         (
             "[overheads]\nsend = [{ from = \"1B\", fixed = \"1us\", per_byte = \"0ns/B\" }]\n",
@@ -287,9 +382,18 @@ fn what_contradicts_itself_is_refused_by_field() {
             "[origins]\n\"nic.gap\" = { source = \"x\", vendor = \"y\" }\n",
             "found several texts, expected one of measured_by, source, vendor",
         ),
-        ("[origins]\n\"nic.gap\" = { year = 2020 }\n", "found no text, expected one of measured_by"),
-        ("[[accuracy]]\nmodel = \"magic\"\nvalidated_on = \"x\"\ncases = 1\n", "accuracy.0.model: found `magic`"),
-        ("[[accuracy]]\nmodel = \"fair\"\nvalidated_on = \"x\"\ncases = 0\n", "accuracy.0.cases: found 0"),
+        (
+            "[origins]\n\"nic.gap\" = { year = 2020 }\n",
+            "found no text, expected one of measured_by",
+        ),
+        (
+            "[[accuracy]]\nmodel = \"magic\"\nvalidated_on = \"x\"\ncases = 1\n",
+            "accuracy.0.model: found `magic`",
+        ),
+        (
+            "[[accuracy]]\nmodel = \"fair\"\nvalidated_on = \"x\"\ncases = 0\n",
+            "accuracy.0.cases: found 0",
+        ),
         (
             "[[accuracy]]\nmodel = \"limits/openmpi\"\nvalidated_on = \"x\"\ncases = 1\nquantiles = { \"95\" = 0.1 }\n",
             "accuracy.0.quantiles: found `95`, expected shares of cases from 0 to 1",
@@ -301,5 +405,8 @@ fn what_contradicts_itself_is_refused_by_field() {
     }
     let neither = BOTH.replace("bandwidth = \"94MB/s\"\nwire_rate = \"100MB/s\"\n", "");
     let error = Network::from_toml(&neither, &[]).unwrap_err().to_string();
-    assert!(error.starts_with("nic.bandwidth: found nothing, expected one of nic.bandwidth"), "{error}");
+    assert!(
+        error.starts_with("nic.bandwidth: found nothing, expected one of nic.bandwidth"),
+        "{error}"
+    );
 }

@@ -23,7 +23,11 @@ use proptest::prelude::*;
 /// A program of these communicators; each rank's records, without the rank.
 fn program(communicators: &[&[u32]], ranks: &[String]) -> Program {
     let ones = vec!["1"; ranks.len()].join(",");
-    let mut text = format!("#DIMEMAS:\"i\":0:{}({ones}),{}\n", ranks.len(), communicators.len());
+    let mut text = format!(
+        "#DIMEMAS:\"i\":0:{}({ones}),{}\n",
+        ranks.len(),
+        communicators.len()
+    );
     for (id, members) in (1..).zip(communicators) {
         let members: String = members.iter().map(|member| format!(":{member}")).collect();
         writeln!(text, "d:1:{id}:{}{members}", members.matches(':').count()).unwrap();
@@ -43,7 +47,11 @@ fn compute(micros: u32) -> String {
 }
 
 fn call(op: CollectiveOp, communicator: u32, bytes: u64, (is_root, mode): (bool, u8)) -> String {
-    format!("10:{}:{communicator}:{}:0:{bytes}:{bytes}:{mode}\n", op as u8, u8::from(is_root))
+    format!(
+        "10:{}:{communicator}:{}:0:{bytes}:{bytes}:{mode}\n",
+        op as u8,
+        u8::from(is_root)
+    )
 }
 
 const BLOCKING: u8 = 1;
@@ -54,11 +62,20 @@ fn wait(op: CollectiveOp, communicator: u32) -> String {
 }
 
 fn messages_of(program: &Program, table: &AlgorithmTable) -> Program {
-    expand(program, table, NonBlocking::Expanded, ReadOptions::default()).unwrap().program
+    expand(
+        program,
+        table,
+        NonBlocking::Expanded,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    .program
 }
 
 fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
-    AlgorithmTable::from_toml(&format!("[rows]\n{} = ['{algorithm}']", op.name())).unwrap().with_base()
+    AlgorithmTable::from_toml(&format!("[rows]\n{} = ['{algorithm}']", op.name()))
+        .unwrap()
+        .with_base()
 }
 
 /// 10 us and 1 byte a nanosecond.
@@ -74,7 +91,12 @@ fn network(rule: Rule) -> Network {
 /// One link each way and one processor.
 fn limited(rule: Rule) -> Network {
     let mut network = network(rule);
-    network.machine.nodes = vec![NodeGroup { count: 0, in_links: 1, out_links: 1, ..NodeGroup::default() }];
+    network.machine.nodes = vec![NodeGroup {
+        count: 0,
+        in_links: 1,
+        out_links: 1,
+        ..NodeGroup::default()
+    }];
     network
 }
 
@@ -86,7 +108,14 @@ fn engine<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
 fn sharing<'a>(program: &'a Program, network: &Network) -> Engine<'a> {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let model = Model::named("fair").unwrap();
-    Engine::sharing(program, network, placement, Rendezvous::of(network, None), model).unwrap()
+    Engine::sharing(
+        program,
+        network,
+        placement,
+        Rendezvous::of(network, None),
+        model,
+    )
+    .unwrap()
 }
 
 fn micros(engine: &Engine<'_>) -> f64 {
@@ -101,7 +130,11 @@ fn close(a: f64, b: f64) -> bool {
 fn staggered(op: CollectiveOp, ranks: u32, mode: u8, between: u32) -> Program {
     let members: Vec<u32> = (0..ranks).rev().collect();
     let one = |rank: u32| {
-        let waits = if mode == IMMEDIATE { wait(op, 1) } else { String::new() };
+        let waits = if mode == IMMEDIATE {
+            wait(op, 1)
+        } else {
+            String::new()
+        };
         // Odd times, so that no two messages ask for a link at once: who then gets it is told by the order of events.
         let late = format!("1:0.{:09}\n", 1000 + rank * 3137 + rank * rank * 61);
         late + &call(op, 1, 6000, (rank == 1, mode)) + &compute(between) + &waits + &compute(5)
@@ -112,20 +145,29 @@ fn staggered(op: CollectiveOp, ranks: u32, mode: u8, between: u32) -> Program {
 #[test]
 fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
     for op in CollectiveOp::ALL {
-        for (ranks, algorithm) in
-            [2, 5, 8].into_iter().flat_map(|ranks| Algorithm::of(op).iter().map(move |a| (ranks, a)))
+        for (ranks, algorithm) in [2, 5, 8]
+            .into_iter()
+            .flat_map(|ranks| Algorithm::of(op).iter().map(move |a| (ranks, a)))
         {
             let table = by(op, algorithm.name());
-            let [blocking, non_blocking] =
-                [BLOCKING, IMMEDIATE].map(|mode| messages_of(&staggered(op, ranks, mode, 0), &table));
+            let [blocking, non_blocking] = [BLOCKING, IMMEDIATE]
+                .map(|mode| messages_of(&staggered(op, ranks, mode, 0), &table));
             for network in [Rule::Hockney, Rule::Dimemas, Rule::Loggops]
                 .into_iter()
                 .flat_map(|rule| [network(rule), limited(rule)])
             {
-                let found = [&blocking, &non_blocking].map(|program| micros(&engine(program, &network)));
-                assert!(close(found[0], found[1]), "{op:?} {algorithm:?} {ranks}: {found:?}");
-                let found = [&blocking, &non_blocking].map(|program| micros(&sharing(program, &network)));
-                assert!(close(found[0], found[1]), "{op:?} {algorithm:?} {ranks}, shared: {found:?}");
+                let found =
+                    [&blocking, &non_blocking].map(|program| micros(&engine(program, &network)));
+                assert!(
+                    close(found[0], found[1]),
+                    "{op:?} {algorithm:?} {ranks}: {found:?}"
+                );
+                let found =
+                    [&blocking, &non_blocking].map(|program| micros(&sharing(program, &network)));
+                assert!(
+                    close(found[0], found[1]),
+                    "{op:?} {algorithm:?} {ranks}, shared: {found:?}"
+                );
             }
         }
     }
@@ -136,7 +178,12 @@ fn computation_hides_what_moves_meanwhile() {
     let op = CollectiveOp::Alltoall;
     let table = by(op, "pairwise");
     for network in [network(Rule::Hockney), limited(Rule::Hockney)] {
-        let time = |mode, between| micros(&engine(&messages_of(&staggered(op, 4, mode, between), &table), &network));
+        let time = |mode, between| {
+            micros(&engine(
+                &messages_of(&staggered(op, 4, mode, between), &table),
+                &network,
+            ))
+        };
         let (alone, meanwhile) = (time(BLOCKING, 0), 400);
         assert!(
             close(time(BLOCKING, meanwhile), alone + f64::from(meanwhile)),
@@ -146,7 +193,11 @@ fn computation_hides_what_moves_meanwhile() {
         // The last to come is rank 3, after 10.96 us; it computes for 400 us more, by when all is there.
         assert!(close(time(IMMEDIATE, meanwhile), 10.96 + 400.0 + 5.0));
         // Of a short computation only what it takes is saved.
-        assert!(close(time(IMMEDIATE, 7), alone), "{} {alone}", time(IMMEDIATE, 7));
+        assert!(
+            close(time(IMMEDIATE, 7), alone),
+            "{} {alone}",
+            time(IMMEDIATE, 7)
+        );
     }
 }
 
@@ -163,28 +214,53 @@ fn messages_of_several_operations_under_way_compete_for_links() {
     assert_eq!((one.streams(), three.streams()), (4, 8));
     // 100 us of bytes each, 10 us of latency in front of all.
     let free = network(Rule::Hockney);
-    assert!(close(micros(&engine(&one, &free)), 110.0) && close(micros(&engine(&three, &free)), 110.0));
+    assert!(
+        close(micros(&engine(&one, &free)), 110.0) && close(micros(&engine(&three, &free)), 110.0)
+    );
     let narrow = limited(Rule::Hockney);
-    assert!(close(micros(&engine(&one, &narrow)), 110.0), "{}", micros(&engine(&one, &narrow)));
-    assert!(close(micros(&engine(&three, &narrow)), 310.0), "{}", micros(&engine(&three, &narrow)));
-    assert!(close(micros(&sharing(&three, &free)), 310.0), "{}", micros(&sharing(&three, &free)));
+    assert!(
+        close(micros(&engine(&one, &narrow)), 110.0),
+        "{}",
+        micros(&engine(&one, &narrow))
+    );
+    assert!(
+        close(micros(&engine(&three, &narrow)), 310.0),
+        "{}",
+        micros(&engine(&three, &narrow))
+    );
+    assert!(
+        close(micros(&sharing(&three, &free)), 310.0),
+        "{}",
+        micros(&sharing(&three, &free))
+    );
 }
 
 #[test]
 fn operations_on_two_communicators_may_be_called_in_any_order() {
     let (a, b) = (CollectiveOp::Barrier, CollectiveOp::Allreduce);
-    let first = call(a, 1, 0, (false, IMMEDIATE)) + &call(b, 2, 800, (false, IMMEDIATE)) + &wait(a, 1) + &wait(b, 2);
-    let second = call(b, 2, 800, (false, IMMEDIATE)) + &call(a, 1, 0, (false, IMMEDIATE)) + &wait(b, 2) + &wait(a, 1);
+    let first = call(a, 1, 0, (false, IMMEDIATE))
+        + &call(b, 2, 800, (false, IMMEDIATE))
+        + &wait(a, 1)
+        + &wait(b, 2);
+    let second = call(b, 2, 800, (false, IMMEDIATE))
+        + &call(a, 1, 0, (false, IMMEDIATE))
+        + &wait(b, 2)
+        + &wait(a, 1);
     // Ranks 0 and 2 are on both, rank 1 on the first and rank 3 on the second only.
-    let (only_a, only_b) =
-        (call(a, 1, 0, (false, IMMEDIATE)) + &wait(a, 1), call(b, 2, 800, (false, IMMEDIATE)) + &wait(b, 2));
+    let (only_a, only_b) = (
+        call(a, 1, 0, (false, IMMEDIATE)) + &wait(a, 1),
+        call(b, 2, 800, (false, IMMEDIATE)) + &wait(b, 2),
+    );
     let program = program(&[&[2, 0, 1], &[3, 2, 0]], &[first, only_a, second, only_b]);
     for base in [Base::OpenMpi, Base::Mpich] {
         let messages = messages_of(&program, &AlgorithmTable::of(base));
         assert_eq!((messages.ranks(), messages.streams()), (4, 4 + 6));
         for network in [network(Rule::Dimemas), limited(Rule::Dimemas)] {
             let outcome = engine(&messages, &network).run().unwrap();
-            assert!(outcome.ranks.len() == 4 && outcome.makespan() > Time::ZERO, "{outcome:?}");
+            assert!(
+                outcome.ranks.len() == 4 && outcome.makespan() > Time::ZERO,
+                "{outcome:?}"
+            );
         }
     }
 }
@@ -193,8 +269,14 @@ fn operations_on_two_communicators_may_be_called_in_any_order() {
 fn one_that_is_never_waited_for_ends_by_itself() {
     let op = CollectiveOp::Bcast;
     let records = |is_root| call(op, 1, 1_000_000, (is_root, IMMEDIATE)) + &compute(3);
-    let messages = messages_of(&program(&[&[0, 1]], &[records(true), records(false)]), &by(op, "binomial"));
-    assert!(close(micros(&engine(&messages, &network(Rule::Hockney))), 3.0));
+    let messages = messages_of(
+        &program(&[&[0, 1]], &[records(true), records(false)]),
+        &by(op, "binomial"),
+    );
+    assert!(close(
+        micros(&engine(&messages, &network(Rule::Hockney))),
+        3.0
+    ));
     let found = micros(&engine(&messages, &limited(Rule::Hockney)));
     assert!(close(found, 3.0), "{found}");
 }
@@ -207,12 +289,17 @@ fn ranks_that_wait_for_each_other_are_told_without_their_strands() {
     let calls = call(op, 1, 0, (false, IMMEDIATE)) + &wait(op, 1);
     let stuck = program(&[&[0, 1]], &[calls.clone() + &send(1), receive(0) + &calls]);
     let messages = messages_of(&stuck, &AlgorithmTable::of(Base::OpenMpi));
-    let SimulateError::Deadlock { waiting, story } = engine(&messages, &network(Rule::Hockney)).run().unwrap_err()
+    let SimulateError::Deadlock { waiting, story } = engine(&messages, &network(Rule::Hockney))
+        .run()
+        .unwrap_err()
     else {
         panic!("expected a deadlock")
     };
     assert_eq!(waiting, 2, "{story}");
-    assert!(!story.contains("rank 2") && !story.contains("rank 3"), "{story}");
+    assert!(
+        !story.contains("rank 2") && !story.contains("rank 3"),
+        "{story}"
+    );
 }
 
 #[test]
@@ -223,25 +310,48 @@ fn what_is_shown_is_of_ranks() {
         let engine = engine(&messages, &network);
         let (outcome, journal) = recorded(&messages, |journal| engine.observed(journal));
         let timeline = journal.timeline();
-        assert_eq!((timeline.ranks.len(), timeline.messages.len()), (4, messages.messages() as usize));
-        assert!(timeline.messages.iter().all(|message| message.src.0 < 4 && message.dst.0 < 4));
+        assert_eq!(
+            (timeline.ranks.len(), timeline.messages.len()),
+            (4, messages.messages() as usize)
+        );
+        assert!(
+            timeline
+                .messages
+                .iter()
+                .all(|message| message.src.0 < 4 && message.dst.0 < 4)
+        );
         let path = engine.critical_path(&journal);
         assert_eq!(path.makespan, outcome.makespan());
         assert!(path.steps.iter().all(|step| step.rank.0 < 4));
         let sum: Time = path.steps.iter().map(|step| step.end - step.start).sum();
         assert!(close(sum.as_nanos(), path.makespan.as_nanos()));
         let is_known = |limit| limit != flowcast::replay::critical_path::Limit::Other;
-        assert!(path.shares().iter().all(|share| is_known(share.limit)), "{:?}", path.shares());
+        assert!(
+            path.shares().iter().all(|share| is_known(share.limit)),
+            "{:?}",
+            path.shares()
+        );
         let mut journal = Journal::new(&messages, Keeps::FILES);
         engine.observed(&mut journal).unwrap();
         let ranks = (0..4).map(Rank);
-        let sent: Vec<_> = ranks.clone().flat_map(|rank| journal.sent(rank).map(|(slot, _)| slot)).collect();
-        let received: Vec<_> = ranks.flat_map(|rank| journal.received(rank).map(|(slot, _)| slot)).collect();
-        assert_eq!((sent.len(), received.len()), (messages.messages() as usize, messages.messages() as usize));
+        let sent: Vec<_> = ranks
+            .clone()
+            .flat_map(|rank| journal.sent(rank).map(|(slot, _)| slot))
+            .collect();
+        let received: Vec<_> = ranks
+            .flat_map(|rank| journal.received(rank).map(|(slot, _)| slot))
+            .collect();
+        assert_eq!(
+            (sent.len(), received.len()),
+            (messages.messages() as usize, messages.messages() as usize)
+        );
         let (explained, explanation) = explained(&engine);
         assert_eq!(explanation.ranks.len(), 4);
         for (rank, sums) in explained.ranks.iter().zip(&explanation.ranks) {
-            assert!(close(sums.total().as_nanos(), (rank.blocked + rank.overhead).as_nanos()));
+            assert!(close(
+                sums.total().as_nanos(),
+                (rank.blocked + rank.overhead).as_nanos()
+            ));
         }
     }
 }
@@ -250,11 +360,15 @@ fn what_is_shown_is_of_ranks() {
 fn a_compiled_program_keeps_its_strands() {
     let op = CollectiveOp::Gather;
     let messages = messages_of(&staggered(op, 5, IMMEDIATE, 9), &by(op, "binomial"));
-    let bytes: Vec<u8> = compiled::parts(&flowcast::trace::Trace::Program(messages.clone())).concat();
+    let bytes: Vec<u8> =
+        compiled::parts(&flowcast::trace::Trace::Program(messages.clone())).concat();
     let again = as_program(read_bytes("i.fct", bytes).unwrap());
     assert_eq!((again.ranks(), again.streams()), (5, 10));
     let network = network(Rule::Loggops);
-    assert_eq!(engine(&again, &network).run().unwrap(), engine(&messages, &network).run().unwrap());
+    assert_eq!(
+        engine(&again, &network).run().unwrap(),
+        engine(&messages, &network).run().unwrap()
+    );
 }
 
 proptest! {

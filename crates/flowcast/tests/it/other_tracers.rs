@@ -9,20 +9,31 @@ use flowcast::trace::{Program, ReadOptions, Trace, TraceError};
 use proptest::prelude::*;
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tracers").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data/tracers")
+        .join(name)
 }
 
 fn files(name: &str, ending: &str) -> Vec<(String, Vec<u8>)> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder(name))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|found| found == ending));
     paths.sort();
     assert!(!paths.is_empty(), "{name}");
     let file = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    paths.iter().map(|path| (file(path), std::fs::read(path).unwrap())).collect()
+    paths
+        .iter()
+        .map(|path| (file(path), std::fs::read(path).unwrap()))
+        .collect()
 }
 
 fn read(files: Vec<(String, Vec<u8>)>) -> Result<Program, TraceError> {
-    let parts: Vec<Part> = files.into_iter().map(|(name, bytes)| (name, Arc::new(bytes) as _)).collect();
+    let parts: Vec<Part> = files
+        .into_iter()
+        .map(|(name, bytes)| (name, Arc::new(bytes) as _))
+        .collect();
     match read_parts("t", parts, ReadOptions::default())? {
         Trace::Program(program) => Ok(program),
         _ => panic!("expected a program"),
@@ -42,7 +53,11 @@ fn chakra() -> Vec<(String, Vec<u8>)> {
 }
 
 fn told(program: &Program) -> Vec<String> {
-    program.ignored().iter().map(|record| format!("{} {}", record.count, record.kind)).collect()
+    program
+        .ignored()
+        .iter()
+        .map(|record| format!("{} {}", record.count, record.kind))
+        .collect()
 }
 
 /// By hand from the program's source: each of 4 ranks sends 3 x 8000 and 20 and 4 and 2 x 12 bytes, ranks 1 to 3 send 80.
@@ -53,8 +68,16 @@ fn a_liballprof_trace_has_all_messages_of_its_program() {
     assert_eq!(program.messages(), 4 * (3 + 1 + 1 + 2) + 3);
     assert_eq!(program.bytes().0, 4 * (3 * 8000 + 20 + 4 + 2 * 12) + 3 * 80);
     let told = told(&program);
-    assert!(told.iter().any(|line| line.starts_with("3 receives whose source")), "{told:?}");
-    let sizes: Vec<usize> = program.communicators().iter().map(|communicator| communicator.members.len()).collect();
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("3 receives whose source")),
+        "{told:?}"
+    );
+    let sizes: Vec<usize> = program
+        .communicators()
+        .iter()
+        .map(|communicator| communicator.members.len())
+        .collect();
     assert!(sizes.contains(&2), "the halves of the split: {sizes:?}");
     replay(&program);
 }
@@ -65,7 +88,10 @@ fn ranks_one_after_the_other_in_one_file_are_read_too() {
         let apart = read(files.clone()).unwrap();
         let joined = files.iter().flat_map(|(_, text)| text.clone()).collect();
         let together = read(vec![("t".into(), joined)]).unwrap();
-        assert_eq!((apart.ranks(), apart.messages()), (together.ranks(), together.messages()));
+        assert_eq!(
+            (apart.ranks(), apart.messages()),
+            (together.ranks(), together.messages())
+        );
         assert_eq!(apart.bytes(), together.bytes());
     }
 }
@@ -73,7 +99,10 @@ fn ranks_one_after_the_other_in_one_file_are_read_too() {
 #[test]
 fn a_dumpi_trace_has_its_calls() {
     let program = read(dumpi()).unwrap();
-    assert_eq!((program.ranks(), program.messages(), program.bytes().0), (4, 4, 16));
+    assert_eq!(
+        (program.ranks(), program.messages(), program.bytes().0),
+        (4, 4, 16)
+    );
     assert_eq!(program.instances().len(), 2, "a barrier and a sum");
     assert!(told(&program).is_empty(), "{:?}", told(&program));
     replay(&program);
@@ -83,15 +112,28 @@ fn a_dumpi_trace_has_its_calls() {
 fn one_rank_of_four_is_refused_with_what_is_missing() {
     let one = || vec![dumpi().remove(0)];
     let message = read(one()).unwrap_err().to_string();
-    assert!(message.starts_with("testtrace-0000.txt:1: found 1 ranks, expected 4"), "{message}");
+    assert!(
+        message.starts_with("testtrace-0000.txt:1: found 1 ranks, expected 4"),
+        "{message}"
+    );
     let message = read(vec![liballprof().remove(0)]).unwrap_err().to_string();
-    assert!(message.contains("found rank 0 of 4, expected one of 1"), "{message}");
+    assert!(
+        message.contains("found rank 0 of 4, expected one of 1"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_chakra_trace_has_its_collective() {
     let program = read(chakra()).unwrap();
-    assert_eq!((program.ranks(), program.messages(), program.instances().len()), (8, 0, 1));
+    assert_eq!(
+        (
+            program.ranks(),
+            program.messages(),
+            program.instances().len()
+        ),
+        (8, 0, 1)
+    );
     assert_eq!(program.calls()[0].send.0, 1 << 20);
     replay(&program);
 }
@@ -104,7 +146,10 @@ fn replay(program: &Program) {
     use flowcast::replay::placement::Placement;
     let network = builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    let outcome = Engine::new(program, &network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap();
+    let outcome = Engine::new(program, &network, placement, Rendezvous::AsRecorded)
+        .unwrap()
+        .run()
+        .unwrap();
     assert!(outcome.makespan().as_nanos() > 0.0);
 }
 
@@ -118,13 +163,25 @@ fn faults_are_told_with_file_and_line() {
         read(files).unwrap_err().to_string()
     };
     let message = damaged(liballprof, ":1000:10,8,8:", ":many:10,8,8:");
-    assert!(message.starts_with("pmpi-trace-rank-1.txt:") && message.contains("found `many`"), "{message}");
+    assert!(
+        message.starts_with("pmpi-trace-rank-1.txt:") && message.contains("found `many`"),
+        "{message}"
+    );
     let message = damaged(liballprof, "MPI_Bcast:", "MPI_Bcast:noon");
-    assert!(message.contains("pmpi-trace-rank-1.txt:") && message.contains("expected MPI_NAME:BEGIN"), "{message}");
+    assert!(
+        message.contains("pmpi-trace-rank-1.txt:") && message.contains("expected MPI_NAME:BEGIN"),
+        "{message}"
+    );
     let message = damaged(dumpi, "int dest=2", "int dest=west");
-    assert!(message.starts_with("testtrace-0001.txt:") && message.contains("dest=west"), "{message}");
+    assert!(
+        message.starts_with("testtrace-0001.txt:") && message.contains("dest=west"),
+        "{message}"
+    );
     let message = damaged(dumpi, "MPI_Isend returning", "MPI_Irecv returning");
-    assert!(message.contains("expected the end of MPI_Isend"), "{message}");
+    assert!(
+        message.contains("expected the end of MPI_Isend"),
+        "{message}"
+    );
 }
 
 proptest! {

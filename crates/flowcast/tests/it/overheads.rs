@@ -27,7 +27,10 @@ fn network(rule: &str, more: &str) -> Network {
 /// Ends of the two ranks.
 fn ends(network: &Network, contention: Contention) -> [Time; 2] {
     let trace = read_text("two.dim", TWO_MESSAGES).unwrap();
-    let options = Options { contention, ..Options::default() };
+    let options = Options {
+        contention,
+        ..Options::default()
+    };
     let outcome = predict(&trace, network, &options).unwrap().outcome;
     [0, 1].map(|rank| outcome.ranks[rank].end)
 }
@@ -37,9 +40,16 @@ fn both_sides_take_their_time_by_size_under_every_rule_and_engine() {
     // 1 + (2 + 1) us, and 1 ms + 4 + (5 + 2) us.
     let expected = [4.0, 1011.0].map(Time::from_micros);
     for rule in ["hockney", "dimemas", "loggops"] {
-        for contention in [Contention::Limits, Contention::Shared(Model::Independent), Contention::Shared(Model::Fair)]
-        {
-            assert_eq!(ends(&network(rule, OVERHEADS), contention), expected, "{rule} {contention:?}");
+        for contention in [
+            Contention::Limits,
+            Contention::Shared(Model::Independent),
+            Contention::Shared(Model::Fair),
+        ] {
+            assert_eq!(
+                ends(&network(rule, OVERHEADS), contention),
+                expected,
+                "{rule} {contention:?}"
+            );
         }
     }
 }
@@ -53,9 +63,14 @@ fn a_side_without_overheads_by_size_keeps_that_of_the_rule() {
 
 #[test]
 fn sweeps_have_networks_with_and_without_them_side_by_side() {
-    let Trace::Program(program) = read_text("two.dim", TWO_MESSAGES).unwrap() else { panic!("a program") };
+    let Trace::Program(program) = read_text("two.dim", TWO_MESSAGES).unwrap() else {
+        panic!("a program")
+    };
     let networks = [network("loggops", ""), network("loggops", OVERHEADS)];
-    let options = Options { contention: Contention::Limits, ..Options::default() };
+    let options = Options {
+        contention: Contention::Limits,
+        ..Options::default()
+    };
     let outcomes = sweep(&program, &networks, &options).unwrap();
     let ends: Vec<Time> = outcomes.iter().map(|outcome| outcome.makespan()).collect();
     assert_eq!(ends, [1018.0, 1011.0].map(Time::from_micros));
@@ -66,7 +81,11 @@ fn sweeps_have_networks_with_and_without_them_side_by_side() {
 #[test]
 fn an_overhead_above_the_gap_spaces_the_messages() {
     let sends = "2:0:0:1:-1:1:7:1:0\n".repeat(16) + &"3:1:0:0:-1:1:7:1:0\n".repeat(16);
-    let trace = read_text("n.dim", "#DIMEMAS:\"n\":1,0:2(1,1),1\nd:1:1:2:0:1\n".to_owned() + &sends).unwrap();
+    let trace = read_text(
+        "n.dim",
+        "#DIMEMAS:\"n\":1,0:2(1,1),1\nd:1:1:2:0:1\n".to_owned() + &sends,
+    )
+    .unwrap();
     let by_size = "[overheads]\nsend = [{ from = \"0B\", fixed = \"6.1us\", per_byte = \"0ns/B\" }]\n\
                    receive = [{ from = \"0B\", fixed = \"6.1us\", per_byte = \"0ns/B\" }]\n";
     for (overhead, more) in [("6.1us", ""), ("0us", by_size)] {
@@ -75,9 +94,18 @@ fn an_overhead_above_the_gap_spaces_the_messages() {
              gap_per_byte = \"8.49ns/B\"\ngap = \"0.897us\"\noverhead = \"{overhead}\"\n{more}"
         );
         let network = Network::from_toml(&text, &[]).unwrap();
-        let options = Options { contention: Contention::Limits, ..Options::default() };
-        let makespan = predict(&trace, &network, &options).unwrap().outcome.makespan();
+        let options = Options {
+            contention: Contention::Limits,
+            ..Options::default()
+        };
+        let makespan = predict(&trace, &network, &options)
+            .unwrap()
+            .outcome
+            .makespan();
         // PRTT_{16,0}(1) less the answer: 15 o, and 2o + L.
-        assert!((makespan.as_micros() - (15.0 * 6.1 + 2.0 * 6.1 + 65.4)).abs() < 1e-9, "{makespan}");
+        assert!(
+            (makespan.as_micros() - (15.0 * 6.1 + 2.0 * 6.1 + 65.4)).abs() < 1e-9,
+            "{makespan}"
+        );
     }
 }

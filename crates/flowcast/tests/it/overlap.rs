@@ -26,7 +26,11 @@ fn program(ranks: [&str; 2]) -> Program {
             let (kind, number) = record.split_at(1);
             let (other, number) = (1 - rank, number.parse::<u64>().unwrap_or(0));
             text += &match kind {
-                "c" => format!("1:{rank}:0:{}.{:09}\n", number / 1_000_000_000, number % 1_000_000_000),
+                "c" => format!(
+                    "1:{rank}:0:{}.{:09}\n",
+                    number / 1_000_000_000,
+                    number % 1_000_000_000
+                ),
                 "i" => format!("2:{rank}:0:{other}:-1:{number}:0:1:2\n"),
                 "s" => format!("2:{rank}:0:{other}:-1:{number}:0:1:0\n"),
                 "r" => format!("3:{rank}:0:{other}:-1:0:0:1:0\n"),
@@ -38,7 +42,14 @@ fn program(ranks: [&str; 2]) -> Program {
         }
     }
     let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-    match read("overlap.dim", Arc::new(text.into_bytes()), &mut no_parts, ReadOptions::default()).unwrap() {
+    match read(
+        "overlap.dim",
+        Arc::new(text.into_bytes()),
+        &mut no_parts,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    {
         Trace::Program(program) => program,
         _ => unreachable!("a trace of Dimemas is a program"),
     }
@@ -58,23 +69,40 @@ fn network(rule: Rule) -> Network {
 /// When both ranks end, in microseconds; limits are buses enough for all messages.
 fn ends(program: &Program, network: &Network, contention: Contention) -> [f64; 2] {
     let mut network = network.clone();
-    network.machine.buses = if contention == Contention::Limits { 10 } else { 0 };
-    let options = Options { contention, ..Options::default() };
+    network.machine.buses = if contention == Contention::Limits {
+        10
+    } else {
+        0
+    };
+    let options = Options {
+        contention,
+        ..Options::default()
+    };
     let prepared = PreparedProgram::new(program, &network, &options).unwrap();
     let engine = prepared.engine().unwrap();
-    assert_eq!(matches!(engine, Engine::Contention(_)), contention == Contention::Limits);
+    assert_eq!(
+        matches!(engine, Engine::Contention(_)),
+        contention == Contention::Limits
+    );
     let outcome = engine.run().unwrap();
     [0, 1].map(|rank| outcome.ranks[rank].end.as_nanos() / 1000.0)
 }
 
 fn assert_near(found: f64, expected: f64, what: &str) {
-    assert!((found - expected).abs() < 1e-3, "{what}: {found} us, expected {expected}");
+    assert!(
+        (found - expected).abs() < 1e-3,
+        "{what}: {found} us, expected {expected}"
+    );
 }
 
 #[test]
 fn computation_hides_two_messages_under_every_rule_and_model() {
     let program = program(["i1000001 i1000001 c20000000 l1 l0", "p p w w"]);
-    for (rule, expected) in [(Rule::Hockney, 20_000.0), (Rule::Dimemas, 20_200.0), (Rule::Loggops, 20_020.0)] {
+    for (rule, expected) in [
+        (Rule::Hockney, 20_000.0),
+        (Rule::Dimemas, 20_200.0),
+        (Rule::Loggops, 20_020.0),
+    ] {
         for model in MODELS {
             let [sender, _] = ends(&program, &network(rule), model);
             assert_near(sender, expected, &format!("{rule:?} {model:?}"));
@@ -108,9 +136,17 @@ fn a_wait_ends_when_the_message_has_left_the_interface() {
 #[test]
 fn a_blocking_send_waits_for_the_interface_and_goes_on_when_it_takes_the_message() {
     for model in MODELS {
-        for (records, expected) in [("s1000001", 10.0), ("s1000001 s1000001", 8030.0), ("i1000001 s1000001", 8030.0)] {
+        for (records, expected) in [
+            ("s1000001", 10.0),
+            ("s1000001 s1000001", 8030.0),
+            ("i1000001 s1000001", 8030.0),
+        ] {
             let receives = ["p w", "p p w w"][records.split(' ').count() - 1];
-            let [sender, _] = ends(&program([records, receives]), &network(Rule::Loggops), model);
+            let [sender, _] = ends(
+                &program([records, receives]),
+                &network(Rule::Loggops),
+                model,
+            );
             assert_near(sender, expected, &format!("{records} {model:?}"));
         }
     }
@@ -121,7 +157,11 @@ fn messages_that_are_queued_arrive_as_those_of_a_sender_that_waits() {
     let network = network(Rule::Loggops);
     for model in MODELS {
         let [_, blocking] = ends(&program(["s1000001 s1000001", "p p w w"]), &network, model);
-        let [_, queued] = ends(&program(["i1000001 i1000001 c1000", "p p w w"]), &network, model);
+        let [_, queued] = ends(
+            &program(["i1000001 i1000001 c1000", "p p w w"]),
+            &network,
+            model,
+        );
         assert_near(queued, blocking, &format!("{model:?}"));
     }
 }
@@ -146,23 +186,58 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
     for model in BY_RATES {
         for (records, asynchronous, in_calls) in [
             // Both compute: the data move from when the sender waits.
-            (["i1000000 c10000000 l0", "p c10000000 w"], [10_000.0, 10_000.0], [18_000.0, 18_100.0]),
+            (
+                ["i1000000 c10000000 l0", "p c10000000 w"],
+                [10_000.0, 10_000.0],
+                [18_000.0, 18_100.0],
+            ),
             // The receiver waits and answers at once, the sender computes.
-            (["i1000000 c10000000 l0", "r"], [10_000.0, 8_100.0], [18_000.0, 18_100.0]),
+            (
+                ["i1000000 c10000000 l0", "r"],
+                [10_000.0, 8_100.0],
+                [18_000.0, 18_100.0],
+            ),
             // The sender waits, the receiver computes and answers when it does no more.
-            (["i1000000 l0", "p c10000000 w"], [8_000.0, 10_000.0], [18_000.0, 18_100.0]),
-            (["s1000000", "p c10000000 w"], [8_000.0, 10_000.0], [18_000.0, 18_100.0]),
+            (
+                ["i1000000 l0", "p c10000000 w"],
+                [8_000.0, 10_000.0],
+                [18_000.0, 18_100.0],
+            ),
+            (
+                ["s1000000", "p c10000000 w"],
+                [8_000.0, 10_000.0],
+                [18_000.0, 18_100.0],
+            ),
             // Nobody computes, or one is inside MPI when the other comes.
             (["s1000000", "r"], [8_000.0, 8_100.0], [8_000.0, 8_100.0]),
-            (["c5000000 s1000000", "r"], [13_000.0, 13_100.0], [13_000.0, 13_100.0]),
-            (["s1000000", "c5000000 r"], [13_000.0, 13_100.0], [13_000.0, 13_100.0]),
+            (
+                ["c5000000 s1000000", "r"],
+                [13_000.0, 13_100.0],
+                [13_000.0, 13_100.0],
+            ),
+            (
+                ["s1000000", "c5000000 r"],
+                [13_000.0, 13_100.0],
+                [13_000.0, 13_100.0],
+            ),
             // The receiver polls while it waits for another message, and so has the RTS when it posts the receive.
-            (["s1000 i1000000 l0", "r c5000000 p c10000000 w"], [13_108.0, 15_108.0], [13_108.0, 15_108.0]),
+            (
+                ["s1000 i1000000 l0", "r c5000000 p c10000000 w"],
+                [13_108.0, 15_108.0],
+                [13_108.0, 15_108.0],
+            ),
             // Small messages go at once.
-            (["i1000 c10000000 l0", "p c10000000 w"], [10_000.0, 10_000.0], [10_000.0, 10_000.0]),
+            (
+                ["i1000 c10000000 l0", "p c10000000 w"],
+                [10_000.0, 10_000.0],
+                [10_000.0, 10_000.0],
+            ),
         ] {
             let program = program(records);
-            for (progress, expected) in [(Progress::Asynchronous, asynchronous), (Progress::InCalls, in_calls)] {
+            for (progress, expected) in [
+                (Progress::Asynchronous, asynchronous),
+                (Progress::InCalls, in_calls),
+            ] {
                 let found = ends(&program, &rendezvous(Rule::Hockney, progress), model);
                 for rank in [0, 1] {
                     assert_near(
@@ -179,8 +254,17 @@ fn a_rendezvous_moves_while_ranks_compute_or_when_they_wait() {
 #[test]
 fn packets_of_a_rendezvous_move_while_ranks_compute_if_progress_is_asynchronous() {
     let program = program(["i1000000 c30000000 l0", "p c30000000 w"]);
-    let packets = |progress| ends(&program, &rendezvous(Rule::Hockney, progress), Contention::Shared(Model::Packet));
+    let packets = |progress| {
+        ends(
+            &program,
+            &rendezvous(Rule::Hockney, progress),
+            Contention::Shared(Model::Packet),
+        )
+    };
     let (hidden, moved_late) = (packets(Progress::Asynchronous), packets(Progress::InCalls));
     assert_eq!(hidden, [30_000.0; 2]);
-    assert!(moved_late.iter().all(|end| *end > 37_000.0), "{moved_late:?}");
+    assert!(
+        moved_late.iter().all(|end| *end > 37_000.0),
+        "{moved_late:?}"
+    );
 }

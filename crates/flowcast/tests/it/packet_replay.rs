@@ -38,14 +38,24 @@ fn network_with(more: &[(&str, &str)]) -> Network {
         ("sharing.window", "44kB"),
         ("point_to_point.progress", "in calls"),
     ];
-    let fields: Vec<_> =
-        fields.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    builtin::network("gige-lam").unwrap().with_overrides(&fields).unwrap()
+    let fields: Vec<_> = fields
+        .iter()
+        .chain(more)
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    builtin::network("gige-lam")
+        .unwrap()
+        .with_overrides(&fields)
+        .unwrap()
 }
 
 /// One task for each stream of records, each on a node of its own.
 fn program(streams: &[&str]) -> Program {
-    let mut text = format!("#DIMEMAS:\"x\":0:{}({}),0\n", streams.len(), vec!["1"; streams.len()].join(","));
+    let mut text = format!(
+        "#DIMEMAS:\"x\":0:{}({}),0\n",
+        streams.len(),
+        vec!["1"; streams.len()].join(",")
+    );
     for (task, records) in streams.iter().enumerate() {
         text += &format!("1:{task}:0:0.0\n");
         for record in records.split_whitespace() {
@@ -66,11 +76,23 @@ fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec
     let engine = Engine::sharing(&program, network, placement, rendezvous, Model::Packet).unwrap();
     let (outcome, explanation) = explained(&engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
-        let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
+        let (found, expected) = (
+            sums.total().as_nanos(),
+            (times.blocked + times.overhead).as_nanos(),
+        );
         assert!((found - expected).abs() < 1e-3, "{found} {expected}");
     }
-    assert_eq!(recorded(&program, |journal| engine.observed(journal)).0, outcome);
-    let ends = |outcome: &Outcome| outcome.ranks.iter().map(|rank| rank.end.as_seconds()).collect::<Vec<_>>();
+    assert_eq!(
+        recorded(&program, |journal| engine.observed(journal)).0,
+        outcome
+    );
+    let ends = |outcome: &Outcome| {
+        outcome
+            .ranks
+            .iter()
+            .map(|rank| rank.end.as_seconds())
+            .collect::<Vec<_>>()
+    };
     // A second site without nodes has the events replayed in their order, as limits of the machine do.
     let mut limited = network.clone();
     limited.machine.further_sites.push(Site::default());
@@ -87,7 +109,10 @@ fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec
 fn a_message_of_one_packet_crosses_two_links_and_has_an_envelope() {
     let last = |size: u32| {
         let streams = [format!("2:1:{size}:0:0:0"), format!("3:0:{size}:0:0:0")];
-        ends(&streams.each_ref().map(String::as_str), Rendezvous::AsRecorded)[1]
+        ends(
+            &streams.each_ref().map(String::as_str),
+            Rendezvous::AsRecorded,
+        )[1]
     };
     assert!((last(1448 - ENVELOPE) - 2.0 * FRAME).abs() < 1e-9);
     assert!((last(0) - 2.0 * f64::from(90 + ENVELOPE) / WIRE).abs() < 1e-9);
@@ -98,21 +123,39 @@ fn a_message_of_one_packet_crosses_two_links_and_has_an_envelope() {
 #[test]
 fn a_sender_that_waits_for_its_receiver_is_told_by_a_frame() {
     // The receiver comes later than the offer: it answers when it comes.
-    let late = ends(&["2:1:1448:0:0:0", "1:0.5 3:0:1448:0:0:0"], Rendezvous::From(Bytes(1)));
-    assert!((late[1] - (0.5 + 2.0 * CONTROL + ACKNOWLEDGEMENT + 2.0 * FRAME)).abs() < 1e-9, "{late:?}");
+    let late = ends(
+        &["2:1:1448:0:0:0", "1:0.5 3:0:1448:0:0:0"],
+        Rendezvous::From(Bytes(1)),
+    );
+    assert!(
+        (late[1] - (0.5 + 2.0 * CONTROL + ACKNOWLEDGEMENT + 2.0 * FRAME)).abs() < 1e-9,
+        "{late:?}"
+    );
     // It waits: the offer comes first.
-    let early = ends(&["1:0.5 2:1:1448:0:0:0", "3:0:1448:0:0:0"], Rendezvous::From(Bytes(1)));
-    assert!((early[1] - (0.5 + 4.0 * CONTROL + 2.0 * ACKNOWLEDGEMENT + 2.0 * FRAME)).abs() < 1e-9, "{early:?}");
+    let early = ends(
+        &["1:0.5 2:1:1448:0:0:0", "3:0:1448:0:0:0"],
+        Rendezvous::From(Bytes(1)),
+    );
+    assert!(
+        (early[1] - (0.5 + 4.0 * CONTROL + 2.0 * ACKNOWLEDGEMENT + 2.0 * FRAME)).abs() < 1e-9,
+        "{early:?}"
+    );
 }
 
 #[test]
 fn a_sender_goes_on_when_its_system_holds_the_rest() {
     let network = network_with(&[("sharing.send_buffer", "66kB")]);
     let both = |size: u32| {
-        let streams = [format!("2:1:{size}:0:0:0"), format!("1:0.5 3:0:{size}:0:0:0")];
+        let streams = [
+            format!("2:1:{size}:0:0:0"),
+            format!("1:0.5 3:0:{size}:0:0:0"),
+        ];
         let streams = streams.each_ref().map(String::as_str);
         let rendezvous = Rendezvous::From(Bytes(1));
-        (ends(&streams, rendezvous), ends_over(&network, &streams, rendezvous))
+        (
+            ends(&streams, rendezvous),
+            ends_over(&network, &streams, rendezvous),
+        )
     };
     // All at once: it goes on when the answer comes.
     let (without, with) = both(10 * 1448);
@@ -128,8 +171,13 @@ fn a_sender_goes_on_when_its_system_holds_the_rest() {
 #[test]
 fn a_rank_says_what_it_has_to_say_before_it_answers() {
     // Each waits in its own send when the other's offer is looked at: both answer before data stand in their way.
-    let exchange = |other: u32| format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2");
-    let found = ends(&[&exchange(1), &format!("1:0.001 {}", exchange(0))], Rendezvous::From(Bytes(1)));
+    let exchange = |other: u32| {
+        format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2")
+    };
+    let found = ends(
+        &[&exchange(1), &format!("1:0.001 {}", exchange(0))],
+        Rendezvous::From(Bytes(1)),
+    );
     for end in found {
         assert!((100.0..115.0).contains(&((end - 0.001) / FRAME)), "{end}");
     }
@@ -138,15 +186,23 @@ fn a_rank_says_what_it_has_to_say_before_it_answers() {
 #[test]
 fn a_cts_that_is_known_when_its_receive_is_posted_goes_before_the_messages_that_follow() {
     // Ranks 0 and 1 exchange 100 packets; rank 1 begins later, after it has waited for rank 2 or computed.
-    let exchange = |other: u32| format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2");
+    let exchange = |other: u32| {
+        format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2")
+    };
     let last = |before: &str, after: &str| {
         let second = format!("{before} {} {after}", exchange(0));
-        let found = ends(&[&exchange(1), &second, "1:0.01 2:1:8:7:0:0"], Rendezvous::From(Bytes(1000)));
+        let found = ends(
+            &[&exchange(1), &second, "1:0.01 2:1:8:7:0:0"],
+            Rendezvous::From(Bytes(1000)),
+        );
         (found[0].max(found[1]) - 0.01) / FRAME
     };
     // It saw the RTS while it waited: its CTS goes first, and the data of rank 0 before the CTS that rank 1 waits for.
     let one_after_the_other = last("3:2:8:7:0:0", "");
-    assert!((200.0..230.0).contains(&one_after_the_other), "{one_after_the_other}");
+    assert!(
+        (200.0..230.0).contains(&one_after_the_other),
+        "{one_after_the_other}"
+    );
     let at_once = last("1:0.01", "3:2:8:7:0:0");
     assert!((100.0..115.0).contains(&at_once), "{at_once}");
 }
@@ -154,29 +210,54 @@ fn a_cts_that_is_known_when_its_receive_is_posted_goes_before_the_messages_that_
 #[test]
 fn messages_between_racks_cross_the_backbone() {
     let of_racks = |nodes_per_rack: &str| {
-        let more = [("backbone.wire_rate", "0.5MB/s"), ("machine.nodes_per_rack", nodes_per_rack)];
-        ends_over(&network_with(&more), &["2:1:144800:0:0:0", "3:0:144800:0:0:0"], Rendezvous::AsRecorded)[1] / FRAME
+        let more = [
+            ("backbone.wire_rate", "0.5MB/s"),
+            ("machine.nodes_per_rack", nodes_per_rack),
+        ];
+        ends_over(
+            &network_with(&more),
+            &["2:1:144800:0:0:0", "3:0:144800:0:0:0"],
+            Rendezvous::AsRecorded,
+        )[1] / FRAME
     };
-    assert!((100.0..104.0).contains(&of_racks("0")) && (100.0..104.0).contains(&of_racks("2")), "{}", of_racks("2"));
+    assert!(
+        (100.0..104.0).contains(&of_racks("0")) && (100.0..104.0).contains(&of_racks("2")),
+        "{}",
+        of_racks("2")
+    );
     assert!((200.0..206.0).contains(&of_racks("1")), "{}", of_racks("1"));
 }
 
 #[test]
 fn a_closed_loop_of_known_windows_follows_short_messages_as_packets_do() {
-    let streams = ["2:1:2000:0:0:0 2:2:2000:0:0:0", "3:0:2000:0:0:0", "3:0:2000:0:0:0"];
+    let streams = [
+        "2:1:2000:0:0:0 2:2:2000:0:0:0",
+        "3:0:2000:0:0:0",
+        "3:0:2000:0:0:0",
+    ];
     let program = program(&streams);
     let ends = |model: Model| {
         let network = network_with(&[("sharing.transient", "true")]);
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-        let engine = Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model).unwrap();
-        engine.run().unwrap().ranks.iter().map(|rank| rank.end.as_seconds()).collect::<Vec<_>>()
+        let engine =
+            Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model).unwrap();
+        engine
+            .run()
+            .unwrap()
+            .ranks
+            .iter()
+            .map(|rank| rank.end.as_seconds())
+            .collect::<Vec<_>>()
     };
     let (packets, closed_loop) = (ends(Model::Packet), ends(Model::ClosedLoop));
     // The first has arrived when the second is on its way: rates shared from begin to end would let both arrive last.
     assert!(closed_loop[1] < 0.75 * closed_loop[2], "{closed_loop:?}");
     for (found, expected) in closed_loop[1..].iter().zip(&packets[1..]) {
         // Goodput has no headers.
-        assert!((found / expected - 1.0).abs() < 0.1, "{closed_loop:?} {packets:?}");
+        assert!(
+            (found / expected - 1.0).abs() < 0.1,
+            "{closed_loop:?} {packets:?}"
+        );
     }
 }
 
@@ -184,7 +265,10 @@ fn a_closed_loop_of_known_windows_follows_short_messages_as_packets_do() {
 fn a_rank_that_computes_answers_when_it_waits() {
     let end = |before: &str, after: &str| {
         let second = format!("{before} 3:0:144800:0:0:1 1:1.0 3:0:144800:0:0:2 {after}");
-        ends(&["2:1:144800:0:0:0", &second, "1:0.1 2:1:8:7:0:0"], Rendezvous::From(Bytes(1000)))[1]
+        ends(
+            &["2:1:144800:0:0:0", &second, "1:0.1 2:1:8:7:0:0"],
+            Rendezvous::From(Bytes(1000)),
+        )[1]
     };
     // It saw the offer while it waited for another message: the answer goes with the receive, the data meanwhile.
     let seen = end("3:2:8:7:0:0", "");
@@ -198,8 +282,16 @@ fn hosts_take_random_times_with_a_seed() {
     let program = program(&["2:1:144800:0:0:0", "3:0:144800:0:0:0"]);
     let network = network();
     let placement = Placement::new(&network.machine, None, 2).unwrap();
-    let engine =
-        || Engine::sharing(&program, &network, placement.clone(), Rendezvous::From(Bytes(1)), Model::Packet).unwrap();
+    let engine = || {
+        Engine::sharing(
+            &program,
+            &network,
+            placement.clone(),
+            Rendezvous::From(Bytes(1)),
+            Model::Packet,
+        )
+        .unwrap()
+    };
     let undisturbed = engine().run().unwrap();
     let ends = [1, 1, 2].map(|seed| engine().disturbed(seed).run().unwrap());
     assert_eq!(ends[0], ends[1]);
@@ -212,15 +304,29 @@ fn a_buffer_is_not_less_than_a_window() {
     let program = program(&["2:1:1448:0:0:0", "3:0:1448:0:0:0"]);
     let network = network_with(&[("sharing.send_buffer", "43kB")]);
     let placement = Placement::new(&network.machine, None, 2).unwrap();
-    let engine = Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, Model::Packet).unwrap();
+    let engine = Engine::sharing(
+        &program,
+        &network,
+        placement,
+        Rendezvous::AsRecorded,
+        Model::Packet,
+    )
+    .unwrap();
     let error = engine.run().unwrap_err().to_string();
-    assert!(error.contains("sharing.packet.send_buffer: found 43kB"), "{error}");
+    assert!(
+        error.contains("sharing.packet.send_buffer: found 43kB"),
+        "{error}"
+    );
 }
 
 #[test]
 fn short_messages_to_one_rank_pass_one_after_the_other() {
-    let streams =
-        ["3:1:1426:0:0:0 3:2:1426:0:0:0 3:3:1426:0:0:0", "2:0:1426:0:0:0", "2:0:1426:0:0:0", "2:0:1426:0:0:0"];
+    let streams = [
+        "3:1:1426:0:0:0 3:2:1426:0:0:0 3:3:1426:0:0:0",
+        "2:0:1426:0:0:0",
+        "2:0:1426:0:0:0",
+        "2:0:1426:0:0:0",
+    ];
     let found = ends(&streams, Rendezvous::AsRecorded);
     assert!((found[0] - 4.0 * FRAME).abs() < 1e-9, "{found:?}");
 }
@@ -244,7 +350,10 @@ fn messages_that_do_not_depend_on_each_other_take_what_they_take_in_a_pattern() 
         &flows,
         &Racks::default(),
         &network(),
-        Method { model: Model::Packet, strictness: Strictness::Extended },
+        Method {
+            model: Model::Packet,
+            strictness: Strictness::Extended,
+        },
     )
     .unwrap();
     let found = ends(
@@ -268,8 +377,12 @@ fn ranks_of_one_node_need_no_packets() {
     let program = program(&["2:1:1448:0:0:0", "3:0:1448:0:0:0"]);
     let network = network();
     let by = |model| {
-        let placement = Placement::new(&network.machine, Some(&Mapping::List(vec![0, 0])), 2).unwrap();
-        Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model).unwrap().run().unwrap()
+        let placement =
+            Placement::new(&network.machine, Some(&Mapping::List(vec![0, 0])), 2).unwrap();
+        Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model)
+            .unwrap()
+            .run()
+            .unwrap()
     };
     assert_eq!(by(Model::Packet), by(Model::Fair));
 }

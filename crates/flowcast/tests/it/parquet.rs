@@ -21,22 +21,32 @@ enum Value {
 
 impl Value {
     fn get(&self, field: i16) -> &Value {
-        let Value::Struct(fields) = self else { panic!("expected a structure, found {self:?}") };
-        fields.get(&field).unwrap_or_else(|| panic!("no field {field} in {self:?}"))
+        let Value::Struct(fields) = self else {
+            panic!("expected a structure, found {self:?}")
+        };
+        fields
+            .get(&field)
+            .unwrap_or_else(|| panic!("no field {field} in {self:?}"))
     }
 
     fn integer(&self) -> i64 {
-        let Value::Integer(value) = self else { panic!("expected a number, found {self:?}") };
+        let Value::Integer(value) = self else {
+            panic!("expected a number, found {self:?}")
+        };
         *value
     }
 
     fn text(&self) -> String {
-        let Value::Bytes(bytes) = self else { panic!("expected a text, found {self:?}") };
+        let Value::Bytes(bytes) = self else {
+            panic!("expected a text, found {self:?}")
+        };
         String::from_utf8(bytes.clone()).unwrap()
     }
 
     fn list(&self) -> &[Value] {
-        let Value::List(values) = self else { panic!("expected a list, found {self:?}") };
+        let Value::List(values) = self else {
+            panic!("expected a list, found {self:?}")
+        };
         values
     }
 }
@@ -79,7 +89,11 @@ impl Reader<'_> {
             }
             9 => {
                 let head = self.byte();
-                let length = if head >> 4 == 15 { self.varint() } else { u64::from(head >> 4) };
+                let length = if head >> 4 == 15 {
+                    self.varint()
+                } else {
+                    u64::from(head >> 4)
+                };
                 Value::List((0..length).map(|_| self.value(head & 15)).collect())
             }
             12 => self.structure(),
@@ -110,28 +124,55 @@ struct Table {
 
 fn read_table(bytes: &[u8]) -> Table {
     let length = bytes.len();
-    assert_eq!((&bytes[..4], &bytes[length - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    assert_eq!(
+        (&bytes[..4], &bytes[length - 4..]),
+        (&b"PAR1"[..], &b"PAR1"[..])
+    );
     let footer = u32::from_le_bytes(bytes[length - 8..length - 4].try_into().unwrap()) as usize;
-    let mut reader = Reader { bytes, at: length - 8 - footer };
+    let mut reader = Reader {
+        bytes,
+        at: length - 8 - footer,
+    };
     let footer = reader.structure();
     assert_eq!(reader.at, length - 8);
     let schema = footer.get(2).list();
     assert_eq!(schema[0].get(5).integer() as usize, schema.len() - 1);
-    let names: Vec<String> = schema[1..].iter().map(|column| column.get(4).text()).collect();
+    let names: Vec<String> = schema[1..]
+        .iter()
+        .map(|column| column.get(4).text())
+        .collect();
     let mut rows = Vec::new();
     for group in footer.get(4).list() {
-        let columns: Vec<Vec<String>> = group.get(1).list().iter().map(|chunk| column(bytes, chunk.get(3))).collect();
+        let columns: Vec<Vec<String>> = group
+            .get(1)
+            .list()
+            .iter()
+            .map(|chunk| column(bytes, chunk.get(3)))
+            .collect();
         let count = group.get(3).integer() as usize;
         assert!(columns.iter().all(|column| column.len() == count));
-        rows.extend(
-            (0..count).map(|row| columns.iter().map(|column| column[row].clone()).collect::<Vec<_>>().join(",")),
-        );
-        let size: i64 = group.get(1).list().iter().map(|chunk| chunk.get(3).get(6).integer()).sum();
+        rows.extend((0..count).map(|row| {
+            columns
+                .iter()
+                .map(|column| column[row].clone())
+                .collect::<Vec<_>>()
+                .join(",")
+        }));
+        let size: i64 = group
+            .get(1)
+            .list()
+            .iter()
+            .map(|chunk| chunk.get(3).get(6).integer())
+            .sum();
         assert_eq!(group.get(2).integer(), size);
     }
     assert_eq!(footer.get(3).integer() as usize, rows.len());
     let fact = |fact: &Value| (fact.get(1).text(), fact.get(2).text());
-    Table { names, rows, facts: footer.get(5).list().iter().map(fact).collect() }
+    Table {
+        names,
+        rows,
+        facts: footer.get(5).list().iter().map(fact).collect(),
+    }
 }
 
 fn column(bytes: &[u8], meta: &Value) -> Vec<String> {
@@ -145,9 +186,15 @@ fn column(bytes: &[u8], meta: &Value) -> Vec<String> {
     assert_eq!(page.get(5).get(1).integer(), meta.get(5).integer());
     let numbers = |width: usize| plain.chunks_exact(width);
     match meta.get(1).integer() {
-        1 => numbers(4).map(|b| i32::from_le_bytes(b.try_into().unwrap()).to_string()).collect(),
-        2 => numbers(8).map(|b| i64::from_le_bytes(b.try_into().unwrap()).to_string()).collect(),
-        5 => numbers(8).map(|b| f64::from_le_bytes(b.try_into().unwrap()).to_string()).collect(),
+        1 => numbers(4)
+            .map(|b| i32::from_le_bytes(b.try_into().unwrap()).to_string())
+            .collect(),
+        2 => numbers(8)
+            .map(|b| i64::from_le_bytes(b.try_into().unwrap()).to_string())
+            .collect(),
+        5 => numbers(8)
+            .map(|b| f64::from_le_bytes(b.try_into().unwrap()).to_string())
+            .collect(),
         other => panic!("type {other}"),
     }
 }
@@ -158,8 +205,12 @@ fn written(program: &Program, network: &flowcast::model::network::Network) -> (S
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = Journal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
-    let replayed =
-        Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };
+    let replayed = Replayed {
+        trace: TraceRef::Program(program),
+        placement: &placement,
+        outcome: &outcome,
+        journal: &journal,
+    };
     let provenance = BTreeMap::from([("host".to_owned(), "here".to_owned())]);
     let (mut csv, mut bytes) = (Vec::new(), Vec::new());
     tables::messages(replayed, &provenance, &mut csv).unwrap();

@@ -12,8 +12,14 @@ use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
 
 /// Models whose links carry no more than their capacity.
-const WITHIN_CAPACITY: [Model; 6] =
-    [Model::Fair, Model::DegreeFair, Model::FlowCuts, Model::Asymmetric, Model::ClosedLoop, Model::AlphaFair];
+const WITHIN_CAPACITY: [Model; 6] = [
+    Model::Fair,
+    Model::DegreeFair,
+    Model::FlowCuts,
+    Model::Asymmetric,
+    Model::ClosedLoop,
+    Model::AlphaFair,
+];
 const FLUID: [Model; 8] = [
     Model::Independent,
     Model::Fair,
@@ -27,8 +33,14 @@ const FLUID: [Model; 8] = [
 
 fn network(latency: &str) -> Network {
     let overrides = [("nic.latency", latency), ("backbone.bandwidth", "250MB/s")];
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    builtin::network("gige-lam").unwrap().with_overrides(&overrides).unwrap()
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    builtin::network("gige-lam")
+        .unwrap()
+        .with_overrides(&overrides)
+        .unwrap()
 }
 
 fn racks() -> Racks {
@@ -39,7 +51,10 @@ fn racks() -> Racks {
 }
 
 fn predict_in(flows: &[Flow], racks: &Racks, model: Model, latency: &str) -> Prediction {
-    let method = Method { model, strictness: Strictness::Extended };
+    let method = Method {
+        model,
+        strictness: Strictness::Extended,
+    };
     predict_flows(flows, racks, &network(latency), method).unwrap()
 }
 
@@ -48,11 +63,18 @@ fn predict(flows: &[Flow], model: Model) -> Prediction {
 }
 
 fn flows(most: usize) -> impl Strategy<Value = Vec<Flow>> {
-    let flow = (0u32..8, 0u32..7, 0u64..5_000_000, 0u32..40).prop_map(|(src, other, size, start)| {
-        let dst = if other >= src { other + 1 } else { other };
-        let start = Time::from_nanos(f64::from(start) * 1e6);
-        Flow { id: 0, src: Node(src), dst: Node(dst), size: Bytes(size), start }
-    });
+    let flow =
+        (0u32..8, 0u32..7, 0u64..5_000_000, 0u32..40).prop_map(|(src, other, size, start)| {
+            let dst = if other >= src { other + 1 } else { other };
+            let start = Time::from_nanos(f64::from(start) * 1e6);
+            Flow {
+                id: 0,
+                src: Node(src),
+                dst: Node(dst),
+                size: Bytes(size),
+                start,
+            }
+        });
     proptest::collection::vec(flow, 1..most).prop_map(|mut flows| {
         (1..).zip(&mut flows).for_each(|(id, flow)| flow.id = id);
         flows
@@ -60,12 +82,20 @@ fn flows(most: usize) -> impl Strategy<Value = Vec<Flow>> {
 }
 
 fn ends(prediction: &Prediction) -> Vec<f64> {
-    prediction.flows.iter().map(|flow| flow.end.as_nanos()).collect()
+    prediction
+        .flows
+        .iter()
+        .map(|flow| flow.end.as_nanos())
+        .collect()
 }
 
 fn assert_near(model: Model, found: &[f64], expected: &[f64]) {
     for (one, other) in found.iter().zip(expected) {
-        assert!((one - other).abs() <= 1e-6 * other.max(1.0), "{}: {found:?}, {expected:?}", model.name());
+        assert!(
+            (one - other).abs() <= 1e-6 * other.max(1.0),
+            "{}: {found:?}, {expected:?}",
+            model.name()
+        );
     }
 }
 
@@ -217,7 +247,13 @@ proptest! {
 
 #[test]
 fn a_flow_of_no_bytes_ends_at_once_and_disturbs_nobody() {
-    let flow = |id, src, dst, size| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(size), start: Time::ZERO };
+    let flow = |id, src, dst, size| Flow {
+        id,
+        src: Node(src),
+        dst: Node(dst),
+        size: Bytes(size),
+        start: Time::ZERO,
+    };
     for model in FLUID {
         let prediction = predict(&[flow(1, 0, 1, 0), flow(2, 0, 2, 1_000_000)], model);
         assert_eq!(prediction.flows[0].end, Time::ZERO);
@@ -227,31 +263,63 @@ fn a_flow_of_no_bytes_ends_at_once_and_disturbs_nobody() {
 
 #[test]
 fn strict_flow_cuts_refuse_three_flows_out_of_a_node_and_name_it() {
-    let flow = |dst| Flow { id: dst, src: Node(7), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+    let flow = |dst| Flow {
+        id: dst,
+        src: Node(7),
+        dst: Node(dst),
+        size: Bytes(1),
+        start: Time::ZERO,
+    };
     let flows = [flow(1), flow(2), flow(3)];
     let predict = |strictness| {
-        let method = Method { model: Model::FlowCuts, strictness };
+        let method = Method {
+            model: Model::FlowCuts,
+            strictness,
+        };
         predict_flows(&flows, &Racks::default(), &network("0us"), method)
     };
     let message = predict(Strictness::Strict).unwrap_err().to_string();
     assert!(message.contains("node 7: found 3 flows out"), "{message}");
     let thirds = predict(Strictness::Extended).unwrap();
-    assert!(thirds.flows.iter().all(|flow| (flow.slowdown() - 3.0).abs() < 1e-9));
+    assert!(
+        thirds
+            .flows
+            .iter()
+            .all(|flow| (flow.slowdown() - 3.0).abs() < 1e-9)
+    );
 }
 
 #[test]
 fn the_infiniband_penalties_are_those_of_the_paper() {
-    let flow = |id, src, dst| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1_000_000), start: Time::ZERO };
-    let slowdown = |flows: &[Flow]| predict_in(flows, &Racks::default(), Model::IbPenalty, "0us").flows[0].slowdown();
-    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    let flow = |id, src, dst| Flow {
+        id,
+        src: Node(src),
+        dst: Node(dst),
+        size: Bytes(1_000_000),
+        start: Time::ZERO,
+    };
+    let slowdown = |flows: &[Flow]| {
+        predict_in(flows, &Racks::default(), Model::IbPenalty, "0us").flows[0].slowdown()
+    };
+    let near =
+        |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
     near(slowdown(&[flow(1, 0, 1), flow(2, 0, 2)]), 2.0 * 0.925);
     near(slowdown(&[flow(1, 0, 1), flow(2, 2, 1)]), 2.0 * 0.965);
-    near(slowdown(&[flow(1, 0, 1), flow(2, 0, 2), flow(3, 3, 2), flow(4, 4, 2)]), 2.0 * 0.925 * 1.35);
+    near(
+        slowdown(&[flow(1, 0, 1), flow(2, 0, 2), flow(3, 3, 2), flow(4, 4, 2)]),
+        2.0 * 0.925 * 1.35,
+    );
 }
 
 #[test]
 fn wrong_parameters_are_named() {
-    let flow = Flow { id: 1, src: Node(0), dst: Node(1), size: Bytes(1), start: Time::ZERO };
+    let flow = Flow {
+        id: 1,
+        src: Node(0),
+        dst: Node(1),
+        size: Bytes(1),
+        start: Time::ZERO,
+    };
     for (key, value, model) in [
         ("sharing.closed_loop.alpha", "0", Model::ClosedLoop),
         ("sharing.alpha_fair.alpha", "-1", Model::AlphaFair),
@@ -262,16 +330,38 @@ fn wrong_parameters_are_named() {
         ("sharing.flow_cuts.io_out", "-1", Model::FlowCuts),
         ("sharing.flow_cuts.odd_end", "nan", Model::FlowCuts),
         ("sharing.ib_penalty.into", "0", Model::IbPenalty),
-        ("sharing.asymmetric.backbone_share", "0B/s", Model::Asymmetric),
+        (
+            "sharing.asymmetric.backbone_share",
+            "0B/s",
+            Model::Asymmetric,
+        ),
     ] {
-        let method = Method { model, strictness: Strictness::Strict };
+        let method = Method {
+            model,
+            strictness: Strictness::Strict,
+        };
         let message = match network("0us").with_overrides(&[(key.into(), value.into())]) {
-            Ok(network) => predict_flows(&[flow], &Racks::default(), &network, method).unwrap_err().to_string(),
+            Ok(network) => predict_flows(&[flow], &Racks::default(), &network, method)
+                .unwrap_err()
+                .to_string(),
             Err(refused) => refused.to_string(),
         };
         assert!(message.starts_with(key), "{key}={value}: {message}");
     }
-    let method = Method { model: Model::FlowCuts, strictness: Strictness::Strict };
-    let message = predict_flows(&[flow], &Racks::default(), &builtin::network("gige-tcp").unwrap(), method);
-    assert!(message.unwrap_err().to_string().contains("sharing.flow_cuts.odd_end: found nothing"));
+    let method = Method {
+        model: Model::FlowCuts,
+        strictness: Strictness::Strict,
+    };
+    let message = predict_flows(
+        &[flow],
+        &Racks::default(),
+        &builtin::network("gige-tcp").unwrap(),
+        method,
+    );
+    assert!(
+        message
+            .unwrap_err()
+            .to_string()
+            .contains("sharing.flow_cuts.odd_end: found nothing")
+    );
 }

@@ -25,7 +25,10 @@ impl Fraction {
     }
 
     fn plus(self, other: Fraction) -> Option<Fraction> {
-        let left = self.0.checked_mul(other.1)?.checked_add(other.0.checked_mul(self.1)?)?;
+        let left = self
+            .0
+            .checked_mul(other.1)?
+            .checked_add(other.0.checked_mul(self.1)?)?;
         Fraction::new(left, self.1.checked_mul(other.1)?)
     }
 
@@ -64,7 +67,10 @@ struct Wish {
 /// Ends of all flows, stepping from event to event.
 fn ends(wishes: &[Wish], shares: &dyn Fn(&[Wish]) -> Vec<Fraction>) -> Option<Vec<Fraction>> {
     let mut ends = vec![ZERO; wishes.len()];
-    let mut left: Vec<Fraction> = wishes.iter().map(|wish| Fraction(i128::from(wish.size), 1)).collect();
+    let mut left: Vec<Fraction> = wishes
+        .iter()
+        .map(|wish| Fraction(i128::from(wish.size), 1))
+        .collect();
     let start = |flow: usize| Fraction(i128::from(wishes[flow].start), 1);
     let mut is_done: Vec<bool> = vec![false; wishes.len()];
     let mut now = ZERO;
@@ -111,13 +117,25 @@ fn earlier(best: Option<Fraction>, other: Fraction) -> Option<Option<Fraction>> 
 /// Cuts: odd end, odd inner, income/outgo, include.
 type Profile = [Fraction; 4];
 
-const LAM: Profile = [Fraction(1, 2), Fraction(2, 1), Fraction(3, 1), Fraction(1, 2)];
-const MPICH: Profile = [Fraction(3, 4), Fraction(4, 3), Fraction(3, 1), Fraction(1, 2)];
+const LAM: Profile = [
+    Fraction(1, 2),
+    Fraction(2, 1),
+    Fraction(3, 1),
+    Fraction(1, 2),
+];
+const MPICH: Profile = [
+    Fraction(3, 4),
+    Fraction(4, 3),
+    Fraction(3, 1),
+    Fraction(1, 2),
+];
 const MYRINET: Profile = [ONE, ONE, ZERO, ZERO];
 
 fn cut_shares(flows: &[Wish], profile: Profile) -> Vec<Fraction> {
     let cut = |flow: usize| cut(flows, flow, profile);
-    (0..flows.len()).map(|flow| ONE.over(ONE.plus(cut(flow)).unwrap()).unwrap()).collect()
+    (0..flows.len())
+        .map(|flow| ONE.over(ONE.plus(cut(flow)).unwrap()).unwrap())
+        .collect()
 }
 
 fn cut(flows: &[Wish], flow: usize, [odd_end, odd_inner, io_out, include]: Profile) -> Fraction {
@@ -131,7 +149,10 @@ fn cut(flows: &[Wish], flow: usize, [odd_end, odd_inner, io_out, include]: Profi
         // Distances from an end tell the place; a component without an end is closed.
         let mut component = vec![flow];
         while let Some(more) = all().find(|other| {
-            !component.contains(other) && component.iter().any(|one| same_src(*one, *other) || same_dst(*one, *other))
+            !component.contains(other)
+                && component
+                    .iter()
+                    .any(|one| same_src(*one, *other) || same_dst(*one, *other))
         }) {
             component.push(more);
         }
@@ -144,15 +165,24 @@ fn cut(flows: &[Wish], flow: usize, [odd_end, odd_inner, io_out, include]: Profi
         // From this flow over its source neighbours to the end; an end is 0 steps away from itself.
         while !(is_end(&here) && (place > 0 || here == flow)) {
             let follow_src = if place == 0 { true } else { !came_by_src };
-            here =
-                all().find(|other| if follow_src { same_src(here, *other) } else { same_dst(here, *other) }).unwrap();
+            here = all()
+                .find(|other| {
+                    if follow_src {
+                        same_src(here, *other)
+                    } else {
+                        same_dst(here, *other)
+                    }
+                })
+                .unwrap();
             came_by_src = follow_src;
             place += 1;
         }
         return if place % 2 == 0 { odd_end } else { odd_inner };
     }
-    let before = |one: usize| all().find(|other| !dominant(*other) && flows[*other].dst == flows[one].src);
-    let after = |one: usize| all().find(|other| !dominant(*other) && flows[*other].src == flows[one].dst);
+    let before =
+        |one: usize| all().find(|other| !dominant(*other) && flows[*other].dst == flows[one].src);
+    let after =
+        |one: usize| all().find(|other| !dominant(*other) && flows[*other].src == flows[one].dst);
     let mut ring = vec![flow];
     while let Some(next) = after(*ring.last().unwrap()).filter(|next| *next != flow) {
         ring.push(next);
@@ -188,26 +218,52 @@ enum Counts {
 
 fn ethernet_shares(flows: &[Wish], ratio: i128, counts: Counts) -> Vec<Fraction> {
     let crosses = |wish: &Wish| (wish.src < RACK) != (wish.dst < RACK);
-    let count = |test: &dyn Fn(&Wish) -> bool| flows.iter().filter(|wish| test(wish)).count() as i128;
+    let count =
+        |test: &dyn Fn(&Wish) -> bool| flows.iter().filter(|wish| test(wish)).count() as i128;
     let worst = |wish: &Wish| {
-        let mut degrees = vec![count(&|other| other.src == wish.src), count(&|other| other.dst == wish.dst)];
+        let mut degrees = vec![
+            count(&|other| other.src == wish.src),
+            count(&|other| other.dst == wish.dst),
+        ];
         let ahead = count(&|other| crosses(other) && (other.src < RACK) == (wish.src < RACK));
         let back = count(&|other| crosses(other) && (other.src < RACK) != (wish.src < RACK));
         let mut crossing = ahead;
         if let Counts::Both = counts {
-            degrees.extend([count(&|other| other.dst == wish.src), count(&|other| other.src == wish.dst)]);
+            degrees.extend([
+                count(&|other| other.dst == wish.src),
+                count(&|other| other.src == wish.dst),
+            ]);
             crossing = ahead.max(back);
         }
         let node = Fraction(degrees.into_iter().max().unwrap(), 1);
         let backbone = Fraction::new(crossing, ratio).unwrap();
-        if crosses(wish) && node.is_before(backbone).unwrap() { backbone } else { node }
+        if crosses(wish) && node.is_before(backbone).unwrap() {
+            backbone
+        } else {
+            node
+        }
     };
-    flows.iter().map(|wish| ONE.over(worst(wish)).unwrap()).collect()
+    flows
+        .iter()
+        .map(|wish| ONE.over(worst(wish)).unwrap())
+        .collect()
 }
 
-fn check(wishes: &[Wish], network: &str, overrides: &[(&str, &str)], model: Model, expected: &[Fraction]) {
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let network = builtin::network(network).unwrap().with_overrides(&overrides).unwrap();
+fn check(
+    wishes: &[Wish],
+    network: &str,
+    overrides: &[(&str, &str)],
+    model: Model,
+    expected: &[Fraction],
+) {
+    let overrides: Vec<_> = overrides
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    let network = builtin::network(network)
+        .unwrap()
+        .with_overrides(&overrides)
+        .unwrap();
     let flow = |(id, wish): (u32, &Wish)| Flow {
         id,
         src: Node(wish.src),
@@ -219,18 +275,29 @@ fn check(wishes: &[Wish], network: &str, overrides: &[(&str, &str)], model: Mode
     let mut racks = Racks::default();
     racks.place(Node(0), Node(RACK - 1), "A").unwrap();
     racks.place(Node(RACK), Node(99), "B").unwrap();
-    let method = Method { model, strictness: Strictness::Strict };
+    let method = Method {
+        model,
+        strictness: Strictness::Strict,
+    };
     let found = predict_flows(&flows, &racks, &network, method).unwrap();
     for (flow, expected) in found.flows.iter().zip(expected) {
         let (found, expected) = (flow.end.as_seconds(), expected.value());
-        assert!((found - expected).abs() <= 1e-9 * expected, "{wishes:?}: found {found}, expected {expected}");
+        assert!(
+            (found - expected).abs() <= 1e-9 * expected,
+            "{wishes:?}: found {found}, expected {expected}"
+        );
     }
 }
 
 fn wishes(nodes: u32, most: usize) -> impl Strategy<Value = Vec<Wish>> {
     let wish = (0..nodes, 0..nodes - 1, 1u32..6, 0u32..4).prop_map(|(src, other, size, start)| {
         let dst = if other >= src { other + 1 } else { other };
-        Wish { src, dst, size, start }
+        Wish {
+            src,
+            dst,
+            size,
+            start,
+        }
     });
     proptest::collection::vec(wish, 1..most)
 }
@@ -278,12 +345,24 @@ proptest! {
 
 #[test]
 fn the_twin_itself_gives_the_printed_cuts() {
-    let wish = |src, dst| Wish { src, dst, size: 1, start: 0 };
+    let wish = |src, dst| Wish {
+        src,
+        dst,
+        size: 1,
+        start: 0,
+    };
     let times = |flows: &[Wish], profile| -> Vec<f64> {
-        ends(flows, &|flows| cut_shares(flows, profile)).unwrap().into_iter().map(Fraction::value).collect()
+        ends(flows, &|flows| cut_shares(flows, profile))
+            .unwrap()
+            .into_iter()
+            .map(Fraction::value)
+            .collect()
     };
     let zigzag = [wish(0, 1), wish(2, 1), wish(2, 3)];
     assert_eq!(times(&zigzag, LAM), [1.5, 2.0, 1.5]);
     assert_eq!(times(&zigzag, MPICH), [1.75, 2.0, 1.75]);
-    assert_eq!(times(&[wish(1, 0), wish(1, 2), wish(2, 3), wish(3, 4)], LAM), [2.0, 2.0, 1.0, 1.75]);
+    assert_eq!(
+        times(&[wish(1, 0), wish(1, 2), wish(2, 3), wish(3, 4)], LAM),
+        [2.0, 2.0, 1.0, 1.75]
+    );
 }

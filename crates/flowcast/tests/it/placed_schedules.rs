@@ -21,8 +21,16 @@ use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
 use flowcast::units::{Bytes, Rank, Rate, Time, TimePerByte};
 
 fn schedule(text: &'static str) -> Schedule {
-    let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
-    match read("t.goal", Arc::new(text.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
+    let mut none =
+        |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
+    match read(
+        "t.goal",
+        Arc::new(text.as_bytes()),
+        &mut none,
+        ReadOptions::default(),
+    )
+    .unwrap()
+    {
         Trace::Schedule(schedule) => schedule,
         _ => panic!("expected a schedule"),
     }
@@ -53,17 +61,28 @@ fn nodes(list: &[u32]) -> Placement {
         intra_bandwidth: Some(Rate::from_bytes_per_second(1e10)),
         ..NodeGroup::default()
     };
-    let machine = Machine { nodes: vec![group], ..Machine::default() };
+    let machine = Machine {
+        nodes: vec![group],
+        ..Machine::default()
+    };
     Placement::new(&machine, Some(&Mapping::List(list.to_vec())), list.len()).unwrap()
 }
 
 fn micros(schedule: &Schedule, costs: Costs<'_>) -> Vec<f64> {
     let outcome = loggops::placed(schedule, costs, &mut Unobserved).unwrap();
-    outcome.ranks.iter().map(|rank| rank.end.as_micros()).collect()
+    outcome
+        .ranks
+        .iter()
+        .map(|rank| rank.end.as_micros())
+        .collect()
 }
 
 fn near(found: &[f64], expected: &[f64]) -> bool {
-    found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6 * b.max(1.0))
+    found.len() == expected.len()
+        && found
+            .iter()
+            .zip(expected)
+            .all(|(a, b)| (a - b).abs() < 1e-6 * b.max(1.0))
 }
 
 /// Two ranks that send 100,001 bytes each to a third.
@@ -76,20 +95,46 @@ fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
     let network = network();
     let of = |placement: &Placement, model: Option<&str>| {
         let sharing = model.map(|model| (&network, Model::named(model).unwrap()));
-        micros(&schedule, Costs { parameters: parameters(), placed: Some(Placed { placement, sharing }) })
+        micros(
+            &schedule,
+            Costs {
+                parameters: parameters(),
+                placed: Some(Placed { placement, sharing }),
+            },
+        )
     };
     let apart = nodes(&[0, 1, 2]);
     // LogGOPSim: the second message waits for the receiver's interface and processor, which the first one takes.
-    assert!(near(&of(&apart, None), &[2.0, 2.0, 12.0 + 102.0 + 102.0]), "{:?}", of(&apart, None));
+    assert!(
+        near(&of(&apart, None), &[2.0, 2.0, 12.0 + 102.0 + 102.0]),
+        "{:?}",
+        of(&apart, None)
+    );
     // Alone both are there after 2 + 10 + 100; the receiver then spends o on each.
-    assert!(near(&of(&apart, Some("independent")), &[2.0, 2.0, 112.0 + 4.0]), "{:?}", of(&apart, Some("independent")));
+    assert!(
+        near(&of(&apart, Some("independent")), &[2.0, 2.0, 112.0 + 4.0]),
+        "{:?}",
+        of(&apart, Some("independent"))
+    );
     // They share the receiver's interface: 200 us of bytes.
-    assert!(near(&of(&apart, Some("fair")), &[2.0, 2.0, 212.0 + 4.0]), "{:?}", of(&apart, Some("fair")));
+    assert!(
+        near(&of(&apart, Some("fair")), &[2.0, 2.0, 212.0 + 4.0]),
+        "{:?}",
+        of(&apart, Some("fair"))
+    );
     // Rank 1 beside rank 2: its message takes 2 + 1 + 10 there, and o; the other has the network for itself.
     let together = nodes(&[0, 2, 2]);
-    assert!(near(&of(&together, Some("fair")), &[2.0, 2.0, 112.0 + 2.0]), "{:?}", of(&together, Some("fair")));
+    assert!(
+        near(&of(&together, Some("fair")), &[2.0, 2.0, 112.0 + 2.0]),
+        "{:?}",
+        of(&together, Some("fair"))
+    );
     // Without a model the first byte of the other comes first, and its bytes take the receiver's processor.
-    assert!(near(&of(&together, None), &[2.0, 2.0, 12.0 + 102.0 + 2.0]), "{:?}", of(&together, None));
+    assert!(
+        near(&of(&together, None), &[2.0, 2.0, 12.0 + 102.0 + 2.0]),
+        "{:?}",
+        of(&together, None)
+    );
 }
 
 #[test]
@@ -98,11 +143,21 @@ fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met
                 rank 1 {\nl1: calc 500000\nl2: recv 100001b from 0 tag 0\nl2 requires l1\n}\n";
     let (schedule, network, apart) = (schedule(text), network(), nodes(&[0, 1]));
     let sharing = Some((&network, Model::named("fair").unwrap()));
-    let mut costs = Costs { parameters: parameters(), placed: Some(Placed { placement: &apart, sharing }) };
+    let mut costs = Costs {
+        parameters: parameters(),
+        placed: Some(Placed {
+            placement: &apart,
+            sharing,
+        }),
+    };
     assert!(near(&micros(&schedule, costs), &[2.0 + 7.0, 502.0]));
     costs.parameters.eager_up_to = Some(Bytes(1000));
     // The receiver's processor is free at 500; the message that has waited since 112 is taken then.
-    assert!(near(&micros(&schedule, costs), &[500.0 + 7.0, 502.0]), "{:?}", micros(&schedule, costs));
+    assert!(
+        near(&micros(&schedule, costs), &[500.0 + 7.0, 502.0]),
+        "{:?}",
+        micros(&schedule, costs)
+    );
 }
 
 #[test]
@@ -111,10 +166,26 @@ fn packet_by_packet_a_message_is_frames_with_the_latency_behind_them() {
     let (schedule, network) = (schedule(text), network());
     let of = |list: &[u32], model: &str| {
         let (placement, sharing) = (nodes(list), Some((&network, Model::named(model).unwrap())));
-        micros(&schedule, Costs { parameters: parameters(), placed: Some(Placed { placement: &placement, sharing }) })
+        micros(
+            &schedule,
+            Costs {
+                parameters: parameters(),
+                placed: Some(Placed {
+                    placement: &placement,
+                    sharing,
+                }),
+            },
+        )
     };
     // With what the library puts before it, 1538 bytes out of one node and into the other.
-    assert!(near(&of(&[0, 1], "packet"), &[2.0, 2.0 + 2.0 * 1.538 + 10.0 + 2.0]), "{:?}", of(&[0, 1], "packet"));
+    assert!(
+        near(
+            &of(&[0, 1], "packet"),
+            &[2.0, 2.0 + 2.0 * 1.538 + 10.0 + 2.0]
+        ),
+        "{:?}",
+        of(&[0, 1], "packet")
+    );
     assert_eq!(of(&[1, 1], "packet"), of(&[1, 1], "fair"));
 }
 
@@ -125,34 +196,67 @@ fn what_is_recorded_and_explained_adds_up() {
                 rank 2 {\nl1: recv 100001b from 0 tag 0\nl2: recv 50001b from 1 tag 0\nl3: calc 9000\nl3 requires l1\nl3 requires l2\n}\n";
     let (schedule, network) = (schedule(text), network());
     let placements = [nodes(&[0, 1, 2]), nodes(&[0, 0, 1])];
-    for (placement, model) in
-        placements.iter().flat_map(|placement| [None, Some("fair")].map(|model| (placement, model)))
+    for (placement, model) in placements
+        .iter()
+        .flat_map(|placement| [None, Some("fair")].map(|model| (placement, model)))
     {
         let sharing = model.map(|model| (&network, Model::named(model).unwrap()));
         let mut parameters = parameters();
         parameters.gap = Time::from_micros(4.0);
-        let costs = Costs { parameters, placed: Some(Placed { placement, sharing }) };
+        let costs = Costs {
+            parameters,
+            placed: Some(Placed { placement, sharing }),
+        };
         let sends = Sends::of(&schedule);
-        let mut journal = Journal::of_schedule(&sends, parameters.overhead, Keeps { causes: true, ..Keeps::FILES });
+        let mut journal = Journal::of_schedule(
+            &sends,
+            parameters.overhead,
+            Keeps {
+                causes: true,
+                ..Keeps::FILES
+            },
+        );
         let mut explainer = Explainer::new(&sends, costs);
-        let outcome = loggops::placed(&schedule, costs, &mut (&mut journal, &mut explainer)).unwrap();
-        assert_eq!(outcome, loggops::placed(&schedule, costs, &mut Unobserved).unwrap());
+        let outcome =
+            loggops::placed(&schedule, costs, &mut (&mut journal, &mut explainer)).unwrap();
+        assert_eq!(
+            outcome,
+            loggops::placed(&schedule, costs, &mut Unobserved).unwrap()
+        );
         let path = sends.critical_path(costs, &journal).unwrap();
         assert_eq!(path.makespan, outcome.makespan());
-        assert!(path.shares().iter().all(|share| share.limit != Limit::Other), "{model:?} {:?}", path.shares());
+        assert!(
+            path.shares()
+                .iter()
+                .all(|share| share.limit != Limit::Other),
+            "{model:?} {:?}",
+            path.shares()
+        );
         let sum: Time = path.shares().iter().map(|share| share.time).sum();
         assert!(near(&[sum.as_micros()], &[path.makespan.as_micros()]));
         assert_eq!(journal.timeline().messages.len(), 3);
-        assert_eq!((0..3).map(|rank| journal.received(Rank(rank)).count()).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(
+            (0..3)
+                .map(|rank| journal.received(Rank(rank)).count())
+                .collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
         let explanation = explainer.finish();
         for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
             assert!(
-                near(&[sums.total().as_micros()], &[(rank.blocked + rank.overhead).as_micros()]),
+                near(
+                    &[sums.total().as_micros()],
+                    &[(rank.blocked + rank.overhead).as_micros()]
+                ),
                 "{sums:?} {rank:?}"
             );
         }
         let conflict = explanation.ranks[2].of(Cost::Conflict);
-        assert_eq!(conflict > Time::ZERO, model.is_some(), "{model:?} {conflict}");
+        assert_eq!(
+            conflict > Time::ZERO,
+            model.is_some(),
+            "{model:?} {conflict}"
+        );
     }
 }
 
@@ -161,22 +265,43 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     let text = "num_ranks 2\nrank 0 {\nl1: calc 5000 cpu 0\nl2: calc 8000 cpu 1\nl3: send 1b to 1 tag 0 cpu 0\nl3 requires l1\n}\n\
                 rank 1 {\nl1: calc 4000 cpu 1\nl2: recv 1b from 0 tag 0 cpu 0\nl3: calc 1000 cpu 0\nl3 requires l2\n}\n";
     let schedule = schedule(text);
-    let (sends, costs) = (Sends::of(&schedule), Costs { parameters: parameters(), placed: None });
+    let (sends, costs) = (
+        Sends::of(&schedule),
+        Costs {
+            parameters: parameters(),
+            placed: None,
+        },
+    );
     assert_eq!(sends.cpus(), 2);
     let mut journal = Journal::of_schedule(&sends, costs.parameters.overhead, Keeps::CAUSES);
     let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
     // By rank: end, computation, overhead, blocked; what its processors do at once counts once.
-    let times = |rank: &RankOutcome| [rank.end, rank.compute, rank.overhead, rank.blocked].map(Time::as_micros);
-    assert_eq!(outcome.ranks.iter().map(times).collect::<Vec<_>>(), [[8.0, 8.0, 0.0, 0.0], [20.0, 5.0, 2.0, 13.0]]);
+    let times = |rank: &RankOutcome| {
+        [rank.end, rank.compute, rank.overhead, rank.blocked].map(Time::as_micros)
+    };
+    assert_eq!(
+        outcome.ranks.iter().map(times).collect::<Vec<_>>(),
+        [[8.0, 8.0, 0.0, 0.0], [20.0, 5.0, 2.0, 13.0]]
+    );
     let timeline = journal.timeline();
     let drawn = |rank: usize| {
-        let segment = |segment: &Segment| (segment.start.as_micros(), segment.end.as_micros(), segment.activity);
+        let segment = |segment: &Segment| {
+            (
+                segment.start.as_micros(),
+                segment.end.as_micros(),
+                segment.activity,
+            )
+        };
         timeline.ranks[rank].iter().map(segment).collect::<Vec<_>>()
     };
     // The send's overhead, from 5 to 7, is hidden by the other processor's computation up to 8.
     assert_eq!(drawn(0), [(0.0, 8.0, Activity::Compute)]);
     // Sent at 5, ready at 7, there at 17; before, the processor waits, which shows once the other one has computed.
-    let rest = [(4.0, 7.0, Activity::LateSender), (7.0, 17.0, Activity::Transfer), (17.0, 19.0, Activity::Overhead)];
+    let rest = [
+        (4.0, 7.0, Activity::LateSender),
+        (7.0, 17.0, Activity::Transfer),
+        (17.0, 19.0, Activity::Overhead),
+    ];
     assert_eq!(drawn(1)[..1], [(0.0, 4.0, Activity::Compute)]);
     assert_eq!(drawn(1)[1..4], rest);
     assert_eq!(drawn(1)[4..], [(19.0, 20.0, Activity::Compute)]);
@@ -198,7 +323,10 @@ fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_a
     let run = |schedule: &Schedule| loggops::run(schedule, parameters()).unwrap();
     assert_eq!(run(&again), run(&schedule));
     for at in 0..bytes.len() {
-        assert!(at == bytes.len() || read(&bytes[..at]).is_err(), "cut at {at}");
+        assert!(
+            at == bytes.len() || read(&bytes[..at]).is_err(),
+            "cut at {at}"
+        );
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
         let is_known = at < 12 || (24..32).contains(&at);

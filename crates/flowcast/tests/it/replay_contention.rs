@@ -24,24 +24,36 @@ use flowcast::units::{Bytes, Node, Rank};
 use proptest::prelude::*;
 
 fn data(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/data")
+        .join(name)
 }
 
 fn program_at(name: &str) -> Program {
     let bytes = fs::read(data(name)).unwrap();
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
     as_program(read(name, Arc::new(bytes), &mut none, ReadOptions::default()).unwrap())
 }
 
 fn network_at(name: &str) -> Network {
     let mut open = |file: &str| fs::read(data(file));
-    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open).unwrap().network
+    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open)
+        .unwrap()
+        .network
 }
 
 /// The predicted time as Dimemas prints it: seconds with nine decimals, half nanoseconds rounded up.
 fn printed(program: &Program, network: &Network, rendezvous: Rendezvous) -> String {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let outcome = Engine::new(program, network, placement, rendezvous).unwrap().run().unwrap();
+    let outcome = Engine::new(program, network, placement, rendezvous)
+        .unwrap()
+        .run()
+        .unwrap();
     format!("{:.9}", (outcome.makespan().as_nanos() + 0.5).floor() / 1e9)
 }
 
@@ -52,7 +64,11 @@ fn hand_made_traces_take_as_long_as_in_dimemas() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let program = program_at(&format!("dimemas/micro/{}.dim", fields[0]));
         let network = network_at(&format!("dimemas-cfg/{}.cfg", fields[1]));
-        assert_eq!(printed(&program, &network, Rendezvous::AsRecorded), fields[2], "{line}");
+        assert_eq!(
+            printed(&program, &network, Rendezvous::AsRecorded),
+            fields[2],
+            "{line}"
+        );
     }
     assert_eq!(table.lines().count(), 22);
 }
@@ -64,7 +80,9 @@ fn each_rule_and_random_programs_take_as_long_as_in_dimemas() {
         let fields: Vec<&str> = line.split('\t').collect();
         let program = program_at(&format!("dimemas/cases/{}", fields[0]));
         let network = network_at(&format!("dimemas/cases/{}", fields[1]));
-        let rendezvous = fields[2].parse::<u64>().map_or(Rendezvous::AsRecorded, |from| Rendezvous::From(Bytes(from)));
+        let rendezvous = fields[2]
+            .parse::<u64>()
+            .map_or(Rendezvous::AsRecorded, |from| Rendezvous::From(Bytes(from)));
         assert_eq!(printed(&program, &network, rendezvous), fields[3], "{line}");
     }
     assert_eq!(table.lines().count(), 99);
@@ -80,13 +98,30 @@ struct Limits {
     cpus: Option<u32>,
 }
 
-const UNLIMITED: Limits = Limits { links: (0, 0), buses: 0, links_inside: (0, 0), buses_inside: 0, cpus: None };
+const UNLIMITED: Limits = Limits {
+    links: (0, 0),
+    buses: 0,
+    links_inside: (0, 0),
+    buses_inside: 0,
+    cpus: None,
+};
 
 fn any_limits() -> impl Strategy<Value = Limits> {
     let links = || (0u32..4, 0u32..4);
-    (links(), 0u32..4, links(), 0u32..3, proptest::option::of(1u32..4)).prop_map(
-        |(links, buses, links_inside, buses_inside, cpus)| Limits { links, buses, links_inside, buses_inside, cpus },
+    (
+        links(),
+        0u32..4,
+        links(),
+        0u32..3,
+        proptest::option::of(1u32..4),
     )
+        .prop_map(|(links, buses, links_inside, buses_inside, cpus)| Limits {
+            links,
+            buses,
+            links_inside,
+            buses_inside,
+            cpus,
+        })
 }
 
 impl Limits {
@@ -109,7 +144,10 @@ fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) ->
 
 /// How many of these intervals there are at once at most; what ends at a time makes room for what begins then.
 fn overlap(intervals: &[(f64, f64)]) -> u32 {
-    let mut edges: Vec<(f64, i32)> = intervals.iter().flat_map(|(start, end)| [(*start, 1), (*end, -1)]).collect();
+    let mut edges: Vec<(f64, i32)> = intervals
+        .iter()
+        .flat_map(|(start, end)| [(*start, 1), (*end, -1)])
+        .collect();
     edges.sort_by(|a, b| a.partial_cmp(b).unwrap());
     let counts = edges.iter().scan(0, |running, (_, edge)| {
         *running += edge;
@@ -132,7 +170,10 @@ fn moving(
             .then(|| flight.start.map_or(f64::NAN, |start| start.as_nanos()))
             .map(|start| (start, start + bytes(&flight)))
     };
-    (0..program.messages()).map(Slot).filter_map(chosen).collect()
+    (0..program.messages())
+        .map(Slot)
+        .filter_map(chosen)
+        .collect()
 }
 
 proptest! {
@@ -242,7 +283,9 @@ proptest! {
 fn with_odd_computations(text: &str, seed: u64) -> String {
     let mut state = seed;
     let mut odd = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 53) as f64
     };
     let mut out = String::new();
@@ -273,12 +316,52 @@ fn the_engine_is_chosen_by_what_can_make_ranks_or_messages_wait() {
         rendezvous_from: None,
     };
     let needed = |limits: Limits, ranks_per_node| {
-        let network = limits.on(&Numbers { ranks_per_node, ..numbers }, 4);
-        contention::is_needed(&network, &Placement::new(&network.machine, None, 4).unwrap())
+        let network = limits.on(
+            &Numbers {
+                ranks_per_node,
+                ..numbers
+            },
+            4,
+        );
+        contention::is_needed(
+            &network,
+            &Placement::new(&network.machine, None, 4).unwrap(),
+        )
     };
     assert!(!needed(UNLIMITED, 1) && !needed(UNLIMITED, 2));
-    assert!(needed(Limits { links: (0, 1), ..UNLIMITED }, 1) && needed(Limits { buses: 1, ..UNLIMITED }, 1));
-    let inside = Limits { buses_inside: 1, ..UNLIMITED };
+    assert!(
+        needed(
+            Limits {
+                links: (0, 1),
+                ..UNLIMITED
+            },
+            1
+        ) && needed(
+            Limits {
+                buses: 1,
+                ..UNLIMITED
+            },
+            1
+        )
+    );
+    let inside = Limits {
+        buses_inside: 1,
+        ..UNLIMITED
+    };
     assert!(!needed(inside, 1) && needed(inside, 2));
-    assert!(needed(Limits { cpus: Some(1), ..UNLIMITED }, 2) && !needed(Limits { cpus: Some(2), ..UNLIMITED }, 2));
+    assert!(
+        needed(
+            Limits {
+                cpus: Some(1),
+                ..UNLIMITED
+            },
+            2
+        ) && !needed(
+            Limits {
+                cpus: Some(2),
+                ..UNLIMITED
+            },
+            2
+        )
+    );
 }

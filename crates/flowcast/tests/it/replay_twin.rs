@@ -4,7 +4,8 @@
 use std::io::Write as _;
 
 use crate::random_programs::{
-    Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
+    Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text,
+    recorded,
 };
 use flowcast::convert::generate::{Shape, Workload};
 use flowcast::convert::write::dim;
@@ -24,7 +25,11 @@ fn outcome(numbers: &Numbers, program: &Program) -> Outcome {
 }
 
 fn ends(outcome: &Outcome) -> Vec<f64> {
-    outcome.ranks.iter().map(|rank| rank.end.as_nanos()).collect()
+    outcome
+        .ranks
+        .iter()
+        .map(|rank| rank.end.as_nanos())
+        .collect()
 }
 
 fn gzip(text: &str) -> Vec<u8> {
@@ -53,7 +58,9 @@ fn eager_messages(mut records: Records) -> Records {
 /// A random order of the ranks.
 fn any_renaming(records: Records) -> impl Strategy<Value = (Records, Vec<usize>)> {
     let names: Vec<usize> = (0..records.ranks.len()).collect();
-    Just(names).prop_shuffle().prop_map(move |names| (records.clone(), names))
+    Just(names)
+        .prop_shuffle()
+        .prop_map(move |names| (records.clone(), names))
 }
 
 proptest! {
@@ -162,7 +169,10 @@ proptest! {
 fn text_and_packed_text_of_nothing_are_refused_alike() {
     for bytes in [Vec::new(), gzip(""), zstd::encode_all(&b""[..], 1).unwrap()] {
         let message = read_bytes("trace", bytes).unwrap_err().to_string();
-        assert!(message.starts_with("trace: found an empty file"), "{message}");
+        assert!(
+            message.starts_with("trace: found an empty file"),
+            "{message}"
+        );
     }
     assert!(read_text("\n\n").is_err());
 }
@@ -171,7 +181,20 @@ fn text_and_packed_text_of_nothing_are_refused_alike() {
 fn generated(workload: Workload, ranks: u32, iterations: u32) -> Program {
     let (size, compute) = (Bytes(8192), Time::from_micros(10.0));
     let mut text = Vec::new();
-    dim(Shape { workload, ranks, iterations, size, compute, jitter: 0.5, seed: 3, period: 0 }, &mut text).unwrap();
+    dim(
+        Shape {
+            workload,
+            ranks,
+            iterations,
+            size,
+            compute,
+            jitter: 0.5,
+            seed: 3,
+            period: 0,
+        },
+        &mut text,
+    )
+    .unwrap();
     as_program(read_bytes("generated.dim", text).unwrap())
 }
 
@@ -189,7 +212,11 @@ fn threads_that_replay_many_messages_change_nothing() {
         let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
         let alone = replay.run().unwrap();
         for threads in 1..5 {
-            assert_eq!(replay.divided(threads).unwrap(), alone, "{workload:?} on {threads} threads");
+            assert_eq!(
+                replay.divided(threads).unwrap(),
+                alone,
+                "{workload:?} on {threads} threads"
+            );
         }
     }
 }

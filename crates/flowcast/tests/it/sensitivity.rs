@@ -26,18 +26,28 @@ const FIELDS: [(&str, &str, &str); 9] = [
 ];
 
 fn parameter((field, from, to): (&str, &str, &str)) -> Parameter {
-    Parameter::new(field, Quantity::parse(from).unwrap(), Quantity::parse(to).unwrap()).unwrap()
+    Parameter::new(
+        field,
+        Quantity::parse(from).unwrap(),
+        Quantity::parse(to).unwrap(),
+    )
+    .unwrap()
 }
 
 fn independent() -> Options {
-    Options { contention: Contention::Shared(Model::Independent), ..Options::default() }
+    Options {
+        contention: Contention::Shared(Model::Independent),
+        ..Options::default()
+    }
 }
 
 /// By how many nanoseconds the curve is off a prediction at this part of its range.
 fn off(trace: &Trace, network: &Network, curve: &Sensitivity, part: f64, options: &Options) -> f64 {
     let (from, to) = curve.parameter.range();
     let at = from + part * (to - from);
-    let set = network.with_overrides(&[(curve.parameter.field().to_owned(), curve.parameter.text(at))]).unwrap();
+    let set = network
+        .with_overrides(&[(curve.parameter.field().to_owned(), curve.parameter.text(at))])
+        .unwrap();
     let predicted = predict(trace, &set, options).unwrap().outcome.makespan();
     (curve.curve.at(at).unwrap() - predicted).as_nanos().abs()
 }
@@ -78,19 +88,38 @@ fn bundled(path: &str) -> Trace {
 #[test]
 fn curves_of_bundled_traces_are_what_is_predicted() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-    let golden = ["halo_16_5_8192", "binbcast_16_3_16", "c_callreduce_8_1024", "alltoall_8_2_16"];
+    let golden = [
+        "halo_16_5_8192",
+        "binbcast_16_3_16",
+        "c_callreduce_8_1024",
+        "alltoall_8_2_16",
+    ];
     let golden = golden.map(|name| format!("tests/golden/replay/{name}.dim"));
-    for path in golden.iter().map(String::as_str).chain(["examples/lu.S.4.dim.gz", "examples/is.S.4.dim.gz"]) {
+    for path in golden
+        .iter()
+        .map(String::as_str)
+        .chain(["examples/lu.S.4.dim.gz", "examples/is.S.4.dim.gz"])
+    {
         let trace = bundled(path);
-        for field in
-            [("nic.latency", "0us", "1ms"), ("nic.bandwidth", "10MB/s", "10GB/s"), ("nic.overhead", "0us", "90us")]
-        {
-            let curve = sensitivity(&trace, &network, (parameter(field), 10_000), &independent()).unwrap();
+        for field in [
+            ("nic.latency", "0us", "1ms"),
+            ("nic.bandwidth", "10MB/s", "10GB/s"),
+            ("nic.overhead", "0us", "90us"),
+        ] {
+            let curve =
+                sensitivity(&trace, &network, (parameter(field), 10_000), &independent()).unwrap();
             let error = curve.curve.error.as_nanos();
-            assert!(curve.inexact.is_none() || error <= 3.0, "{path} {field:?} {:?}", curve.inexact);
+            assert!(
+                curve.inexact.is_none() || error <= 3.0,
+                "{path} {field:?} {:?}",
+                curve.inexact
+            );
             for part in [0.0, 0.000_7, 0.07, 0.3, 0.501, 0.83, 0.999, 1.0] {
                 let off = off(&trace, &network, &curve, part, &independent());
-                assert!(off <= 0.01 + error, "{off} ns at {part} of {field:?}: {path}");
+                assert!(
+                    off <= 0.01 + error,
+                    "{off} ns at {part} of {field:?}: {path}"
+                );
             }
         }
     }
@@ -100,12 +129,22 @@ fn curves_of_bundled_traces_are_what_is_predicted() {
 fn the_tolerance_is_where_the_time_is_that_much_longer() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("examples/lu.S.4.dim.gz");
-    let curve =
-        sensitivity(&trace, &network, (parameter(("nic.latency", "0us", "1ms")), 1000), &independent()).unwrap();
+    let curve = sensitivity(
+        &trace,
+        &network,
+        (parameter(("nic.latency", "0us", "1ms")), 1000),
+        &independent(),
+    )
+    .unwrap();
     for factor in [0.9, 0.99, 1.01, 1.1] {
         let at = curve.value_at(factor).unwrap();
-        let set = network.with_overrides(&[("nic.latency".into(), curve.parameter.text(at))]).unwrap();
-        let predicted = predict(&trace, &set, &independent()).unwrap().outcome.makespan();
+        let set = network
+            .with_overrides(&[("nic.latency".into(), curve.parameter.text(at))])
+            .unwrap();
+        let predicted = predict(&trace, &set, &independent())
+            .unwrap()
+            .outcome
+            .makespan();
         let ratio = predicted.as_nanos() / curve.base_makespan.as_nanos();
         assert!((ratio - factor).abs() < 1e-9, "{factor}: {ratio}");
     }
@@ -117,8 +156,13 @@ fn the_tolerance_is_where_the_time_is_that_much_longer() {
 fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("tests/golden/replay/halo_16_5_8192.dim");
-    let run = |field, options: &Options| sensitivity(&trace, &network, (parameter(field), 1000), options).unwrap();
-    let fair = Options { contention: Contention::Shared(Model::Fair), ..Options::default() };
+    let run = |field, options: &Options| {
+        sensitivity(&trace, &network, (parameter(field), 1000), options).unwrap()
+    };
+    let fair = Options {
+        contention: Contention::Shared(Model::Fair),
+        ..Options::default()
+    };
     let curve = run(("nic.latency", "0us", "1ms"), &fair);
     assert_eq!(curve.inexact, Some(Inexact::Model("fair")));
     assert!(off(&trace, &network, &curve, 0.5, &fair) < 1e-3 * curve.base_makespan.as_nanos());
@@ -131,18 +175,35 @@ fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
 fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let trace = bundled("examples/lu.S.4.dim.gz");
-    let base = predict(&trace, &network, &independent()).unwrap().outcome.makespan();
+    let base = predict(&trace, &network, &independent())
+        .unwrap()
+        .outcome
+        .makespan();
     let changes = flowcast::changes(&trace, &network, &independent()).unwrap();
-    assert!(changes.is_sorted_by_key(|change| change.makespan) && changes.iter().all(|change| change.makespan < base));
+    assert!(
+        changes.is_sorted_by_key(|change| change.makespan)
+            && changes.iter().all(|change| change.makespan < base)
+    );
     let best = &changes[0];
     assert_eq!(best.what, "nic.latency");
-    let set = network.with_overrides(&[(best.what.clone(), "32.7us".into())]).unwrap();
-    assert_eq!(predict(&trace, &set, &independent()).unwrap().outcome.makespan(), best.makespan);
+    let set = network
+        .with_overrides(&[(best.what.clone(), "32.7us".into())])
+        .unwrap();
+    assert_eq!(
+        predict(&trace, &set, &independent())
+            .unwrap()
+            .outcome
+            .makespan(),
+        best.makespan
+    );
 }
 
 #[test]
 fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec"));
+    let folder = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/heat.rec"
+    ));
     let open = |file: &str| std::fs::read(folder.join(file));
     let trace = flowcast::read_files(flowcast::recording::format::RECORDING, open).unwrap();
     let network = builtin::network("gige-tcp").unwrap();
@@ -152,10 +213,26 @@ fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
     assert_eq!(rows(usize::MAX).len(), 44);
     let joined = rows(4);
     let ends: Vec<&str> = joined.iter().map(|row| row[1].as_str()).collect();
-    assert!(joined.len() <= 4 && ends.last() == Some(&"100.0 us"), "{joined:?}");
-    assert!(joined.windows(2).all(|pair| pair[0][1] == pair[1][0]), "{joined:?}");
-    let [time, growth] = [2, 3].map(|cell| joined[0][cell].split(' ').next().unwrap().parse::<f64>().unwrap());
+    assert!(
+        joined.len() <= 4 && ends.last() == Some(&"100.0 us"),
+        "{joined:?}"
+    );
+    assert!(
+        joined.windows(2).all(|pair| pair[0][1] == pair[1][0]),
+        "{joined:?}"
+    );
+    let [time, growth] = [2, 3].map(|cell| {
+        joined[0][cell]
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+    });
     let width: f64 = ends[0].split(' ').next().unwrap().parse().unwrap();
     let next: f64 = joined[1][2].split(' ').next().unwrap().parse().unwrap();
-    assert!((time + width * growth / 1000.0 - next).abs() < 0.01, "{joined:?}");
+    assert!(
+        (time + width * growth / 1000.0 - next).abs() < 0.01,
+        "{joined:?}"
+    );
 }

@@ -1,7 +1,9 @@
 //! Links, buses and processors of a machine together with a sharing model: where nothing is short the ranks run as without
 //! limits, and where something is short somebody waits for it.
 
-use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text};
+use crate::random_programs::{
+    Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text,
+};
 use flowcast::model::builtin;
 use flowcast::model::machine::Mapping;
 use flowcast::model::machine::wide_area::Site;
@@ -21,14 +23,23 @@ use flowcast::trace::{Program, TraceRef};
 use flowcast::units::Time;
 use proptest::prelude::*;
 
-fn engine<'a>(program: &'a Program, network: &Network, rendezvous: Rendezvous, model: Model) -> Engine<'a> {
+fn engine<'a>(
+    program: &'a Program,
+    network: &Network,
+    rendezvous: Rendezvous,
+    model: Model,
+) -> Engine<'a> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     Engine::sharing(program, network, placement, rendezvous, model).unwrap()
 }
 
 /// The same network with so many links that no message ever waits for one.
 fn with_many_links(mut network: Network) -> Network {
-    network.machine.nodes.iter_mut().for_each(|group| (group.in_links, group.out_links) = (1000, 1000));
+    network
+        .machine
+        .nodes
+        .iter_mut()
+        .for_each(|group| (group.in_links, group.out_links) = (1000, 1000));
     network
 }
 
@@ -57,8 +68,16 @@ fn compare(found: &Outcome, expected: &Outcome) -> Result<(), TestCaseError> {
 fn check_causes(engine: &Engine<'_>) -> Result<(), TestCaseError> {
     let (outcome, explanation) = explained(engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
-        let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
-        prop_assert!((found - expected).abs() <= 1e-6 + 1e-9 * expected, "{} {}", found, expected);
+        let (found, expected) = (
+            sums.total().as_nanos(),
+            (times.blocked + times.overhead).as_nanos(),
+        );
+        prop_assert!(
+            (found - expected).abs() <= 1e-6 + 1e-9 * expected,
+            "{} {}",
+            found,
+            expected
+        );
     }
     Ok(())
 }
@@ -66,13 +85,32 @@ fn check_causes(engine: &Engine<'_>) -> Result<(), TestCaseError> {
 /// The same program with sends that never wait for their receivers.
 fn without_rendezvous(records: &Records) -> Records {
     let eager = |record: &Record| match *record {
-        Record::Send { to, bytes, tag, comm, non_blocking, .. } => {
-            Record::Send { to, bytes, tag, comm, sync: false, non_blocking }
-        }
+        Record::Send {
+            to,
+            bytes,
+            tag,
+            comm,
+            non_blocking,
+            ..
+        } => Record::Send {
+            to,
+            bytes,
+            tag,
+            comm,
+            sync: false,
+            non_blocking,
+        },
         same => same,
     };
-    let ranks = records.ranks.iter().map(|records| records.iter().map(eager).collect()).collect();
-    Records { ranks, comms: records.comms.clone() }
+    let ranks = records
+        .ranks
+        .iter()
+        .map(|records| records.iter().map(eager).collect())
+        .collect();
+    Records {
+        ranks,
+        comms: records.comms.clone(),
+    }
 }
 
 proptest! {
@@ -149,12 +187,17 @@ fn two_pairs() -> Program {
 fn ends(machine: &str, model: Model) -> [f64; 2] {
     let (program, mut network) = (two_pairs(), network(machine));
     network.machine.mapping = Some(Mapping::List(vec![0, 0, 1, 1]));
-    let outcome = engine(&program, &network, Rendezvous::AsRecorded, model).run().unwrap();
+    let outcome = engine(&program, &network, Rendezvous::AsRecorded, model)
+        .run()
+        .unwrap();
     [2, 3].map(|rank| outcome.ranks[rank].end.as_micros())
 }
 
 fn assert_close(found: [f64; 2], expected: [f64; 2]) {
-    let is_close = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
+    let is_close = found
+        .iter()
+        .zip(expected)
+        .all(|(found, expected)| (found - expected).abs() < 1e-6);
     assert!(is_close, "{found:?} {expected:?}");
 }
 
@@ -173,7 +216,9 @@ fn nodes_of_one_machine_take_turns_on_its_processors() {
     let ends = |processors: u32| {
         let (program, mut network) = (two_pairs(), network("cpus = 1"));
         network.machine.processors = processors;
-        let outcome = engine(&program, &network, Rendezvous::AsRecorded, Model::Fair).run().unwrap();
+        let outcome = engine(&program, &network, Rendezvous::AsRecorded, Model::Fair)
+            .run()
+            .unwrap();
         [2, 3].map(|rank| outcome.ranks[rank].end.as_micros())
     };
     assert_close(ends(0), [2002.0, 2002.0]);
@@ -183,18 +228,35 @@ fn nodes_of_one_machine_take_turns_on_its_processors() {
 
 #[test]
 fn messages_that_wait_for_a_link_share_with_nobody() {
-    assert_close(ends("cpus = 2\nout_links = 1\nin_links = 1", Model::Fair), [2002.0, 3002.0]);
+    assert_close(
+        ends("cpus = 2\nout_links = 1\nin_links = 1", Model::Fair),
+        [2002.0, 3002.0],
+    );
     // Packets wait at interfaces instead.
-    let packets = |links| ends(&format!("cpus = 2\nout_links = {links}\nin_links = {links}"), Model::Packet);
+    let packets = |links| {
+        ends(
+            &format!("cpus = 2\nout_links = {links}\nin_links = {links}"),
+            Model::Packet,
+        )
+    };
     assert_eq!(packets(1), packets(0));
 }
 
 #[test]
 fn all_observers_see_what_waits_and_what_shares() {
-    let (program, mut network) = (two_pairs(), network("cpus = 1\nout_links = 1\nin_links = 1"));
+    let (program, mut network) = (
+        two_pairs(),
+        network("cpus = 1\nout_links = 1\nin_links = 1"),
+    );
     network.machine.mapping = Some(Mapping::List(vec![0, 0, 1, 1]));
     let engine = engine(&program, &network, Rendezvous::AsRecorded, Model::Fair);
-    let mut journal = Journal::new(&program, Keeps { causes: true, ..Keeps::FILES });
+    let mut journal = Journal::new(
+        &program,
+        Keeps {
+            causes: true,
+            ..Keeps::FILES
+        },
+    );
     let mut timer = RunTimer::new(&program, &[]);
     let outcome = engine.observed(&mut (&mut journal, &mut timer)).unwrap();
     assert_eq!(timer.finish(&outcome).total, outcome.makespan());
@@ -203,13 +265,27 @@ fn all_observers_see_what_waits_and_what_shares() {
     let (again, explanation) = explained(&engine);
     assert_eq!(again, outcome);
     // Rank 1 waits for the processor while rank 0 computes.
-    assert_eq!(explanation.ranks[1].of(Cost::Processor), Time::from_micros(1000.0));
+    assert_eq!(
+        explanation.ranks[1].of(Cost::Processor),
+        Time::from_micros(1000.0)
+    );
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let replayed =
-        Replayed { trace: TraceRef::Program(&program), placement: &placement, outcome: &outcome, journal: &journal };
+    let replayed = Replayed {
+        trace: TraceRef::Program(&program),
+        placement: &placement,
+        outcome: &outcome,
+        journal: &journal,
+    };
     let mut text = Vec::new();
     paraver::prv(replayed, &Stamp("01/02/2026 at 03:04".into()), &mut text).unwrap();
-    assert_eq!(String::from_utf8(text).unwrap().lines().filter(|line| line.starts_with("3:")).count(), 2);
+    assert_eq!(
+        String::from_utf8(text)
+            .unwrap()
+            .lines()
+            .filter(|line| line.starts_with("3:"))
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -219,26 +295,49 @@ fn ranks_that_wait_for_each_other_are_named() {
     let (program, mut network) = (as_program(read_text(text).unwrap()), network("cpus = 1"));
     network.machine.mapping = Some(Mapping::List(vec![0, 0]));
     for model in [Model::Fair, Model::Packet] {
-        let error = engine(&program, &network, Rendezvous::AsRecorded, model).run().unwrap_err();
-        assert!(matches!(error, SimulateError::Deadlock { waiting: 2, .. }), "{error}");
+        let error = engine(&program, &network, Rendezvous::AsRecorded, model)
+            .run()
+            .unwrap_err();
+        assert!(
+            matches!(error, SimulateError::Deadlock { waiting: 2, .. }),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn limits_have_their_influence_under_a_model_and_links_have_none_on_packets() {
-    let (program, mut network) = (two_pairs(), network("cpus = 2\nout_links = 1\nin_links = 1"));
+    let (program, mut network) = (
+        two_pairs(),
+        network("cpus = 2\nout_links = 1\nin_links = 1"),
+    );
     network.machine.mapping = Some(Mapping::List(vec![0, 0, 1, 1]));
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = Rendezvous::AsRecorded;
     let unused = |model| {
         let outcome = engine(&program, &network, rendezvous, model).run().unwrap();
         let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
-        let unused =
-            without_influence(&Done { program, network, placement, rendezvous, model: Some(model), outcome }, &[]);
-        unused.into_iter().filter(|one| one.parameter.ends_with("links")).collect::<Vec<_>>()
+        let unused = without_influence(
+            &Done {
+                program,
+                network,
+                placement,
+                rendezvous,
+                model: Some(model),
+                outcome,
+            },
+            &[],
+        );
+        unused
+            .into_iter()
+            .filter(|one| one.parameter.ends_with("links"))
+            .collect::<Vec<_>>()
     };
     assert_eq!(unused(Model::Fair), []);
     let packets = unused(Model::Packet);
     assert_eq!(packets.len(), 2);
-    assert!(packets.iter().all(|one| one.reason.contains("packets")), "{packets:?}");
+    assert!(
+        packets.iter().all(|one| one.reason.contains("packets")),
+        "{packets:?}"
+    );
 }

@@ -49,10 +49,15 @@ fn a_deadlock_is_told_as_a_replay_tells_it() {
                 3:1:0:0:-1:0:0:1:0\n2:1:0:0:-1:8:0:1:0\n";
     let program = as_program(read_text(text).unwrap());
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-    let sets: Vec<WhatIf> = (0..3).map(|_| WhatIf::new(&program, network.clone(), None, None).unwrap()).collect();
+    let sets: Vec<WhatIf> = (0..3)
+        .map(|_| WhatIf::new(&program, network.clone(), None, None).unwrap())
+        .collect();
     let expected = sets[0].replay(&program).unwrap().run().unwrap_err();
     assert_eq!(run(&program, &sets).unwrap_err(), expected);
-    assert!(expected.to_string().starts_with("deadlock, 2 ranks wait"), "{expected}");
+    assert!(
+        expected.to_string().starts_with("deadlock, 2 ranks wait"),
+        "{expected}"
+    );
 }
 
 #[test]
@@ -73,7 +78,10 @@ fn networks_with_limits_are_replayed_as_the_engine_for_limits_does() {
     let sets: Vec<WhatIf> = [0, 1, 0, 2].map(with_buses).into();
     let outcomes = run(&program, &sets).unwrap();
     for (set, swept) in sets.iter().zip(&outcomes) {
-        assert_eq!(*swept, SetOutcome::from(&set.replay(&program).unwrap().run().unwrap()));
+        assert_eq!(
+            *swept,
+            SetOutcome::from(&set.replay(&program).unwrap().run().unwrap())
+        );
     }
     assert!(outcomes[1].makespan() > outcomes[0].makespan());
     assert_eq!(outcomes[0], outcomes[2]);

@@ -14,22 +14,49 @@ use proptest::prelude::*;
 const GOODPUT: f64 = 6.25 * 1448.0 / 1538.0;
 
 fn network(overrides: &[(&str, &str)]) -> Network {
-    let fixed = [("nic.latency", "0us"), ("sharing.window", "44kB"), ("sharing.first_window", "44kB")];
-    let all = fixed.iter().chain(overrides).map(|(key, value)| (key.to_string(), value.to_string()));
-    builtin::network("gige-lam").unwrap().with_overrides(&all.collect::<Vec<_>>()).unwrap()
+    let fixed = [
+        ("nic.latency", "0us"),
+        ("sharing.window", "44kB"),
+        ("sharing.first_window", "44kB"),
+    ];
+    let all = fixed
+        .iter()
+        .chain(overrides)
+        .map(|(key, value)| (key.to_string(), value.to_string()));
+    builtin::network("gige-lam")
+        .unwrap()
+        .with_overrides(&all.collect::<Vec<_>>())
+        .unwrap()
 }
 
 fn settling(flows: &[Flow]) -> Prediction {
     let rate = format!("{GOODPUT}MB/s");
-    predict(flows, &network(&[("nic.bandwidth", &rate), ("sharing.transient", "true")]), Model::ClosedLoop)
+    predict(
+        flows,
+        &network(&[("nic.bandwidth", &rate), ("sharing.transient", "true")]),
+        Model::ClosedLoop,
+    )
 }
 
 fn packets(flows: &[Flow]) -> Prediction {
-    predict(flows, &network(&[("nic.bandwidth", "6.25MB/s")]), Model::Packet)
+    predict(
+        flows,
+        &network(&[("nic.bandwidth", "6.25MB/s")]),
+        Model::Packet,
+    )
 }
 
 fn predict(flows: &[Flow], network: &Network, model: Model) -> Prediction {
-    predict_flows(flows, &Racks::default(), network, Method { model, strictness: Strictness::Extended }).unwrap()
+    predict_flows(
+        flows,
+        &Racks::default(),
+        network,
+        Method {
+            model,
+            strictness: Strictness::Extended,
+        },
+    )
+    .unwrap()
 }
 
 /// Source, destination, bytes, start in milliseconds.
@@ -45,7 +72,11 @@ fn flows(wishes: &[(u32, u32, u64, u32)]) -> Vec<Flow> {
 }
 
 fn seconds(prediction: &Prediction) -> Vec<f64> {
-    prediction.flows.iter().map(|flow| flow.duration.as_seconds()).collect()
+    prediction
+        .flows
+        .iter()
+        .map(|flow| flow.duration.as_seconds())
+        .collect()
 }
 
 #[test]
@@ -53,7 +84,10 @@ fn alone_a_flow_takes_its_bytes_over_the_rate_and_one_packet_into_the_node() {
     let packet = 1448e-6 / GOODPUT;
     for size in [2_000_000, 100_000, 10_000] {
         let took = seconds(&settling(&flows(&[(0, 1, size, 3)])))[0] - size as f64 * 1e-6 / GOODPUT;
-        assert!((-0.3 * packet..1.3 * packet).contains(&took), "{size} bytes: {took} s more than alone");
+        assert!(
+            (-0.3 * packet..1.3 * packet).contains(&took),
+            "{size} bytes: {took} s more than alone"
+        );
     }
 }
 
@@ -67,17 +101,29 @@ fn nothing_takes_no_time() {
 #[test]
 fn two_into_a_node_slow_the_one_out_of_it_to_a_half() {
     let alone = 4.0 / GOODPUT;
-    for took in seconds(&settling(&flows(&[(1, 0, 4_000_000, 0), (2, 0, 4_000_000, 0), (0, 3, 4_000_000, 0)]))) {
-        assert!((took / alone / 2.0 - 1.0).abs() < 0.04, "{took} s, alone {alone} s");
+    for took in seconds(&settling(&flows(&[
+        (1, 0, 4_000_000, 0),
+        (2, 0, 4_000_000, 0),
+        (0, 3, 4_000_000, 0),
+    ]))) {
+        assert!(
+            (took / alone / 2.0 - 1.0).abs() < 0.04,
+            "{took} s, alone {alone} s"
+        );
     }
 }
 
 #[test]
 fn what_it_cannot_step_is_refused_by_name() {
-    let method = Method { model: Model::ClosedLoop, strictness: Strictness::Extended };
+    let method = Method {
+        model: Model::ClosedLoop,
+        strictness: Strictness::Extended,
+    };
     let refusal = |field: &'static str, value: &'static str| {
         let network = network(&[("sharing.transient", "true"), (field, value)]);
-        predict_flows(&flows(&[(0, 1, 1, 0)]), &Racks::default(), &network, method).unwrap_err().to_string()
+        predict_flows(&flows(&[(0, 1, 1, 0)]), &Racks::default(), &network, method)
+            .unwrap_err()
+            .to_string()
     };
     assert!(refusal("sharing.alpha", "2").contains("sharing.closed_loop.alpha"));
     assert!(refusal("sharing.kappa", "0").contains("sharing.closed_loop.kappa"));
@@ -85,8 +131,16 @@ fn what_it_cannot_step_is_refused_by_name() {
 }
 
 fn wishes() -> impl Strategy<Value = Vec<(u32, u32, u64, u32)>> {
-    let wish = (0u32..6, 0u32..5, 500_000u64..3_000_000, 0u32..800)
-        .prop_map(|(src, other, size, start)| (src, if other >= src { other + 1 } else { other }, size, start));
+    let wish = (0u32..6, 0u32..5, 500_000u64..3_000_000, 0u32..800).prop_map(
+        |(src, other, size, start)| {
+            (
+                src,
+                if other >= src { other + 1 } else { other },
+                size,
+                start,
+            )
+        },
+    );
     proptest::collection::vec(wish, 1..10)
 }
 

@@ -9,18 +9,44 @@ use flowcast::{Contention, Options, predict};
 /// SOSP 2019).
 #[test]
 fn a_pipeline_waits_for_as_many_microbatches_as_stages_follow() {
-    let free = [("nic.latency", "0us"), ("nic.overhead", "0us"), ("nic.gap", "0us"), ("nic.gap_per_byte", "0ns/B")];
-    let free: Vec<_> = free.map(|(field, value)| (field.to_owned(), value.to_owned())).to_vec();
-    let network = flowcast::model::builtin::network("gige-tcp").unwrap().with_overrides(&free).unwrap();
-    let options = Options { contention: Contention::Shared(Model::Independent), ..Options::default() };
+    let free = [
+        ("nic.latency", "0us"),
+        ("nic.overhead", "0us"),
+        ("nic.gap", "0us"),
+        ("nic.gap_per_byte", "0ns/B"),
+    ];
+    let free: Vec<_> = free
+        .map(|(field, value)| (field.to_owned(), value.to_owned()))
+        .to_vec();
+    let network = flowcast::model::builtin::network("gige-tcp")
+        .unwrap()
+        .with_overrides(&free)
+        .unwrap();
+    let options = Options {
+        contention: Contention::Shared(Model::Independent),
+        ..Options::default()
+    };
     // The stages of a grid of all ranks, as many as replicas or fewer.
     for (ranks, stages) in [(1, 1), (5, 1), (16, 4), (20, 4), (35, 5)] {
         let (compute, size) = (Time::from_micros(10.0), Bytes(8));
         let workload = Workload::Training;
-        let shape = Shape { workload, ranks, iterations: 3, size, compute, jitter: 0.0, seed: 1, period: 0 };
+        let shape = Shape {
+            workload,
+            ranks,
+            iterations: 3,
+            size,
+            compute,
+            jitter: 0.0,
+            seed: 1,
+            period: 0,
+        };
         let prediction = predict(&shape.trace().unwrap(), &network, &options).unwrap();
         let microbatches = stages;
         let expected = f64::from(3 * (microbatches + stages - 1) * 30);
-        assert_eq!(prediction.outcome.makespan(), Time::from_micros(expected), "{ranks} ranks");
+        assert_eq!(
+            prediction.outcome.makespan(),
+            Time::from_micros(expected),
+            "{ranks} ranks"
+        );
     }
 }

@@ -28,11 +28,27 @@ impl Counting {
     ///
     /// # Errors
     /// Valgrind cannot be run.
-    pub(in crate::bench) fn start(command: &Path, folder: &Path, arguments: &[&str], counts: &str) -> Result<Counting> {
+    pub(in crate::bench) fn start(
+        command: &Path,
+        folder: &Path,
+        arguments: &[&str],
+        counts: &str,
+    ) -> Result<Counting> {
         let file = format!("--cachegrind-out-file={counts}");
-        let mut counting = valgrind(&["--tool=cachegrind", "--cache-sim=yes", &file], command, arguments)?;
-        let child = counting.current_dir(folder).spawn().context("cannot run valgrind")?;
-        Ok(Counting { child, words: arguments.join(" "), counts: folder.join(counts) })
+        let mut counting = valgrind(
+            &["--tool=cachegrind", "--cache-sim=yes", &file],
+            command,
+            arguments,
+        )?;
+        let child = counting
+            .current_dir(folder)
+            .spawn()
+            .context("cannot run valgrind")?;
+        Ok(Counting {
+            child,
+            words: arguments.join(" "),
+            counts: folder.join(counts),
+        })
     }
 
     /// Waits for its end.
@@ -42,9 +58,18 @@ impl Counting {
     pub(in crate::bench) fn finish(self) -> Result<Counted> {
         let output = self.child.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "flowcast {}: {}: {}", self.words, output.status, said.trim());
+        ensure!(
+            output.status.success(),
+            "flowcast {}: {}: {}",
+            self.words,
+            output.status,
+            said.trim()
+        );
         let counts = read_counts(&fs::read_to_string(&self.counts)?).context(self.words)?;
-        Ok(Counted { counts, printed: serde_json::from_slice(&output.stdout)? })
+        Ok(Counted {
+            counts,
+            printed: serde_json::from_slice(&output.stdout)?,
+        })
     }
 }
 
@@ -52,20 +77,39 @@ impl Counting {
 ///
 /// # Errors
 /// The command fails.
-pub(in crate::bench) fn count_held_up(command: &Path, folder: &Path, arguments: &[&str]) -> Result<f64> {
+pub(in crate::bench) fn count_held_up(
+    command: &Path,
+    folder: &Path,
+    arguments: &[&str],
+) -> Result<f64> {
     let mut tracing = valgrind(&["--tool=lackey", "--trace-mem=yes"], command, arguments)?;
-    let mut child = tracing.current_dir(folder).stdout(Stdio::null()).spawn().context("cannot run valgrind")?;
+    let mut child = tracing
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot run valgrind")?;
     let count = held_up::count(child.stderr.take().context("valgrind prints its trace")?)?;
     let status = child.wait()?;
-    ensure!(status.success(), "flowcast {}: {status}", arguments.join(" "));
+    ensure!(
+        status.success(),
+        "flowcast {}: {status}",
+        arguments.join(" ")
+    );
     Ok(count)
 }
 
 /// Valgrind on one processor: with more, readers would have threads that wait for each other.
 fn valgrind(options: &[&str], command: &Path, arguments: &[&str]) -> Result<Command> {
     let mut valgrind = Command::new("taskset");
-    valgrind.args(["-c", &one_processor()?, "valgrind", "--quiet"]).args(options).arg(command).args(arguments);
-    valgrind.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    valgrind
+        .args(["-c", &one_processor()?, "valgrind", "--quiet"])
+        .args(options)
+        .arg(command)
+        .args(arguments);
+    valgrind
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     Ok(valgrind)
 }
 
@@ -75,7 +119,11 @@ fn valgrind(options: &[&str], command: &Path, arguments: &[&str]) -> Result<Comm
 /// The system does not say.
 pub(in crate::bench) fn one_processor() -> Result<String> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0").trim();
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or("0")
+        .trim();
     Ok(list.split([',', '-']).next().unwrap_or("0").to_owned())
 }
 
@@ -87,10 +135,17 @@ fn read_counts(text: &str) -> Result<Counts> {
     };
     let sum = |event: &str| -> Result<f64> {
         let mut both = events.split_whitespace().zip(sums.split_whitespace());
-        let (_, sum) = both.find(|(name, _)| *name == event).with_context(|| format!("found no {event}"))?;
+        let (_, sum) = both
+            .find(|(name, _)| *name == event)
+            .with_context(|| format!("found no {event}"))?;
         Ok(sum.parse()?)
     };
-    Ok(Counts { instructions: sum("Ir")?, reads: sum("Dr")?, writes: sum("Dw")?, held_up: None })
+    Ok(Counts {
+        instructions: sum("Ir")?,
+        reads: sum("Dr")?,
+        writes: sum("Dw")?,
+        held_up: None,
+    })
 }
 
 #[cfg(test)]
@@ -99,9 +154,13 @@ mod tests {
 
     #[test]
     fn the_summary_is_read_by_the_names_of_events() {
-        let text =
-            "cmd: x\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw \nfn=a\n1 2\nsummary: 100 1 1 40 2 2 20 3 3\n";
-        let expected = Counts { instructions: 100.0, reads: 40.0, writes: 20.0, held_up: None };
+        let text = "cmd: x\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw \nfn=a\n1 2\nsummary: 100 1 1 40 2 2 20 3 3\n";
+        let expected = Counts {
+            instructions: 100.0,
+            reads: 40.0,
+            writes: 20.0,
+            held_up: None,
+        };
         assert_eq!(read_counts(text).unwrap(), expected);
         assert!(read_counts("events: Ir\nsummary: 100\n").is_err() && read_counts("").is_err());
     }

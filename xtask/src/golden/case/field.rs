@@ -14,7 +14,10 @@ pub(in crate::golden) struct Field<'a> {
 impl<'a> Field<'a> {
     /// The value that is called `path` in messages.
     pub(in crate::golden) fn new(value: &'a Value, path: &str) -> Field<'a> {
-        Field { value, path: path.to_owned() }
+        Field {
+            value,
+            path: path.to_owned(),
+        }
     }
 
     /// Its name from the case on, such as `input.rails[0].g`.
@@ -25,7 +28,10 @@ impl<'a> Field<'a> {
     /// The member `key`, if there is one that is not null.
     pub(in crate::golden) fn get(&self, key: &str) -> Option<Field<'a>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
-        Some(Field { value, path: format!("{}.{key}", self.path) })
+        Some(Field {
+            value,
+            path: format!("{}.{key}", self.path),
+        })
     }
 
     /// The member `key`.
@@ -33,7 +39,8 @@ impl<'a> Field<'a> {
     /// # Errors
     /// There is none.
     pub(in crate::golden) fn at(&self, key: &str) -> Result<Field<'a>, Mismatch> {
-        self.get(key).ok_or_else(|| Mismatch::Malformed(format!("{}: found no field `{key}`", self.path)))
+        self.get(key)
+            .ok_or_else(|| Mismatch::Malformed(format!("{}: found no field `{key}`", self.path)))
     }
 
     /// A number, plain or as an exact fraction `{num, den, f}`.
@@ -43,7 +50,11 @@ impl<'a> Field<'a> {
     pub(in crate::golden) fn number(&self) -> Result<f64, Mismatch> {
         let fraction = || Some(self.value.get("num")?.as_f64()? / self.value.get("den")?.as_f64()?);
         let float = self.value.get("f").and_then(Value::as_f64);
-        self.value.as_f64().or(float).or_else(fraction).ok_or_else(|| self.unlike("a number"))
+        self.value
+            .as_f64()
+            .or(float)
+            .or_else(fraction)
+            .ok_or_else(|| self.unlike("a number"))
     }
 
     /// A whole number of a type that holds it.
@@ -51,9 +62,16 @@ impl<'a> Field<'a> {
     /// # Errors
     /// Something else, or one that does not fit.
     pub(in crate::golden) fn whole<T: TryFrom<u64>>(&self) -> Result<T, Mismatch> {
-        let fraction = || self.value.as_f64().filter(|x| x.fract() == 0.0 && (0.0..9e15).contains(x)).map(|x| x as u64);
+        let fraction = || {
+            self.value
+                .as_f64()
+                .filter(|x| x.fract() == 0.0 && (0.0..9e15).contains(x))
+                .map(|x| x as u64)
+        };
         let whole = self.value.as_u64().or_else(fraction);
-        whole.and_then(|whole| T::try_from(whole).ok()).ok_or_else(|| self.unlike("a whole number"))
+        whole
+            .and_then(|whole| T::try_from(whole).ok())
+            .ok_or_else(|| self.unlike("a whole number"))
     }
 
     /// A text.
@@ -70,7 +88,10 @@ impl<'a> Field<'a> {
     /// Not a list.
     pub(in crate::golden) fn items(&self) -> Result<Vec<Field<'a>>, Mismatch> {
         let items = self.value.as_array().ok_or_else(|| self.unlike("a list"))?;
-        let name = |(index, value)| Field { value, path: format!("{}[{index}]", self.path) };
+        let name = |(index, value)| Field {
+            value,
+            path: format!("{}[{index}]", self.path),
+        };
         Ok(items.iter().enumerate().map(name).collect())
     }
 
@@ -87,16 +108,28 @@ impl<'a> Field<'a> {
     /// # Errors
     /// Not an object.
     pub(in crate::golden) fn members(&self) -> Result<Vec<(&'a str, Field<'a>)>, Mismatch> {
-        let members = self.value.as_object().ok_or_else(|| self.unlike("an object"))?;
+        let members = self
+            .value
+            .as_object()
+            .ok_or_else(|| self.unlike("an object"))?;
         let name = |(key, value): (&'a String, &'a Value)| {
-            (key.as_str(), Field { value, path: format!("{}.{key}", self.path) })
+            (
+                key.as_str(),
+                Field {
+                    value,
+                    path: format!("{}.{key}", self.path),
+                },
+            )
         };
         Ok(members.iter().map(name).collect())
     }
 
     /// What a check says of a value that it cannot use.
     pub(in crate::golden) fn unlike(&self, expected: &str) -> Mismatch {
-        Mismatch::Malformed(format!("{}: found `{}`, expected {expected}", self.path, self.value))
+        Mismatch::Malformed(format!(
+            "{}: found `{}`, expected {expected}",
+            self.path, self.value
+        ))
     }
 }
 
@@ -116,8 +149,15 @@ mod tests {
     fn a_complaint_names_the_field() {
         let document = serde_json::json!({"rails": [{"g": "x"}], "n": -1});
         let root = Field::new(&document, "input");
-        let g = root.at("rails").unwrap().items().unwrap()[0].at("g").unwrap();
-        assert!(g.number().unwrap_err().to_string().contains("input.rails[0].g"));
+        let g = root.at("rails").unwrap().items().unwrap()[0]
+            .at("g")
+            .unwrap();
+        assert!(
+            g.number()
+                .unwrap_err()
+                .to_string()
+                .contains("input.rails[0].g")
+        );
         assert!(root.at("n").unwrap().whole::<u32>().is_err());
         assert!(root.at("absent").is_err());
     }

@@ -34,7 +34,17 @@ pub(super) fn run(
         "schema": "flowcast/bench-packet/1", "flows": pattern.flows.len(), "packet_hops": hops, "dropped": dropped,
         "runs": runs,
     });
-    let tail = format!(", {} packet-hops, {} dropped", Grouped(hops), Grouped(dropped));
-    Counted { name: "packet-hops", count: hops, document, tail }.print(seconds, json);
+    let tail = format!(
+        ", {} packet-hops, {} dropped",
+        Grouped(hops),
+        Grouped(dropped)
+    );
+    Counted {
+        name: "packet-hops",
+        count: hops,
+        document,
+        tail,
+    }
+    .print(seconds, json);
     Ok(())
 }

@@ -12,17 +12,30 @@ use serde_json::json;
 use flowcast_terminal::output::println_out;
 
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
-pub(super) fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: bool) -> Result<()> {
+pub(super) fn run(
+    program: &Program,
+    network: &Network,
+    sets: usize,
+    runs: u32,
+    json: bool,
+) -> Result<()> {
     if sets == 0 {
         bail!("--sets: found 0, expected at least 1");
     }
     let networks = what_ifs(network, sets);
     // Messages that disturb each other would cost each network a replay of its own.
-    let options = Options { contention: Contention::Limits, ..Options::default() };
+    let options = Options {
+        contention: Contention::Limits,
+        ..Options::default()
+    };
     let (mut ratios, mut alone, mut swept) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..runs {
         let begin = Instant::now();
-        std::hint::black_box(PreparedProgram::new(program, &networks[0], &options)?.engine()?.run()?);
+        std::hint::black_box(
+            PreparedProgram::new(program, &networks[0], &options)?
+                .engine()?
+                .run()?,
+        );
         let one = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         std::hint::black_box(sweep(program, &networks, &options)?);

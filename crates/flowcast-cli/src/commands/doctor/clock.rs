@@ -34,7 +34,11 @@ pub(super) fn resolution() -> Check {
     if least <= 1000 {
         return Check::good("clock resolution", found);
     }
-    Check::bad("clock resolution", found, "times of single messages are too short for this clock: see the clock source")
+    Check::bad(
+        "clock resolution",
+        found,
+        "times of single messages are too short for this clock: see the clock source",
+    )
 }
 
 /// The clock of the machine where `flowcast measure p2p --listen` answers.
@@ -47,7 +51,10 @@ pub(super) fn of_peer(address: &str, token: &TokenArgs) -> Result<Check> {
         learn(&mut transport, &ClockPlan::default())
     };
     let learned = ask().map_err(|error| explained(error.into()))?;
-    Ok(beside(&learned, (learned.line.offset - wall_clock(transport.now()).offset).as_seconds()))
+    Ok(beside(
+        &learned,
+        (learned.line.offset - wall_clock(transport.now()).offset).as_seconds(),
+    ))
 }
 
 /// Wall clocks are compared up to whole days.
@@ -64,7 +71,8 @@ fn beside(learned: &Learned, ahead: f64) -> Check {
         learned.drift_deviation * 1e6
     );
     if learned.line.drift.abs() > MOST_DRIFT || ahead.abs() > MOST_APART {
-        let advice = "the clocks are apart, or one is being set: let a daemon such as chrony keep both";
+        let advice =
+            "the clocks are apart, or one is being set: let a daemon such as chrony keep both";
         return Check::bad(NAME, found, advice);
     }
     Check::good(NAME, found)
@@ -88,6 +96,10 @@ mod tests {
         assert_eq!(verdict(0.0, 86_399.99), Verdict::Good);
         assert_eq!(verdict(0.0, 2.0), Verdict::Bad);
         assert_eq!(verdict(-6e-4, 0.0), Verdict::Bad);
-        assert!(beside(&drifting(1e-6), -0.25).found.starts_with("250.0 ms behind"));
+        assert!(
+            beside(&drifting(1e-6), -0.25)
+                .found
+                .starts_with("250.0 ms behind")
+        );
     }
 }

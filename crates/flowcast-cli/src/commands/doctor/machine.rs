@@ -25,7 +25,9 @@ impl Machine {
         Machine {
             root: "/".into(),
             variables: env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
                 .collect(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
         }
@@ -35,12 +37,18 @@ impl Machine {
     #[cfg(test)]
     pub(super) fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Machine { root: root.to_owned(), variables: variables.iter().map(owned).collect(), processors: 2 }
+        Machine {
+            root: root.to_owned(),
+            variables: variables.iter().map(owned).collect(),
+            processors: 2,
+        }
     }
 
     /// The text of a file, without blanks around it.
     pub(super) fn read(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_owned())
+        fs::read_to_string(self.root.join(path))
+            .ok()
+            .map(|text| text.trim().to_owned())
     }
 
     /// Whether there is such a file or folder.
@@ -50,14 +58,22 @@ impl Machine {
 
     /// Names in a folder, sorted.
     pub(super) fn list(&self, path: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
-        let names: BTreeSet<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let entries = fs::read_dir(self.root.join(path))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let names: BTreeSet<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         names.into_iter().collect()
     }
 
     /// An environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
-        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.variables
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -72,19 +88,28 @@ pub(super) enum Extent {
 
 /// All of them.
 pub(super) fn checks(machine: &Machine, extent: Extent) -> Vec<Check> {
-    vec![governor(machine), clock_source(machine), time_sync(machine, extent), swap(machine), load(machine)]
+    vec![
+        governor(machine),
+        clock_source(machine),
+        time_sync(machine, extent),
+        swap(machine),
+        load(machine),
+    ]
 }
 
 /// The problems that disturb a measurement while it runs, on one machine.
 pub(super) fn disturbances(machine: &Machine) -> Vec<Check> {
     let all = checks(machine, Extent::OneMachine);
-    all.into_iter().filter(|check| check.verdict == Verdict::Bad).collect()
+    all.into_iter()
+        .filter(|check| check.verdict == Verdict::Bad)
+        .collect()
 }
 
 fn governor(machine: &Machine) -> Check {
     const NAME: &str = "frequency governor";
     const FOLDER: &str = "sys/devices/system/cpu";
-    let governor = |name: &String| machine.read(&format!("{FOLDER}/{name}/cpufreq/scaling_governor"));
+    let governor =
+        |name: &String| machine.read(&format!("{FOLDER}/{name}/cpufreq/scaling_governor"));
     let governors: BTreeSet<String> = machine.list(FOLDER).iter().filter_map(governor).collect();
     let found: Vec<&str> = governors.iter().map(String::as_str).collect();
     match found[..] {
@@ -107,25 +132,41 @@ fn clock_source(machine: &Machine) -> Check {
     if ["tsc", "arch_sys_counter", "kvm-clock"].contains(&source.as_str()) {
         return Check::good(NAME, source);
     }
-    let available = machine.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let available = machine
+        .read(&format!("{FOLDER}/available_clocksource"))
+        .unwrap_or_default();
     let advice = match available.split_whitespace().any(|source| source == "tsc") {
-        true => format!("each look at the clock is slow: `echo tsc > /{FOLDER}/current_clocksource`"),
+        true => {
+            format!("each look at the clock is slow: `echo tsc > /{FOLDER}/current_clocksource`")
+        }
         false => format!("each look at the clock is slow, and this machine has only {available}"),
     };
     Check::bad(NAME, source, advice)
 }
 
 /// Daemons that keep the clock, by the names of their processes.
-const TIME_DAEMONS: [&str; 6] = ["chronyd", "ntpd", "ntpsec", "systemd-timesyn", "ptp4l", "openntpd"];
+const TIME_DAEMONS: [&str; 6] = [
+    "chronyd",
+    "ntpd",
+    "ntpsec",
+    "systemd-timesyn",
+    "ptp4l",
+    "openntpd",
+];
 
 fn time_sync(machine: &Machine, extent: Extent) -> Check {
     const NAME: &str = "time synchronisation";
-    let processes = machine.list("proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let processes = machine
+        .list("proc")
+        .into_iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let mut running = processes.filter_map(|process| machine.read(&format!("proc/{process}/comm")));
     match running.find(|name| TIME_DAEMONS.contains(&name.as_str())) {
         Some(daemon) => Check::good(NAME, daemon),
         None if machine.list("proc").is_empty() => Check::unknown(NAME, "not visible"),
-        None if extent == Extent::OneMachine => Check::good(NAME, "no daemon keeps the clock; one machine needs none"),
+        None if extent == Extent::OneMachine => {
+            Check::good(NAME, "no daemon keeps the clock; one machine needs none")
+        }
         None => Check::bad(
             NAME,
             "no daemon keeps this machine's clock",
@@ -136,9 +177,16 @@ fn time_sync(machine: &Machine, extent: Extent) -> Check {
 
 fn swap(machine: &Machine) -> Check {
     const NAME: &str = "swap";
-    let Some(text) = machine.read("proc/meminfo") else { return Check::unknown(NAME, "not visible") };
+    let Some(text) = machine.read("proc/meminfo") else {
+        return Check::unknown(NAME, "not visible");
+    };
     let field = |name: &str| -> Option<u64> {
-        text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+        text.lines()
+            .find_map(|line| line.strip_prefix(name))?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
     };
     let (Some(total), Some(free)) = (field("SwapTotal:"), field("SwapFree:")) else {
         return Check::unknown(NAME, "not visible");
@@ -159,12 +207,17 @@ const BUSY: f64 = 0.2;
 
 fn load(machine: &Machine) -> Check {
     const NAME: &str = "other programs";
-    let load = machine.read("proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    let load = machine
+        .read("proc/loadavg")
+        .and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
     match load {
         None => Check::unknown(NAME, "not visible"),
         Some(load) if load > BUSY * machine.processors as f64 => Check::bad(
             NAME,
-            format!("a load of {load} on {} processors in the last minute", machine.processors),
+            format!(
+                "a load of {load} on {} processors in the last minute",
+                machine.processors
+            ),
             "others use the processors: end them, or wait",
         ),
         Some(load) => Check::good(NAME, format!("a load of {load}")),
@@ -186,13 +239,22 @@ mod tests {
 
     fn verdicts(files: &[(&str, &str)]) -> Vec<Verdict> {
         let folder = tempfile::tempdir().unwrap();
-        files.iter().for_each(|(path, text)| write(folder.path(), path, text));
-        checks(&Machine::under(folder.path(), &[]), Extent::SeveralMachines).iter().map(|check| check.verdict).collect()
+        files
+            .iter()
+            .for_each(|(path, text)| write(folder.path(), path, text));
+        checks(&Machine::under(folder.path(), &[]), Extent::SeveralMachines)
+            .iter()
+            .map(|check| check.verdict)
+            .collect()
     }
 
     #[test]
     fn a_machine_that_shows_nothing_is_unknown() {
-        assert!(verdicts(&[]).iter().all(|verdict| *verdict == Verdict::Unknown));
+        assert!(
+            verdicts(&[])
+                .iter()
+                .all(|verdict| *verdict == Verdict::Unknown)
+        );
     }
 
     #[test]
@@ -200,32 +262,64 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "proc/77/comm", "bash\n");
         let machine = Machine::under(folder.path(), &[]);
-        assert_eq!(time_sync(&machine, Extent::OneMachine).verdict, Verdict::Good);
-        assert_eq!(time_sync(&machine, Extent::SeveralMachines).verdict, Verdict::Bad);
+        assert_eq!(
+            time_sync(&machine, Extent::OneMachine).verdict,
+            Verdict::Good
+        );
+        assert_eq!(
+            time_sync(&machine, Extent::SeveralMachines).verdict,
+            Verdict::Bad
+        );
     }
 
     #[test]
     fn a_machine_that_is_tuned_is_good() {
         let files = [
-            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
-            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+            (
+                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            ),
+            (
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "tsc\n",
+            ),
             ("proc/77/comm", "chronyd\n"),
-            ("proc/meminfo", "MemTotal: 5 kB\nSwapTotal:  100 kB\nSwapFree: 100 kB\n"),
+            (
+                "proc/meminfo",
+                "MemTotal: 5 kB\nSwapTotal:  100 kB\nSwapFree: 100 kB\n",
+            ),
             ("proc/loadavg", "0.05 0.1 0.2 1/99 1234\n"),
         ];
-        assert!(verdicts(&files).iter().all(|verdict| *verdict == Verdict::Good));
+        assert!(
+            verdicts(&files)
+                .iter()
+                .all(|verdict| *verdict == Verdict::Good)
+        );
     }
 
     #[test]
     fn a_machine_that_is_not_is_bad_in_every_point() {
         let files = [
-            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
-            ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n"),
-            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+            (
+                "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                "performance\n",
+            ),
+            (
+                "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+                "powersave\n",
+            ),
+            (
+                "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                "hpet\n",
+            ),
             ("proc/77/comm", "bash\n"),
             ("proc/meminfo", "SwapTotal:  100 kB\nSwapFree: 50 kB\n"),
             ("proc/loadavg", "1.5 0.1 0.2 1/99 1234\n"),
         ];
-        assert!(verdicts(&files).iter().all(|verdict| *verdict == Verdict::Bad));
+        assert!(
+            verdicts(&files)
+                .iter()
+                .all(|verdict| *verdict == Verdict::Bad)
+        );
     }
 }

@@ -70,17 +70,36 @@ pub(super) struct Check {
 impl Check {
     /// As it should be.
     pub(super) fn good(name: &'static str, found: impl Into<String>) -> Check {
-        Check { name, verdict: Verdict::Good, found: found.into(), advice: None }
+        Check {
+            name,
+            verdict: Verdict::Good,
+            found: found.into(),
+            advice: None,
+        }
     }
 
     /// It cannot be seen.
     pub(super) fn unknown(name: &'static str, found: impl Into<String>) -> Check {
-        Check { name, verdict: Verdict::Unknown, found: found.into(), advice: None }
+        Check {
+            name,
+            verdict: Verdict::Unknown,
+            found: found.into(),
+            advice: None,
+        }
     }
 
     /// Something is to be done.
-    pub(super) fn bad(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { name, verdict: Verdict::Bad, found: found.into(), advice: Some(advice.into()) }
+    pub(super) fn bad(
+        name: &'static str,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Check {
+        Check {
+            name,
+            verdict: Verdict::Bad,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
     }
 }
 
@@ -88,15 +107,30 @@ impl Doctor {
     /// Checks and says what it found; a problem is a finding.
     pub(crate) fn run(self) -> Result<()> {
         let mut machine = Machine::this();
-        machine.variables.splice(0..0, network::settings_of(&self.command));
+        machine
+            .variables
+            .splice(0..0, network::settings_of(&self.command));
         let mut checks = program::checks(&machine, &self.command);
         checks.push(network::interfaces(&machine));
-        checks.extend(machine::checks(&machine, program::extent(&machine, &self.command)));
+        checks.extend(machine::checks(
+            &machine,
+            program::extent(&machine, &self.command),
+        ));
         checks.push(clock::resolution());
-        checks.extend(self.peer.iter().map(|peer| clock::of_peer(peer, &self.token)).collect::<Result<Vec<_>>>()?);
+        checks.extend(
+            self.peer
+                .iter()
+                .map(|peer| clock::of_peer(peer, &self.token))
+                .collect::<Result<Vec<_>>>()?,
+        );
         let checked = Checked { checks };
         show(&checked, self.format)?;
-        match checked.checks.iter().filter(|check| check.verdict == Verdict::Bad).count() {
+        match checked
+            .checks
+            .iter()
+            .filter(|check| check.verdict == Verdict::Bad)
+            .count()
+        {
             0 => Ok(()),
             1 => Err(Finding("1 problem".to_owned()).into()),
             problems => Err(Finding(format!("{problems} problems")).into()),
@@ -121,7 +155,12 @@ fn other_programs() -> Option<String> {
     let after = processor_time()?;
     let all = after.all.saturating_sub(before.all).max(1) as f64;
     let busy = 1.0 - after.idle.saturating_sub(before.idle) as f64 / all;
-    (busy > MOST).then(|| format!("other programs take {:.0} % of the processors", busy * 100.0))
+    (busy > MOST).then(|| {
+        format!(
+            "other programs take {:.0} % of the processors",
+            busy * 100.0
+        )
+    })
 }
 
 /// The same, said on standard error with what becomes of what is measured now.
@@ -141,17 +180,33 @@ struct ProcessorTime {
 
 fn processor_time() -> Option<ProcessorTime> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).map_while(|tick| tick.parse().ok()).collect();
-    Some(ProcessorTime { all: ticks.iter().sum(), idle: ticks.get(3)? + ticks.get(4)? })
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()?
+        .split_whitespace()
+        .skip(1)
+        .map_while(|tick| tick.parse().ok())
+        .collect();
+    Some(ProcessorTime {
+        all: ticks.iter().sum(),
+        idle: ticks.get(3)? + ticks.get(4)?,
+    })
 }
 
 /// What on this machine disturbs a measurement; none if all is well.
 fn disturbances() -> Option<String> {
     let problems = machine::disturbances(&Machine::this());
     for problem in &problems {
-        say!("flowcast: note: {}: {} (flowcast doctor)", problem.name, problem.found);
+        say!(
+            "flowcast: note: {}: {} (flowcast doctor)",
+            problem.name,
+            problem.found
+        );
     }
-    let texts: Vec<String> = problems.iter().map(|problem| format!("{}: {}", problem.name, problem.found)).collect();
+    let texts: Vec<String> = problems
+        .iter()
+        .map(|problem| format!("{}: {}", problem.name, problem.found))
+        .collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 

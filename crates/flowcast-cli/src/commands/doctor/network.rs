@@ -11,9 +11,14 @@ const FOLDER: &str = "sys/class/net";
 /// The settings of Open MPI that a command has among its options (`--mca NAME VALUE`), as the variables that they are
 /// otherwise; they are stronger than those.
 pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
-    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let setting = |three: &[String]| match three {
-        [option, name, value] if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) => {
+        [option, name, value]
+            if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) =>
+        {
             Some((format!("OMPI_MCA_{name}"), value.clone()))
         }
         _ => None,
@@ -23,27 +28,45 @@ pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
 
 /// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.
 pub(super) fn interfaces(machine: &Machine) -> Check {
-    let up: Vec<String> = machine.list(FOLDER).into_iter().filter(|name| is_up(machine, name)).collect();
-    let (unwanted, wanted): (Vec<&str>, Vec<&str>) =
-        up.iter().map(String::as_str).partition(|name| is_virtual(machine, name));
+    let up: Vec<String> = machine
+        .list(FOLDER)
+        .into_iter()
+        .filter(|name| is_up(machine, name))
+        .collect();
+    let (unwanted, wanted): (Vec<&str>, Vec<&str>) = up
+        .iter()
+        .map(String::as_str)
+        .partition(|name| is_virtual(machine, name));
     if up.is_empty() {
         return Check::unknown(NAME, "none is up");
     }
-    let used: Vec<&str> = unwanted.iter().copied().filter(|name| !is_excluded(machine, name)).collect();
+    let used: Vec<&str> = unwanted
+        .iter()
+        .copied()
+        .filter(|name| !is_excluded(machine, name))
+        .collect();
     if used.is_empty() {
         return Check::good(NAME, up.join(", "));
     }
     let found = format!("{} would carry messages of Open MPI", used.join(", "));
     let advice = match wanted[..] {
-        [] => format!("bridges lead to containers only: `--mca btl_tcp_if_exclude lo,{}`", used.join(",")),
-        _ => format!("bridges lead to containers only: `--mca btl_tcp_if_include {}`", wanted.join(",")),
+        [] => format!(
+            "bridges lead to containers only: `--mca btl_tcp_if_exclude lo,{}`",
+            used.join(",")
+        ),
+        _ => format!(
+            "bridges lead to containers only: `--mca btl_tcp_if_include {}`",
+            wanted.join(",")
+        ),
     };
     Check::bad(NAME, found, advice)
 }
 
 fn is_up(machine: &Machine, name: &str) -> bool {
     let flags = machine.read(&format!("{FOLDER}/{name}/flags"));
-    let flags = flags.and_then(|text| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()).unwrap_or(0);
+    let flags = flags
+        .and_then(|text| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok())
+        .unwrap_or(0);
     const UP: u32 = 1;
     const LOOPBACK: u32 = 8;
     flags & UP != 0 && flags & LOOPBACK == 0
@@ -51,9 +74,11 @@ fn is_up(machine: &Machine, name: &str) -> bool {
 
 fn is_virtual(machine: &Machine, name: &str) -> bool {
     machine.has(&format!("{FOLDER}/{name}/bridge"))
-        || ["docker", "virbr", "veth", "br-", "cni", "flannel", "podman", "lxc"]
-            .iter()
-            .any(|known| name.starts_with(known))
+        || [
+            "docker", "virbr", "veth", "br-", "cni", "flannel", "podman", "lxc",
+        ]
+        .iter()
+        .any(|known| name.starts_with(known))
 }
 
 /// Whether the settings of Open MPI that can be seen leave it out.
@@ -72,12 +97,26 @@ fn setting_of(machine: &Machine, setting: &str) -> Option<String> {
     if let Some(value) = machine.variable(&format!("OMPI_MCA_{setting}")) {
         return Some(value.to_owned());
     }
-    let home = machine.variable("HOME").unwrap_or("root").trim_start_matches('/').to_owned();
-    let files = [format!("{home}/.openmpi/mca-params.conf"), "etc/openmpi/openmpi-mca-params.conf".to_owned()];
-    files.iter().filter_map(|file| machine.read(file)).find_map(|text| {
-        let line = text.lines().map(str::trim).find(|line| line.starts_with(setting))?.to_owned();
-        Some(line.split_once('=')?.1.trim().to_owned())
-    })
+    let home = machine
+        .variable("HOME")
+        .unwrap_or("root")
+        .trim_start_matches('/')
+        .to_owned();
+    let files = [
+        format!("{home}/.openmpi/mca-params.conf"),
+        "etc/openmpi/openmpi-mca-params.conf".to_owned(),
+    ];
+    files
+        .iter()
+        .filter_map(|file| machine.read(file))
+        .find_map(|text| {
+            let line = text
+                .lines()
+                .map(str::trim)
+                .find(|line| line.starts_with(setting))?
+                .to_owned();
+            Some(line.split_once('=')?.1.trim().to_owned())
+        })
 }
 
 #[cfg(test)]
@@ -99,24 +138,44 @@ mod tests {
     #[test]
     fn a_bridge_that_is_up_is_named_with_what_to_use_instead() {
         let check = machine_with_bridge(&[]);
-        assert_eq!((check.verdict, check.found.contains("docker0")), (Verdict::Bad, true));
+        assert_eq!(
+            (check.verdict, check.found.contains("docker0")),
+            (Verdict::Bad, true)
+        );
         assert!(!check.found.contains("virbr9"));
         assert!(check.advice.unwrap().contains("btl_tcp_if_include eth0"));
     }
 
     #[test]
     fn a_bridge_that_is_left_out_does_no_harm() {
-        for setting in [("OMPI_MCA_btl_tcp_if_include", "eth0"), ("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0")] {
+        for setting in [
+            ("OMPI_MCA_btl_tcp_if_include", "eth0"),
+            ("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0"),
+        ] {
             assert_eq!(machine_with_bridge(&[setting]).verdict, Verdict::Good);
         }
     }
 
     #[test]
     fn the_options_of_a_command_are_settings_too() {
-        let command = ["mpirun", "--mca", "btl_tcp_if_include", "eth0", "-np", "4", "./a"].map(OsString::from);
+        let command = [
+            "mpirun",
+            "--mca",
+            "btl_tcp_if_include",
+            "eth0",
+            "-np",
+            "4",
+            "./a",
+        ]
+        .map(OsString::from);
         let settings = settings_of(&command);
-        assert_eq!(settings, [("OMPI_MCA_btl_tcp_if_include".to_owned(), "eth0".to_owned())]);
-        let [(name, value)] = &settings[..] else { panic!("one setting") };
+        assert_eq!(
+            settings,
+            [("OMPI_MCA_btl_tcp_if_include".to_owned(), "eth0".to_owned())]
+        );
+        let [(name, value)] = &settings[..] else {
+            panic!("one setting")
+        };
         assert_eq!(machine_with_bridge(&[(name, value)]).verdict, Verdict::Good);
         assert!(settings_of(&[]).is_empty());
     }
@@ -124,6 +183,9 @@ mod tests {
     #[test]
     fn without_interfaces_nothing_is_known() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(interfaces(&Machine::under(folder.path(), &[])).verdict, Verdict::Unknown);
+        assert_eq!(
+            interfaces(&Machine::under(folder.path(), &[])).verdict,
+            Verdict::Unknown
+        );
     }
 }

@@ -19,17 +19,26 @@ use flowcast_terminal::provenance;
 
 /// The round trips of all files together.
 pub(in crate::commands) fn imported(files: &[PathBuf]) -> Result<PrttSamples> {
-    let of_file = |path: &PathBuf| read(&read_text(path)?).with_context(|| path.display().to_string());
+    let of_file =
+        |path: &PathBuf| read(&read_text(path)?).with_context(|| path.display().to_string());
     let all = files.iter().map(of_file).collect::<Result<Vec<_>>>()?;
     Ok(samples(&all)?)
 }
 
 /// Fits latency and bandwidth, writes the network if asked, and prints them.
-pub(in crate::commands) fn run(files: &[PathBuf], output: Option<&Path>, name: &str, format: Format) -> Result<()> {
+pub(in crate::commands) fn run(
+    files: &[PathBuf],
+    output: Option<&Path>,
+    name: &str,
+    format: Format,
+) -> Result<()> {
     let samples = imported(files)?;
     let fit = fit_hockney(&samples)?;
     let mut provenance: BTreeMap<String, String> = provenance::of_this_run();
-    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = files
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     provenance.insert("imported".into(), names.join(" "));
     write(output, &fit.to_network(name, provenance))?;
     show(&Report::new(&fit), format)
@@ -62,7 +71,10 @@ impl Shown for Report {
 
     fn print(&self) {
         println_out!("latency    {}", Rounded(Time::from_micros(self.latency_us)));
-        println_out!("bandwidth  {}", Quantity::Rate(TimePerByte::from_micros(self.us_per_B).rate()).rounded());
+        println_out!(
+            "bandwidth  {}",
+            Quantity::Rate(TimePerByte::from_micros(self.us_per_B).rate()).rounded()
+        );
         println_out!(
             "The line misses {} sizes by {} (median), {} at worst.",
             self.sizes,

@@ -35,12 +35,22 @@ pub(in crate::commands) struct FitRegions<'a> {
 impl FitRegions<'_> {
     /// Fits, writes the network file if asked, and prints what was found.
     pub(in crate::commands) fn run(&self) -> Result<()> {
-        let recordings = self.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<Vec<_>>>()?;
+        let recordings = self
+            .recordings
+            .iter()
+            .map(|folder| open_recording(folder))
+            .collect::<Result<Vec<_>>>()?;
         let fit = fit(&self.regions(&recordings)?)?;
         let mut network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
-        let errors =
-            fit.errors().map(|(region, error)| (format!("{}/{} ranks", region.name, region.ranks), vec![error]));
-        network.accuracy.push(accuracy("limits/formula", errors.collect())?);
+        let errors = fit.errors().map(|(region, error)| {
+            (
+                format!("{}/{} ranks", region.name, region.ranks),
+                vec![error],
+            )
+        });
+        network
+            .accuracy
+            .push(accuracy("limits/formula", errors.collect())?);
         let mut packets = None;
         if let Some(known) = &self.known {
             network.sharing = known.sharing.clone();
@@ -48,7 +58,9 @@ impl FitRegions<'_> {
             if network.nic.rate.given_wire().is_some() {
                 let found = packets.insert(fit_packets::fit(&recordings, &network)?);
                 network.sharing.packet.latency = Some(found.latency);
-                network.accuracy.push(accuracy("packet/openmpi", found.errors())?);
+                network
+                    .accuracy
+                    .push(accuracy("packet/openmpi", found.errors())?);
             }
         }
         write(self.output, &network)?;
@@ -71,16 +83,31 @@ impl FitRegions<'_> {
                 );
             }
             if !others.is_empty() {
-                say!("flowcast: note: {} regions are left out: {}", others.len(), others.join(", "));
+                say!(
+                    "flowcast: note: {} regions are left out: {}",
+                    others.len(),
+                    others.join(", ")
+                );
             }
             for region in understood {
-                all.entry((region.ranks, region.name.clone())).or_default().push(region);
+                all.entry((region.ranks, region.name.clone()))
+                    .or_default()
+                    .push(region);
             }
         }
         let middle = |regions: Vec<MeasuredRegion>| -> Result<MeasuredRegion> {
-            let times: Vec<f64> = regions.iter().map(|region| region.once.as_nanos()).collect();
-            let first = regions.into_iter().next().context("every region was measured")?;
-            Ok(MeasuredRegion { once: Time::from_nanos(median(&times)?), ..first })
+            let times: Vec<f64> = regions
+                .iter()
+                .map(|region| region.once.as_nanos())
+                .collect();
+            let first = regions
+                .into_iter()
+                .next()
+                .context("every region was measured")?;
+            Ok(MeasuredRegion {
+                once: Time::from_nanos(median(&times)?),
+                ..first
+            })
         };
         all.into_values().map(middle).collect()
     }
@@ -95,7 +122,10 @@ impl FitRegions<'_> {
 /// On the regions that were fitted to, by their names.
 fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy> {
     let entry = Accuracy::of_errors(model, Judged::Regions, "the regions fitted to", errors)?;
-    Ok(Accuracy { is_fitted: true, ..entry })
+    Ok(Accuracy {
+        is_fitted: true,
+        ..entry
+    })
 }
 
 fn mean_error(fit: &DimemasFit) -> f64 {
@@ -113,7 +143,11 @@ fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> serde_json::Value 
             })
         })
         .collect();
-    let rows: BTreeMap<&str, String> = fit.rows.iter().map(|(op, row)| (op.name(), row.to_string())).collect();
+    let rows: BTreeMap<&str, String> = fit
+        .rows
+        .iter()
+        .map(|(op, row)| (op.name(), row.to_string()))
+        .collect();
     json!({
         "schema": "flowcast/dimemas-fit/1",
         "latency_s": fit.latency.as_seconds(),
@@ -135,12 +169,22 @@ fn print(fit: &DimemasFit, packets: Option<&PacketFit>) {
         (links, 0) => format!("{links}, half duplex"),
         (incoming, outgoing) => format!("{incoming} in, {outgoing} out"),
     };
-    let buses = if fit.buses == 0 { "not limited".to_owned() } else { fit.buses.to_string() };
+    let buses = if fit.buses == 0 {
+        "not limited".to_owned()
+    } else {
+        fit.buses.to_string()
+    };
     println_out!("latency    {}", Rounded(fit.latency));
     println_out!("bandwidth  {}", Quantity::Rate(fit.bandwidth).rounded());
     println_out!("links      {links}");
     println_out!("buses      {buses}");
-    let mut out = table(&["operation", "fan-in | fan-out", ">regions", ">mean error", ">worst"]);
+    let mut out = table(&[
+        "operation",
+        "fan-in | fan-out",
+        ">regions",
+        ">mean error",
+        ">worst",
+    ]);
     for (op, row) in &fit.rows {
         let is_own = |region: &MeasuredRegion| matches!(region.exercise, Exercise::Collective(own, ..) if own == *op);
         add_row(&mut out, fit, (op.name(), &row.to_string()), is_own);
@@ -159,9 +203,24 @@ fn print(fit: &DimemasFit, packets: Option<&PacketFit>) {
     }
 }
 
-fn add_row(out: &mut Table, fit: &DimemasFit, (name, row): (&str, &str), is_own: impl Fn(&MeasuredRegion) -> bool) {
-    let errors: Vec<f64> = fit.errors().filter(|(region, _)| is_own(region)).map(|(_, error)| error).collect();
-    let Some(worst) = errors.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) else { return };
+fn add_row(
+    out: &mut Table,
+    fit: &DimemasFit,
+    (name, row): (&str, &str),
+    is_own: impl Fn(&MeasuredRegion) -> bool,
+) {
+    let errors: Vec<f64> = fit
+        .errors()
+        .filter(|(region, _)| is_own(region))
+        .map(|(_, error)| error)
+        .collect();
+    let Some(worst) = errors
+        .iter()
+        .copied()
+        .max_by(|a, b| a.abs().total_cmp(&b.abs()))
+    else {
+        return;
+    };
     let mean = errors.iter().map(|error| error.abs()).sum::<f64>() / errors.len() as f64;
     out.add_row([
         name.to_owned(),

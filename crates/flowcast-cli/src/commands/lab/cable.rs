@@ -43,12 +43,24 @@ impl CableCheckCommand {
     pub(crate) fn run(self) -> Result<()> {
         let spec = load(&self.lab, &self.overrides)?;
         if spec.cable.is_none() {
-            bail!("{}: found no section [cable], expected a lab with a cable", self.lab);
+            bail!(
+                "{}: found no section [cable], expected a lab with a cable",
+                self.lab
+            );
         }
         let lab = Lab::up(&spec).map_err(explained)?;
-        let checks = CableChecker::new(&lab).check(self.frames).map_err(explained)?;
+        let checks = CableChecker::new(&lab)
+            .check(self.frames)
+            .map_err(explained)?;
         let directions = checks.iter().map(Direction::of).collect();
-        show(&Checked { spec, directions, provenance: provenance::of_this_run() }, self.format)?;
+        show(
+            &Checked {
+                spec,
+                directions,
+                provenance: provenance::of_this_run(),
+            },
+            self.format,
+        )?;
         match checks.iter().find(|check| !check.passes(TOLERANCE)) {
             Some(check) => Err(Finding(complaint(check)).into()),
             None => Ok(()),
@@ -66,7 +78,8 @@ pub(crate) struct ServeCables {
 impl ServeCables {
     /// Carries frames until it is killed.
     pub(crate) fn run(self) -> Result<()> {
-        let spec = LabSpec::from_toml(&read_text(&self.file)?, &[]).context("the lab file of the cable")?;
+        let spec = LabSpec::from_toml(&read_text(&self.file)?, &[])
+            .context("the lab file of the cable")?;
         match serve_cables(&spec, || println_out!("ready")).map_err(explained)? {}
     }
 }
@@ -139,7 +152,11 @@ impl LatenessQuantiles {
     /// Of what was measured.
     pub(super) fn of(lateness: &Lateness) -> LatenessQuantiles {
         let Lateness { median, p5, p95 } = *lateness;
-        LatenessQuantiles { median: Micros(median), p5: Micros(p5), p95: Micros(p95) }
+        LatenessQuantiles {
+            median: Micros(median),
+            p5: Micros(p5),
+            p95: Micros(p95),
+        }
     }
 }
 
@@ -164,7 +181,9 @@ impl Shown for Checked {
         for direction in &self.directions {
             let late = |pick: fn(&LatenessQuantiles) -> Micros| {
                 let late = direction.lateness_us.as_ref();
-                late.map_or("-".into(), |late| format!("{:.1} us", pick(late).0.as_micros()))
+                late.map_or("-".into(), |late| {
+                    format!("{:.1} us", pick(late).0.as_micros())
+                })
             };
             let megabits = |rate: f64| format!("{:.3}", rate * 8e-6);
             table.add_row(cells![

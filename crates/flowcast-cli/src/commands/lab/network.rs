@@ -9,8 +9,10 @@ use flowcast_terminal::output::print_out;
 
 /// Print the network file of a lab: what its rates and windows say, with nothing measured
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast lab network asymmetric > asymmetric.toml\n  \
-                        flowcast predict x.pattern --network asymmetric.toml --model packet")]
+#[command(
+    after_help = "Example:\n  flowcast lab network asymmetric > asymmetric.toml\n  \
+                        flowcast predict x.pattern --network asymmetric.toml --model packet"
+)]
 pub(crate) struct LabNetwork {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
     #[arg(value_name = "PROFILE|FILE")]
@@ -23,7 +25,10 @@ pub(crate) struct LabNetwork {
 impl LabNetwork {
     /// Prints the file.
     pub(crate) fn run(self) -> Result<()> {
-        print_out!("{}", network_of(&load(&self.lab, &self.overrides)?).to_toml());
+        print_out!(
+            "{}",
+            network_of(&load(&self.lab, &self.overrides)?).to_toml()
+        );
         Ok(())
     }
 }

@@ -33,15 +33,25 @@ pub(super) fn run(
     let mut provenance = doctor::provenance_of_measurement();
     let seed = plan.seed.to_string();
     let precision = plan.precision.to_string();
-    provenance.extend([("path".into(), path), ("seed".into(), seed), ("precision".into(), precision)]);
+    provenance.extend([
+        ("path".into(), path),
+        ("seed".into(), seed),
+        ("precision".into(), precision),
+    ]);
     let (mut partial, previous) = PartialSamples::open(output, resume, &provenance, true)?;
     let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
     let mut failure = None;
     let mut observe = |batch: &Batch| {
         progress.at_seconds(batch.elapsed.as_seconds());
         progress.say(format!(", {} messages", batch.messages));
-        let rows = batch.taken.iter().map(|Timed { point, time, busy }| (*point, *time, Some(*busy)));
-        match partial.as_mut().map_or(Ok(()), |partial| partial.append(rows)) {
+        let rows = batch
+            .taken
+            .iter()
+            .map(|Timed { point, time, busy }| (*point, *time, Some(*busy)));
+        match partial
+            .as_mut()
+            .map_or(Ok(()), |partial| partial.append(rows))
+        {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failure = Some(error);
@@ -50,13 +60,15 @@ pub(super) fn run(
         }
     };
     let measured = match other {
-        Reached::Tcp(mut transport) => measure_budgeted(&mut transport, plan, previous, &mut observe),
-        Reached::Shm(end) => {
-            end.pinned().and_then(|mut transport| measure_budgeted(&mut transport, plan, previous, &mut observe))
+        Reached::Tcp(mut transport) => {
+            measure_budgeted(&mut transport, plan, previous, &mut observe)
         }
-        Reached::Loopback => {
-            with_loopback(waiting, |transport| measure_budgeted(transport, plan, previous, &mut observe))
-        }
+        Reached::Shm(end) => end.pinned().and_then(|mut transport| {
+            measure_budgeted(&mut transport, plan, previous, &mut observe)
+        }),
+        Reached::Loopback => with_loopback(waiting, |transport| {
+            measure_budgeted(transport, plan, previous, &mut observe)
+        }),
     };
     drop(progress);
     let mut measured = measured.map_err(explained)?;
@@ -101,7 +113,12 @@ impl Summary {
         let symbols = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
         let parameter = |fit: &flowcast::fit::bursts::BurstFit, at: usize| {
             let (symbol, unit) = symbols[at];
-            Parameter { symbol, unit, value: fit.values()[at], half_width: fit.half_widths[at] }
+            Parameter {
+                symbol,
+                unit,
+                value: fit.values()[at],
+                half_width: fit.half_widths[at],
+            }
         };
         Summary {
             messages: measured.messages,
@@ -112,7 +129,10 @@ impl Summary {
             stopped: stop_text(measured.stop),
             level,
             outliers: fit.as_ref().map_or(0, |fit| fit.outliers),
-            parameters: fit.iter().flat_map(|fit| (0..4).map(|at| parameter(fit, at))).collect(),
+            parameters: fit
+                .iter()
+                .flat_map(|fit| (0..4).map(|at| parameter(fit, at)))
+                .collect(),
             provenance: measured.samples.provenance,
         }
     }
@@ -123,10 +143,20 @@ impl Shown for Summary {
 
     fn print(&self) {
         let messages = Grouped(self.messages.into());
-        println_out!("{messages} messages in {} tell L, o, g and G ({}).", self.elapsed_s, self.stopped);
+        println_out!(
+            "{messages} messages in {} tell L, o, g and G ({}).",
+            self.elapsed_s,
+            self.stopped
+        );
         let half = format!(">± at {} %", self.level * 100.0);
         let mut table = table(&["parameter", ">value", &half, ">of it"]);
-        for Parameter { symbol, unit, value, half_width } in &self.parameters {
+        for Parameter {
+            symbol,
+            unit,
+            value,
+            half_width,
+        } in &self.parameters
+        {
             let text = |value: f64| match *unit {
                 "ns" => Rounded(Time::from_nanos(value)).to_string(),
                 unit => format!("{value:.4} {unit}"),

@@ -71,7 +71,11 @@ impl MeasureCheck {
             Some(address) => {
                 let token = token_for(address, &self.token)?;
                 let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
-                check(&mut transport.map_err(|error| explained(error.into()))?, &network, &plan)
+                check(
+                    &mut transport.map_err(|error| explained(error.into()))?,
+                    &network,
+                    &plan,
+                )
             }
             None => {
                 let (mut client, mut server) =
@@ -88,13 +92,21 @@ impl MeasureCheck {
         let checked = Checked::new(&network.name, &points);
         show(&checked, self.format)?;
         match checked.verdict {
-            "changed" => Err(Finding(format!("{} is not what its file says any more", network.name)).into()),
+            "changed" => Err(Finding(format!(
+                "{} is not what its file says any more",
+                network.name
+            ))
+            .into()),
             _ => Ok(()),
         }
     }
 
     fn waiting(&self) -> Waiting {
-        if self.poll { Waiting::Poll } else { Waiting::Sleep }
+        if self.poll {
+            Waiting::Poll
+        } else {
+            Waiting::Sleep
+        }
     }
 }
 
@@ -167,14 +179,34 @@ impl Shown for Checked {
     fn print(&self) {
         match self.verdict {
             "changed" => println_out!("{} has changed.", self.network),
-            "open" => println_out!("{} shows no change; not all of it could be confirmed in the time.", self.network),
+            "open" => println_out!(
+                "{} shows no change; not all of it could be confirmed in the time.",
+                self.network
+            ),
             _ => println_out!("{} holds.", self.network),
         }
-        let mut rows = table(&["shows", ">size", ">in a row", ">predicted", ">from", ">to", ">found", ">samples", ""]);
+        let mut rows = table(&[
+            "shows",
+            ">size",
+            ">in a row",
+            ">predicted",
+            ">from",
+            ">to",
+            ">found",
+            ">samples",
+            "",
+        ]);
         for point in &self.points {
             let [low, high] = point.interval_us;
-            let mut cells = vec![point.shows().to_owned(), Bytes(point.size).to_string(), point.n.to_string()];
-            cells.extend([point.predicted_us.0, low.0, high.0, point.found_us.0].map(|time| Rounded(time).to_string()));
+            let mut cells = vec![
+                point.shows().to_owned(),
+                Bytes(point.size).to_string(),
+                point.n.to_string(),
+            ];
+            cells.extend(
+                [point.predicted_us.0, low.0, high.0, point.found_us.0]
+                    .map(|time| Rounded(time).to_string()),
+            );
             cells.extend([point.samples.to_string(), point.verdict.to_owned()]);
             rows.add_row(cells);
         }

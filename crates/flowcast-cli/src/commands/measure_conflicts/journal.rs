@@ -22,25 +22,39 @@ const CONTENT: &str = "the conflicts of an interrupted run";
 impl Journal {
     /// Starts afresh.
     pub(super) fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<Journal> {
-        Ok(Journal(GrowingFile::start(&partial(target), CONTENT, &csv_header(provenance))?))
+        Ok(Journal(GrowingFile::start(
+            &partial(target),
+            CONTENT,
+            &csv_header(provenance),
+        )?))
     }
 
     /// Goes on with an interrupted run, if there is one, and gives its conflicts.
-    pub(super) fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(Journal, Vec<Measured>)> {
+    pub(super) fn resume(
+        target: &Path,
+        provenance: &BTreeMap<String, String>,
+    ) -> Result<(Journal, Vec<Measured>)> {
         let path = partial(target);
-        let (file, measured) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
-            let samples = ConflictSamples::from_csv(text).with_context(|| path.display().to_string())?;
-            if let Some(key) = SAME.into_iter().find(|key| samples.provenance.get(*key) != provenance.get(*key)) {
-                let known = |all: &BTreeMap<String, String>| all.get(key).cloned().unwrap_or_else(|| "none".into());
-                bail!(
-                    "--resume: {}: found {key} {}, expected that of this run, {}",
-                    path.display(),
-                    known(&samples.provenance),
-                    known(provenance)
-                );
-            }
-            Ok(samples.measured)
-        })?;
+        let (file, measured) =
+            GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
+                let samples =
+                    ConflictSamples::from_csv(text).with_context(|| path.display().to_string())?;
+                if let Some(key) = SAME
+                    .into_iter()
+                    .find(|key| samples.provenance.get(*key) != provenance.get(*key))
+                {
+                    let known = |all: &BTreeMap<String, String>| {
+                        all.get(key).cloned().unwrap_or_else(|| "none".into())
+                    };
+                    bail!(
+                        "--resume: {}: found {key} {}, expected that of this run, {}",
+                        path.display(),
+                        known(&samples.provenance),
+                        known(provenance)
+                    );
+                }
+                Ok(samples.measured)
+            })?;
         Ok((Journal(file), measured))
     }
 
@@ -53,7 +67,8 @@ impl Journal {
 
     /// Writes the whole file and removes the partial one.
     pub(super) fn finish(self, samples: &ConflictSamples) -> Result<()> {
-        self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
+        self.0
+            .finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 
     /// Where the conflicts are meanwhile.
@@ -72,10 +87,20 @@ mod tests {
 
     fn measured() -> Vec<Measured> {
         let nodes = (0..3).map(Node).collect();
-        let plan = ConflictPlan { nodes, racks: Racks::default(), size: Bytes(1000), short: Bytes(0), most: 2 };
+        let plan = ConflictPlan {
+            nodes,
+            racks: Racks::default(),
+            size: Bytes(1000),
+            short: Bytes(0),
+            most: 2,
+        };
         let time = Time::from_micros(200.0);
         let all = plan.conflicts().into_iter();
-        all.map(|conflict| Measured { durations: vec![vec![time; 2]; conflict.flows.len()], conflict }).collect()
+        all.map(|conflict| Measured {
+            durations: vec![vec![time; 2]; conflict.flows.len()],
+            conflict,
+        })
+        .collect()
     }
 
     fn path(name: &str) -> BTreeMap<String, String> {
@@ -88,11 +113,23 @@ mod tests {
         let target = folder.path().join("conflicts.csv");
         let (all, racks) = (measured(), Racks::default());
         let mut first = Journal::start(&target, &path("tcp")).unwrap();
-        all[..3].iter().for_each(|one| first.append(one, &racks).unwrap());
+        all[..3]
+            .iter()
+            .for_each(|one| first.append(one, &racks).unwrap());
         drop(first);
-        assert!(Journal::start(&target, &path("tcp")).unwrap_err().to_string().contains("--resume"));
-        let other = Journal::resume(&target, &path("mpi")).unwrap_err().to_string();
-        assert!(other.contains("found path tcp, expected that of this run, mpi"), "{other}");
+        assert!(
+            Journal::start(&target, &path("tcp"))
+                .unwrap_err()
+                .to_string()
+                .contains("--resume")
+        );
+        let other = Journal::resume(&target, &path("mpi"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            other.contains("found path tcp, expected that of this run, mpi"),
+            "{other}"
+        );
 
         let (mut second, known) = Journal::resume(&target, &path("tcp")).unwrap();
         assert_eq!(known, all[..3]);
@@ -100,9 +137,16 @@ mod tests {
         drop(second);
         let (third, known) = Journal::resume(&target, &path("tcp")).unwrap();
         assert_eq!(known, all[..4]);
-        let samples = ConflictSamples { provenance: path("tcp"), racks, measured: all };
+        let samples = ConflictSamples {
+            provenance: path("tcp"),
+            racks,
+            measured: all,
+        };
         third.finish(&samples).unwrap();
-        assert_eq!(ConflictSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(), samples);
+        assert_eq!(
+            ConflictSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(),
+            samples
+        );
         assert!(!partial(&target).exists());
     }
 }

@@ -34,11 +34,13 @@ use flowcast_terminal::output::{Format, show};
 /// patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which sharing model explains
 /// it best. Conflicts that are finished stay in FILE.csv.partial until all are.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast measure conflicts --lab asymmetric -o conflicts.csv\n  \
+#[command(
+    after_help = "Examples:\n  flowcast measure conflicts --lab asymmetric -o conflicts.csv\n  \
                         flowcast measure conflicts --lab asymmetric --over mpi -o conflicts.csv\n  \
                         flowcast measure conflicts --launcher 'mpirun -np 8 --hostfile hosts' --racks 2 -o conflicts.csv\n  \
                         flowcast measure conflicts --launcher 'srun -n 8' --over tcp -o conflicts.csv\n  \
-                        flowcast fit conflicts.csv -o network.toml")]
+                        flowcast fit conflicts.csv -o network.toml"
+)]
 pub(crate) struct MeasureConflicts {
     /// Write the durations here
     #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
@@ -76,14 +78,18 @@ pub(crate) struct MeasureConflicts {
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
-    text.parse().map_err(|()| format!("expected one of {}", Kind::names()))
+    text.parse()
+        .map_err(|()| format!("expected one of {}", Kind::names()))
 }
 
 impl MeasureConflicts {
     /// Carries what is missing and writes the file.
     pub(crate) fn run(self) -> Result<()> {
         let options = self.repeating.options()?;
-        declare([Path::new(&self.place.lab)], [Output::new("-o", &self.output)])?;
+        declare(
+            [Path::new(&self.place.lab)],
+            [Output::new("-o", &self.output)],
+        )?;
         if self.size == Bytes(0) || self.most == 0 {
             bail!("--size and --most: found 0, expected a number above 0");
         }
@@ -96,9 +102,16 @@ impl MeasureConflicts {
     fn in_lab(&self, options: &PatternOptions) -> Result<()> {
         let spec = self.place.spec()?;
         let plan = self.plan(spec.nodes().collect(), racks_of(&spec))?;
-        let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
+        let mut provenance = self.provenance(&format!(
+            "{} between nodes of the lab {}",
+            self.name(),
+            spec.name
+        ));
         provenance.insert("lab".into(), serde_json::to_string(&spec)?);
-        provenance.insert(PROCESSORS.into(), network_of(&spec).machine.processors.to_string());
+        provenance.insert(
+            PROCESSORS.into(),
+            network_of(&spec).machine.processors.to_string(),
+        );
         let mut run = self.open(plan, provenance)?;
         if !run.missing().is_empty() {
             self.carry_in_lab(&spec, &mut run, options)?;
@@ -111,7 +124,11 @@ impl MeasureConflicts {
         if !self.going.no_self_test {
             self_tested(&lab)?;
         }
-        run.carry(&mut Means::in_lab(&lab, self.place.over())?, options, self.going.max_time)
+        run.carry(
+            &mut Means::in_lab(&lab, self.place.over())?,
+            options,
+            self.going.max_time,
+        )
     }
 
     fn with_launcher(&self, words: &str, options: &PatternOptions) -> Result<()> {
@@ -132,15 +149,32 @@ impl MeasureConflicts {
     }
 
     fn name(&self) -> &'static str {
-        if self.place.over() == Over::Mpi { "mpi" } else { "tcp" }
+        if self.place.over() == Over::Mpi {
+            "mpi"
+        } else {
+            "tcp"
+        }
     }
 
     fn plan(&self, nodes: Vec<Node>, racks: Racks) -> Result<ConflictPlan> {
         if nodes.len() < 2 {
-            let several = if self.place.launcher.is_some() { "hosts, or --node-per-rank" } else { "nodes" };
-            bail!("found {} node, expected at least two {several}", nodes.len());
+            let several = if self.place.launcher.is_some() {
+                "hosts, or --node-per-rank"
+            } else {
+                "nodes"
+            };
+            bail!(
+                "found {} node, expected at least two {several}",
+                nodes.len()
+            );
         }
-        Ok(ConflictPlan { nodes, racks, size: self.size, short: self.short, most: self.most })
+        Ok(ConflictPlan {
+            nodes,
+            racks,
+            size: self.size,
+            short: self.short,
+            most: self.most,
+        })
     }
 
     fn provenance(&self, path: &str) -> BTreeMap<String, String> {
@@ -153,11 +187,16 @@ impl MeasureConflicts {
 
     fn open(&self, plan: ConflictPlan, provenance: BTreeMap<String, String>) -> Result<Run> {
         let chosen = |conflict: &Conflict| {
-            conflict.kind == Kind::Alone || self.kinds.is_empty() || self.kinds.contains(&conflict.kind)
+            conflict.kind == Kind::Alone
+                || self.kinds.is_empty()
+                || self.kinds.contains(&conflict.kind)
         };
         let conflicts = plan.conflicts().into_iter().filter(chosen);
         let random = plan.random_patterns(self.holdout, self.seed).into_iter();
-        let short = plan.short_patterns(self.holdout, self.seed).into_iter().filter(chosen);
+        let short = plan
+            .short_patterns(self.holdout, self.seed)
+            .into_iter()
+            .filter(chosen);
         let wanted: Vec<Conflict> = conflicts.chain(random).chain(short).collect();
         let (journal, known) = if self.resume {
             Journal::resume(&self.output, &provenance)?
@@ -171,7 +210,13 @@ impl MeasureConflicts {
                 foreign.conflict.name
             );
         }
-        Ok(Run { wanted, racks: plan.racks, provenance, journal, known })
+        Ok(Run {
+            wanted,
+            racks: plan.racks,
+            provenance,
+            journal,
+            known,
+        })
     }
 }
 
@@ -186,11 +231,24 @@ struct Run {
 
 impl Run {
     fn missing(&self) -> Vec<Conflict> {
-        let known: BTreeSet<&str> = self.known.iter().map(|known| known.conflict.name.as_str()).collect();
-        self.wanted.iter().filter(|conflict| !known.contains(conflict.name.as_str())).cloned().collect()
+        let known: BTreeSet<&str> = self
+            .known
+            .iter()
+            .map(|known| known.conflict.name.as_str())
+            .collect();
+        self.wanted
+            .iter()
+            .filter(|conflict| !known.contains(conflict.name.as_str()))
+            .cloned()
+            .collect()
     }
 
-    fn carry(&mut self, means: &mut Means<'_>, options: &PatternOptions, most: Option<Time>) -> Result<()> {
+    fn carry(
+        &mut self,
+        means: &mut Means<'_>,
+        options: &PatternOptions,
+        most: Option<Time>,
+    ) -> Result<()> {
         if let Some(version) = means.mpi_version() {
             self.provenance.insert("mpi".into(), version.to_owned());
         }
@@ -199,12 +257,20 @@ impl Run {
         for (at, conflict) in missing.iter().enumerate() {
             if most.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
                 let (left, path) = (missing.len() - at, self.journal.path().display());
-                return Err(Finding(format!("{left} conflicts are left; --resume goes on with those of {path}")).into());
+                return Err(Finding(format!(
+                    "{left} conflicts are left; --resume goes on with those of {path}"
+                ))
+                .into());
             }
             let start = Instant::now();
             let run = means.run(std::slice::from_ref(&conflict.flows), options)?;
-            let durations = (0..conflict.flows.len()).map(|flow| run.durations_of(flow)).collect();
-            let measured = Measured { conflict: conflict.clone(), durations };
+            let durations = (0..conflict.flows.len())
+                .map(|flow| run.durations_of(flow))
+                .collect();
+            let measured = Measured {
+                conflict: conflict.clone(),
+                durations,
+            };
             self.journal.append(&measured, &self.racks)?;
             self.known.push(measured);
             carrying.report(&conflict.name, &run, start);
@@ -213,10 +279,18 @@ impl Run {
     }
 
     fn deliver(self, format: Format) -> Result<()> {
-        let place = |measured: &Measured| self.wanted.iter().position(|conflict| *conflict == measured.conflict);
+        let place = |measured: &Measured| {
+            self.wanted
+                .iter()
+                .position(|conflict| *conflict == measured.conflict)
+        };
         let mut measured = self.known;
         measured.sort_by_key(place);
-        let samples = ConflictSamples { provenance: self.provenance, racks: self.racks, measured };
+        let samples = ConflictSamples {
+            provenance: self.provenance,
+            racks: self.racks,
+            measured,
+        };
         self.journal.finish(&samples)?;
         show(&Summary::from(&samples), format)
     }

@@ -50,13 +50,21 @@ struct CarriedFlow {
 impl From<&ConflictSamples> for Summary {
     fn from(samples: &ConflictSamples) -> Summary {
         let conflicts = samples.measured.iter().map(Carried::from).collect();
-        Summary { conflicts, provenance: samples.provenance.clone() }
+        Summary {
+            conflicts,
+            provenance: samples.provenance.clone(),
+        }
     }
 }
 
 impl From<&Measured> for Carried {
     fn from(measured: &Measured) -> Carried {
-        let flows = measured.conflict.flows.iter().zip(&measured.durations).zip(measured.medians());
+        let flows = measured
+            .conflict
+            .flows
+            .iter()
+            .zip(&measured.durations)
+            .zip(measured.medians());
         let flow = |((flow, times), median): ((&Flow, &Vec<Time>), Time)| {
             let repetitions_s: Vec<f64> = times.iter().map(|time| time.as_seconds()).collect();
             let interval = mean_interval(&repetitions_s, 0.95).ok();
@@ -85,12 +93,29 @@ impl Shown for Summary {
 
     /// A line for each conflict: how many times longer than alone its flows took.
     fn print(&self) {
-        let mut table = table(&["conflict", "flows", ">repetitions", ">longest", "times longer than alone"]);
+        let mut table = table(&[
+            "conflict",
+            "flows",
+            ">repetitions",
+            ">longest",
+            "times longer than alone",
+        ]);
         let alone = self.alone();
         for carried in &self.conflicts {
-            let longest = carried.flows.iter().map(|flow| flow.median_s.0).max().unwrap_or(Time::ZERO);
-            let listed =
-                |item: &dyn Fn(&CarriedFlow) -> String| carried.flows.iter().map(item).collect::<Vec<_>>().join("  ");
+            let longest = carried
+                .flows
+                .iter()
+                .map(|flow| flow.median_s.0)
+                .max()
+                .unwrap_or(Time::ZERO);
+            let listed = |item: &dyn Fn(&CarriedFlow) -> String| {
+                carried
+                    .flows
+                    .iter()
+                    .map(item)
+                    .collect::<Vec<_>>()
+                    .join("  ")
+            };
             let (flows, times) = if matches!(carried.kind, Kind::Random | Kind::Short) {
                 (format!("{} flows", carried.flows.len()), String::new())
             } else {
@@ -98,7 +123,13 @@ impl Shown for Summary {
                 (listed(&|flow| format!("{}>{}", flow.src, flow.dst)), times)
             };
             let repetitions = carried.repetitions.to_string();
-            table.add_row([carried.conflict.clone(), flows, repetitions, Rounded(longest).to_string(), times]);
+            table.add_row([
+                carried.conflict.clone(),
+                flows,
+                repetitions,
+                Rounded(longest).to_string(),
+                times,
+            ]);
         }
         println_out!("{table}");
     }
@@ -107,7 +138,12 @@ impl Shown for Summary {
 impl Summary {
     /// The median of a message of whole size alone, in seconds.
     fn alone(&self) -> f64 {
-        let first = self.conflicts.iter().find(|carried| carried.kind == Kind::Alone);
-        first.and_then(|carried| carried.flows.first()).map_or(f64::NAN, |flow| flow.median_s.0.as_seconds())
+        let first = self
+            .conflicts
+            .iter()
+            .find(|carried| carried.kind == Kind::Alone);
+        first
+            .and_then(|carried| carried.flows.first())
+            .map_or(f64::NAN, |flow| flow.median_s.0.as_seconds())
     }
 }

@@ -10,13 +10,17 @@ use flowcast::replay::inside::InsideTraffic;
 use flowcast::report::Page;
 use flowcast::report::answer::Grouped;
 use flowcast::units::{Rounded, Time};
-use flowcast::{Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps};
+use flowcast::{
+    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps,
+};
 use serde_json::{Value, json};
 
 use super::Asked;
 use super::pattern::step_intervals;
 use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_ins_json};
-use super::trace::{TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions};
+use super::trace::{
+    TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions,
+};
 use crate::trace_args::print_notes;
 use flowcast_terminal::files::write_text;
 use flowcast_terminal::output::println_out;
@@ -46,31 +50,52 @@ impl Row<'_> {
 }
 
 /// A trace on each network by each model with each mapping, in the order given, the last changing first.
-pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: &TraceArgs) -> Result<()> {
+pub(in crate::commands) fn of_trace(
+    input: &Path,
+    networks: &[Network],
+    asked: &Asked,
+    args: &TraceArgs,
+) -> Result<()> {
     if args.outputs.is_given() || asked.explain || args.noise.is_some() {
         bail!(
             "found several networks, models or mappings, expected one of each for --explain, --noise and files to write"
         );
     }
     let mappings = mappings(&args.mapping)?;
-    let models = if asked.models.is_empty() { &[Contention::Automatic][..] } else { &asked.models };
+    let models = if asked.models.is_empty() {
+        &[Contention::Automatic][..]
+    } else {
+        &asked.models
+    };
     let trace = args.open(input)?;
-    let outputs = Outputs { view: args.report.is_some(), ..Outputs::default() };
-    let places: Vec<Option<&Network>> =
-        if networks.is_empty() { vec![None] } else { networks.iter().map(Some).collect() };
+    let outputs = Outputs {
+        view: args.report.is_some(),
+        ..Outputs::default()
+    };
+    let places: Vec<Option<&Network>> = if networks.is_empty() {
+        vec![None]
+    } else {
+        networks.iter().map(Some).collect()
+    };
     let (mut rows, mut views, mut said) = (Vec::new(), Vec::new(), Vec::new());
     let mut notes: Vec<String> = Vec::new();
     for network in places {
         for model in models {
             for (name, mapping) in &mappings {
-                let prepared = Prepared::new(&trace, network, &args.options(*model, mapping.clone())?)?;
+                let prepared =
+                    Prepared::new(&trace, network, &args.options(*model, mapping.clone())?)?;
                 if rows.is_empty() {
                     print_notes(prepared.ignored());
                 }
                 let prediction = prepared.predict(outputs, &asked.fields)?;
                 let interval = prepared.interval(&prediction.outcome, &asked.interval())?;
                 let row = row(network, name.clone(), &prediction, interval);
-                let new: Vec<String> = prediction.notes.iter().filter(|note| !notes.contains(*note)).cloned().collect();
+                let new: Vec<String> = prediction
+                    .notes
+                    .iter()
+                    .filter(|note| !notes.contains(*note))
+                    .cloned()
+                    .collect();
                 notes.extend(new);
                 said.push(prediction.model);
                 views.extend(prediction.view.map(|view| flowcast::report::NetworkView {
@@ -90,8 +115,17 @@ pub(in crate::commands) fn of_trace(input: &Path, networks: &[Network], asked: &
             false => format!("{} to {}", Grouped(least), Grouped(most)),
         };
         let subtitle = format!("{} ranks, {messages} messages", trace.ranks());
-        let (title, notes) = (trace.name().to_owned(), [notes.clone(), stand_in_sentences(networks)].concat());
-        let page = Page { title, subtitle, notes, networks: views, provenance: provenance::of_this_run() };
+        let (title, notes) = (
+            trace.name().to_owned(),
+            [notes.clone(), stand_in_sentences(networks)].concat(),
+        );
+        let page = Page {
+            title,
+            subtitle,
+            notes,
+            networks: views,
+            provenance: provenance::of_this_run(),
+        };
         write_text(path, &page.to_html())?;
     }
     show(&rows, &said, networks, asked.json);
@@ -109,7 +143,8 @@ pub(in crate::commands) fn of_pattern(
     let mut rows = Vec::new();
     for network in networks {
         for options in options {
-            let predicted = predict_steps(steps, network, options).with_context(|| format!("on {}", network.name))?;
+            let predicted = predict_steps(steps, network, options)
+                .with_context(|| format!("on {}", network.name))?;
             let last = predicted.last().expect("a pattern has a step");
             rows.push(Row {
                 network: Some(network),
@@ -143,9 +178,15 @@ fn row<'a>(
     interval: Option<Interval>,
 ) -> Row<'a> {
     let outcome = &prediction.outcome;
-    let sum = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| outcome.ranks.iter().map(of).sum::<Time>();
+    let sum = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| {
+        outcome.ranks.iter().map(of).sum::<Time>()
+    };
     let all = sum(|rank| rank.end).as_nanos();
-    let communication = if all > 0.0 { sum(|rank| rank.communication()).as_nanos() / all } else { 0.0 };
+    let communication = if all > 0.0 {
+        sum(|rank| rank.communication()).as_nanos() / all
+    } else {
+        0.0
+    };
     let mut more = json!({
         "messages": outcome.messages,
         "communication_share": communication,
@@ -170,12 +211,22 @@ fn row<'a>(
 fn label(row: &Row, several_models: bool, several_mappings: bool) -> String {
     let model = several_models.then(|| row.model.to_owned());
     let mapping = row.mapping.clone().filter(|_| several_mappings);
-    std::iter::once(row.name().to_owned()).chain(model).chain(mapping).collect::<Vec<_>>().join(", ")
+    std::iter::once(row.name().to_owned())
+        .chain(model)
+        .chain(mapping)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bool) {
     let first = rows.first().map_or(0.0, |row| row.makespan.as_nanos());
-    let ratio = |row: &Row| if first > 0.0 { row.makespan.as_nanos() / first } else { 1.0 };
+    let ratio = |row: &Row| {
+        if first > 0.0 {
+            row.makespan.as_nanos() / first
+        } else {
+            1.0
+        }
+    };
     if as_json {
         let prediction = |row: &Row| {
             let mut document = row.more.clone();
@@ -188,14 +239,27 @@ fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bo
             document
         };
         let predictions: Vec<Value> = rows.iter().map(prediction).collect();
-        println_out!("{}", json!({"schema": "flowcast/comparison/1", "predictions": predictions}));
+        println_out!(
+            "{}",
+            json!({"schema": "flowcast/comparison/1", "predictions": predictions})
+        );
         return;
     }
-    let mut told: Vec<String> = choices.iter().map(|choice| with_inside(choice, choices).to_string()).collect();
+    let mut told: Vec<String> = choices
+        .iter()
+        .map(|choice| with_inside(choice, choices).to_string())
+        .collect();
     told.sort();
     told.dedup();
     told.iter().for_each(|line| println_out!("{line}"));
-    let mut columns = vec!["network", "model", "mapping", ">predicted time", ">to the first", ">in communication"];
+    let mut columns = vec![
+        "network",
+        "model",
+        "mapping",
+        ">predicted time",
+        ">to the first",
+        ">in communication",
+    ];
     let has_inside = rows.iter().any(|row| row.inside.is_some());
     if has_inside {
         columns.push(">inside nodes");
@@ -206,9 +270,12 @@ fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bo
             row.network.map_or(row.name().to_owned(), marked_name),
             row.model.to_owned(),
             row.mapping.clone().unwrap_or("-".to_owned()),
-            row.interval.as_ref().map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
+            row.interval
+                .as_ref()
+                .map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
             format!("{:.3}", ratio(row)),
-            row.communication.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+            row.communication
+                .map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)),
         ];
         if has_inside {
             cells.push(row.inside.as_ref().map_or("-".to_owned(), inside_cell));
@@ -221,12 +288,36 @@ fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bo
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.
 fn with_inside<'a>(choice: &'a ModelChoice, choices: &'a [ModelChoice]) -> &'a ModelChoice {
-    let is_same = |other: &&ModelChoice| ModelChoice { inside: choice.inside, ..(*other).clone() } == *choice;
-    let with = choices.iter().filter(is_same).find(|other| other.inside.is_some());
-    if choice.inside.is_none() { with.unwrap_or(choice) } else { choice }
+    let is_same = |other: &&ModelChoice| {
+        ModelChoice {
+            inside: choice.inside,
+            ..(*other).clone()
+        } == *choice
+    };
+    let with = choices
+        .iter()
+        .filter(is_same)
+        .find(|other| other.inside.is_some());
+    if choice.inside.is_none() {
+        with.unwrap_or(choice)
+    } else {
+        choice
+    }
 }
 
 /// Messages, bytes, and what they take one after the other.
-fn inside_cell(InsideTraffic { messages, bytes, time, .. }: &InsideTraffic) -> String {
-    format!("{} messages, {} bytes, {}", Grouped(*messages), Grouped(bytes.0), Rounded(*time))
+fn inside_cell(
+    InsideTraffic {
+        messages,
+        bytes,
+        time,
+        ..
+    }: &InsideTraffic,
+) -> String {
+    format!(
+        "{} messages, {} bytes, {}",
+        Grouped(*messages),
+        Grouped(bytes.0),
+        Rounded(*time)
+    )
 }

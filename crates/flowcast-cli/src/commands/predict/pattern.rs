@@ -13,7 +13,9 @@ use flowcast::model::sharing::completion::Interval;
 use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::{pattern_page, pattern_plot};
 use flowcast::units::Rounded;
-use flowcast::{PatternIntervals, PatternOptions, PatternPrediction, pattern_intervals, predict_steps};
+use flowcast::{
+    PatternIntervals, PatternOptions, PatternPrediction, pattern_intervals, predict_steps,
+};
 use serde_json::{Value, json};
 
 use super::Asked;
@@ -59,26 +61,51 @@ pub(in crate::commands) fn run(
     let intervals = step_intervals(steps, network, (options, &predicted), asked)?;
     let last = predicted.last().expect("a pattern has a step");
     let (model, makespan) = (last.model, last.prediction.makespan());
-    let flows = flows_text(predicted.iter().map(|step| step.prediction.flows.len()).sum());
+    let flows = flows_text(
+        predicted
+            .iter()
+            .map(|step| step.prediction.flows.len())
+            .sum(),
+    );
     if let Some(path) = &args.plot {
-        draw(path, &predicted, &format!("{flows} on {}, {}", network.name, model.name()))?;
+        draw(
+            path,
+            &predicted,
+            &format!("{flows} on {}, {}", network.name, model.name()),
+        )?;
     }
     if asked.json {
         let mut document = document(&predicted, network, (args, asked.explain));
         if args.seeds.is_none() {
-            add_interval(&mut document, intervals.as_ref().map(|intervals| &intervals.makespan));
+            add_interval(
+                &mut document,
+                intervals.as_ref().map(|intervals| &intervals.makespan),
+            );
         }
-        for (index, interval) in intervals.iter().flat_map(|intervals| &intervals.flows).enumerate() {
-            document["flows"][index]["interval_s"] = [interval.low.as_seconds(), interval.high.as_seconds()].into();
+        for (index, interval) in intervals
+            .iter()
+            .flat_map(|intervals| &intervals.flows)
+            .enumerate()
+        {
+            document["flows"][index]["interval_s"] =
+                [interval.low.as_seconds(), interval.high.as_seconds()].into();
         }
         println_out!("{document}");
         return Ok(());
     }
     print_flows(&predicted, args.show_flows);
-    let in_steps = if predicted.len() > 1 { format!(" in {} steps", predicted.len()) } else { String::new() };
+    let in_steps = if predicted.len() > 1 {
+        format!(" in {} steps", predicted.len())
+    } else {
+        String::new()
+    };
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
-    println_out!("{flows}{in_steps} on {} ({}): the last ends at {makespan}", marked_name(network), model.name());
+    println_out!(
+        "{flows}{in_steps} on {} ({}): the last ends at {makespan}",
+        marked_name(network),
+        model.name()
+    );
     match predicted.len() {
         1 => println_out!("{}", margin(Some(network), interval)),
         _ => println_out!("no margin known of patterns in several steps"),
@@ -100,15 +127,37 @@ pub(in crate::commands) fn step_intervals(
     (options, predicted): (&PatternOptions, &[PatternPrediction]),
     asked: &Asked,
 ) -> Result<Option<PatternIntervals>> {
-    let ([flows], [predicted]) = (&steps.steps[..], predicted) else { return Ok(None) };
-    let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
-    Ok(pattern_intervals(&pattern, network, (options, predicted), &asked.interval())?)
+    let ([flows], [predicted]) = (&steps.steps[..], predicted) else {
+        return Ok(None);
+    };
+    let pattern = Pattern {
+        flows: flows.clone(),
+        racks: steps.racks.clone(),
+    };
+    Ok(pattern_intervals(
+        &pattern,
+        network,
+        (options, predicted),
+        &asked.interval(),
+    )?)
 }
 
-fn document(predicted: &[PatternPrediction], network: &Network, (args, explain): (&PatternArgs, bool)) -> Value {
+fn document(
+    predicted: &[PatternPrediction],
+    network: &Network,
+    (args, explain): (&PatternArgs, bool),
+) -> Value {
     let last = predicted.last().expect("a pattern has a step");
     let mut flows = Vec::new();
-    for (step, PatternPrediction { prediction, spreads, .. }) in predicted.iter().enumerate() {
+    for (
+        step,
+        PatternPrediction {
+            prediction,
+            spreads,
+            ..
+        },
+    ) in predicted.iter().enumerate()
+    {
         for (index, flow) in prediction.flows.iter().enumerate() {
             let mut entry = flow_entry(flow);
             if predicted.len() > 1 {
@@ -116,9 +165,14 @@ fn document(predicted: &[PatternPrediction], network: &Network, (args, explain):
             }
             if explain {
                 let intervals = prediction.intervals_of(index).iter();
-                entry["intervals"] = intervals.map(|interval| interval_entry(prediction, interval)).collect();
+                entry["intervals"] = intervals
+                    .map(|interval| interval_entry(prediction, interval))
+                    .collect();
             }
-            spreads.get(index).into_iter().for_each(|spread| add_spread(&mut entry, spread));
+            spreads
+                .get(index)
+                .into_iter()
+                .for_each(|spread| add_spread(&mut entry, spread));
             flows.push(entry);
         }
     }
@@ -170,7 +224,17 @@ fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
 }
 
 fn print_flows(predicted: &[PatternPrediction], show: Most) {
-    let mut columns = vec![">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"];
+    let mut columns = vec![
+        ">flow",
+        ">from",
+        ">to",
+        ">size",
+        ">start",
+        ">end",
+        ">duration",
+        ">alone",
+        ">slowdown",
+    ];
     let has_steps = predicted.len() > 1;
     if has_steps {
         columns.insert(0, ">step");
@@ -181,10 +245,20 @@ fn print_flows(predicted: &[PatternPrediction], show: Most) {
     let mut table = table(&columns);
     let flows: Vec<_> = (1..)
         .zip(predicted)
-        .flat_map(|(number, step)| step.prediction.flows.iter().enumerate().map(move |flow| (number, step, flow)))
+        .flat_map(|(number, step)| {
+            step.prediction
+                .flows
+                .iter()
+                .enumerate()
+                .map(move |flow| (number, step, flow))
+        })
         .collect();
     for (number, step, (index, flow)) in show.of(&flows) {
-        let mut row = if has_steps { Vec::from(cells![number]) } else { Vec::new() };
+        let mut row = if has_steps {
+            Vec::from(cells![number])
+        } else {
+            Vec::new()
+        };
         row.extend(flow_cells(flow));
         if let Some(spread) = step.spreads.get(*index) {
             row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
@@ -233,16 +307,26 @@ fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
 
 fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {
     let [PatternPrediction { prediction, .. }] = predicted else {
-        bail!("--plot: found a pattern in {} steps, expected one without `step` lines", predicted.len());
+        bail!(
+            "--plot: found a pattern in {} steps, expected one without `step` lines",
+            predicted.len()
+        );
     };
     let flows = prediction.flows.len();
     if flows > pattern_plot::MOST_FLOWS {
-        bail!("--plot: found {}, expected at most {} flows", flows_text(flows), pattern_plot::MOST_FLOWS);
+        bail!(
+            "--plot: found {}, expected at most {} flows",
+            flows_text(flows),
+            pattern_plot::MOST_FLOWS
+        );
     }
     let drawing = match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => pattern_plot::svg(prediction, title),
         Some("html") => pattern_page::html(prediction, title),
-        _ => bail!("--plot: found {}, expected a file that ends in .svg or .html", path.display()),
+        _ => bail!(
+            "--plot: found {}, expected a file that ends in .svg or .html",
+            path.display()
+        ),
     };
     write_text(path, &drawing)
 }

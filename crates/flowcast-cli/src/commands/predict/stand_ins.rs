@@ -9,13 +9,19 @@ use serde_json::{Value, json};
 
 /// The name of a network, with an asterisk where values stand in.
 pub(in crate::commands) fn marked_name(network: &Network) -> String {
-    let mark = if network.stand_ins().next().is_some() { "*" } else { "" };
+    let mark = if network.stand_ins().next().is_some() {
+        "*"
+    } else {
+        ""
+    };
     format!("{}{mark}", network.name)
 }
 
 /// What the asterisks stand for, and where the latencies of several networks come from.
 pub(in crate::commands) fn print_stand_ins(networks: &[Network]) {
-    stand_in_sentences(networks).iter().for_each(|sentence| println_out!("{sentence}"));
+    stand_in_sentences(networks)
+        .iter()
+        .for_each(|sentence| println_out!("{sentence}"));
 }
 
 /// The same for pages.
@@ -24,25 +30,36 @@ pub(in crate::commands) fn stand_in_sentences(networks: &[Network]) -> Vec<Strin
     let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for network in networks {
         for (field, origin) in network.stand_ins() {
-            reasons.entry((field, &origin.text)).or_default().push(&network.name);
+            reasons
+                .entry((field, &origin.text))
+                .or_default()
+                .push(&network.name);
         }
     }
     let mut sentences = Vec::new();
     for ((field, reason), names) in reasons {
         sentences.push(format!("* {field} of {}: {reason}", names.join(", ")));
     }
-    let latencies = networks.iter().filter_map(|network| network.origins.get("nic.latency"));
+    let latencies = networks
+        .iter()
+        .filter_map(|network| network.origins.get("nic.latency"));
     let known = latencies.filter(|origin| origin.kind != OriginKind::Unknown);
     let mut sources: Vec<&str> = known.map(Origin::short).collect();
     sources.sort();
     sources.dedup();
     if sources.len() > 1 {
-        sentences.push(format!("latencies come from different machines and methods: {}", sources.join("; ")));
+        sentences.push(format!(
+            "latencies come from different machines and methods: {}",
+            sources.join("; ")
+        ));
     }
     sentences
 }
 
 /// Fields whose values stand in, and why.
 pub(in crate::commands) fn stand_ins_json(network: &Network) -> Value {
-    network.stand_ins().map(|(field, origin)| json!({"parameter": field, "reason": origin.text})).collect()
+    network
+        .stand_ins()
+        .map(|(field, origin)| json!({"parameter": field, "reason": origin.text}))
+        .collect()
 }

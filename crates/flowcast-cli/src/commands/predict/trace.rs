@@ -16,7 +16,10 @@ use flowcast::trace::program::{IgnoredRecords, Transfers};
 use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::why::{NoiseOptions, Noisy, parse_noise, scenarios};
-use flowcast::{Contention, Error, Interval, Loops, ModelChoice, Options, Outputs, Prediction, Prepared, no_margin};
+use flowcast::{
+    Contention, Error, Interval, Loops, ModelChoice, Options, Outputs, Prediction, Prepared,
+    no_margin,
+};
 use flowcast_files::{ScenarioDefaults, read_mapping, read_scenarios};
 use serde_json::json;
 
@@ -59,7 +62,12 @@ pub(in crate::commands) struct TraceArgs {
     #[arg(long, value_name = "DISTRIBUTION", help_heading = "Program")]
     pub noise: Option<String>,
     /// How often delays are drawn, with --seed as the start of the random numbers
-    #[arg(long, value_name = "COUNT", default_value_t = 200, help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 200,
+        help_heading = "Program"
+    )]
     pub noise_runs: usize,
     /// Named what-ifs (TOML): networks, slow nodes and links, noise, mappings, algorithms of collectives; one table
     #[arg(long, value_name = "FILE.toml", help_heading = "Program")]
@@ -79,7 +87,11 @@ pub(in crate::commands) struct TraceArgs {
 impl TraceArgs {
     /// Reads a trace; a recording of which a part is missing only if that is asked for.
     pub(in crate::commands) fn open(&self, path: &Path) -> Result<Trace> {
-        let trace = if self.unfold { open_trace(path)? } else { open_folded(path)? };
+        let trace = if self.unfold {
+            open_trace(path)?
+        } else {
+            open_folded(path)?
+        };
         if !self.incomplete {
             refuse_cut(&trace)?;
         }
@@ -100,28 +112,49 @@ impl TraceArgs {
     /// How delays are drawn.
     fn noise(&self, noise: Noise, asked: &Asked) -> NoiseOptions {
         let (seed, level) = (asked.seed, asked.level);
-        NoiseOptions { noise, runs: self.noise_runs, seed, level, threads: threads() }
+        NoiseOptions {
+            noise,
+            runs: self.noise_runs,
+            seed,
+            level,
+            threads: threads(),
+        }
     }
 
     /// What the predicted time is under the delays that were asked for.
     fn noisy(&self, prepared: &Prepared<'_>, asked: &Asked) -> Result<Option<Noisy>> {
-        let Some(text) = &self.noise else { return Ok(None) };
-        let other = text.strip_prefix("empirical:").map(|path| open_trace(Path::new(path))).transpose()?;
+        let Some(text) = &self.noise else {
+            return Ok(None);
+        };
+        let other = text
+            .strip_prefix("empirical:")
+            .map(|path| open_trace(Path::new(path)))
+            .transpose()?;
         let recorded = match &other {
             Some(Trace::Program(program)) => Some(program),
             _ => prepared.program(),
         };
-        Ok(Some(prepared.with_noise(&self.noise(parse_noise(text, recorded)?, asked))?))
+        Ok(Some(prepared.with_noise(
+            &self.noise(parse_noise(text, recorded)?, asked),
+        )?))
     }
 
     /// As the library takes them.
-    pub(in crate::commands) fn options(&self, contention: Contention, mapping: Option<Mapping>) -> Result<Options> {
+    pub(in crate::commands) fn options(
+        &self,
+        contention: Contention,
+        mapping: Option<Mapping>,
+    ) -> Result<Options> {
         Ok(Options {
             contention,
             mapping,
             rendezvous_from: self.rendezvous_from,
             collectives: self.collectives.read()?,
-            loggops: self.goal_params.as_deref().map(read_goal_params).transpose()?,
+            loggops: self
+                .goal_params
+                .as_deref()
+                .map(read_goal_params)
+                .transpose()?,
             threads: threads(),
         })
     }
@@ -135,23 +168,56 @@ pub(in crate::commands) fn run_scenarios(
     asked: &Asked,
     args: &TraceArgs,
 ) -> Result<()> {
-    if args.outputs.is_given() || asked.explain || args.noise.is_some() || named.len() > 1 || args.mapping.len() > 1 {
-        bail!("--scenarios: found --explain, --noise, files to write or several networks, expected these in the file");
+    if args.outputs.is_given()
+        || asked.explain
+        || args.noise.is_some()
+        || named.len() > 1
+        || args.mapping.len() > 1
+    {
+        bail!(
+            "--scenarios: found --explain, --noise, files to write or several networks, expected these in the file"
+        );
     }
-    let mapping = args.mapping.first().map(|mapping| parse_mapping(mapping)).transpose()?;
+    let mapping = args
+        .mapping
+        .first()
+        .map(|mapping| parse_mapping(mapping))
+        .transpose()?;
     let options = args.options(asked.model()?, mapping)?;
     let noise = args.noise(Noise::Exponential(Time::ZERO), asked);
-    let network = named.first().map(|name| load(name, &asked.overrides)).transpose()?.map(LoadedNetwork::announced);
-    let defaults =
-        ScenarioDefaults { network: network.as_ref(), overrides: &asked.overrides, options: &options, noise: &noise };
+    let network = named
+        .first()
+        .map(|name| load(name, &asked.overrides))
+        .transpose()?
+        .map(LoadedNetwork::announced);
+    let defaults = ScenarioDefaults {
+        network: network.as_ref(),
+        overrides: &asked.overrides,
+        options: &options,
+        noise: &noise,
+    };
     let all = read_scenarios(file, &defaults, &mut Maps::default())?;
     let answer = scenarios(&args.open(input)?, &all)?;
-    give_answer(&answer, args.report.as_deref(), Format { json: asked.json }, (args.show_ranks, "--show-ranks"))
+    give_answer(
+        &answer,
+        args.report.as_deref(),
+        Format { json: asked.json },
+        (args.show_ranks, "--show-ranks"),
+    )
 }
 
 /// Predicts and prints.
-pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: &TraceArgs) -> Result<()> {
-    let mapping = args.mapping.first().map(|mapping| parse_mapping(mapping)).transpose()?;
+pub(in crate::commands) fn run(
+    input: &Path,
+    network: Option<&Network>,
+    asked: &Asked,
+    args: &TraceArgs,
+) -> Result<()> {
+    let mapping = args
+        .mapping
+        .first()
+        .map(|mapping| parse_mapping(mapping))
+        .transpose()?;
     let options = args.options(asked.model()?, mapping)?;
     let trace = args.open(input)?;
     let name = trace.name().to_owned();
@@ -160,26 +226,58 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
     print_notes(prepared.ignored());
     note_formulas(prepared.collectives_by_formula());
     let journal = args.outputs.is_given().then(|| args.outputs.keeps());
-    let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal };
+    let outputs = Outputs {
+        view: args.report.is_some(),
+        explanation: asked.explain,
+        journal,
+    };
     let mut files = Batch::new();
-    let predicted =
-        prepared.predict_and_export(outputs, &asked.fields, |replayed| args.outputs.write(replayed, &mut files));
+    let predicted = prepared.predict_and_export(outputs, &asked.fields, |replayed| {
+        args.outputs.write(replayed, &mut files)
+    });
     let prediction = match predicted {
         Ok(prediction) => prediction,
         Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
             // What is at fault is told by the schedule itself, which was given up and is read again.
-            Prepared::new(&open_trace(input)?, network, &options)?.predict(Outputs::default(), &asked.fields)?
+            Prepared::new(&open_trace(input)?, network, &options)?
+                .predict(Outputs::default(), &asked.fields)?
         }
         Err(error) => return Err(error),
     };
-    let Prediction { model, outcome, view, explanation, unused, transfers, inside, notes, loops } = prediction;
+    let Prediction {
+        model,
+        outcome,
+        view,
+        explanation,
+        unused,
+        transfers,
+        inside,
+        notes,
+        loops,
+    } = prediction;
     let ranks = outcome.ranks.len();
     if let (Some(path), Some(view)) = (&args.report, view) {
-        let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
-        let subtitle = format!("{ranks} ranks, {} messages{}", Grouped(outcome.messages), on.unwrap_or_default());
-        let notes = [notes.clone(), stand_in_sentences(network.map_or(&[][..], std::slice::from_ref))].concat();
+        let on = network
+            .map(|network| format!(" on {}", network.name))
+            .filter(|_| prepared.program().is_some());
+        let subtitle = format!(
+            "{ranks} ranks, {} messages{}",
+            Grouped(outcome.messages),
+            on.unwrap_or_default()
+        );
+        let notes = [
+            notes.clone(),
+            stand_in_sentences(network.map_or(&[][..], std::slice::from_ref)),
+        ]
+        .concat();
         let (networks, provenance) = (vec![view], provenance::of_this_run());
-        let page = Page { title: name, subtitle, notes, networks, provenance };
+        let page = Page {
+            title: name,
+            subtitle,
+            notes,
+            networks,
+            provenance,
+        };
         files.write_text(path, &page.to_html())?;
     }
     files.commit()?;
@@ -204,18 +302,29 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
         if let Some(noisy) = &noisy {
             document["noise"] = noisy.document();
         }
-        if let Some(Loops { iterations, walked, tick }) = loops {
-            document["loops"] = json!({"iterations": iterations, "walked": walked, "tick_s": tick.as_seconds()});
+        if let Some(Loops {
+            iterations,
+            walked,
+            tick,
+        }) = loops
+        {
+            document["loops"] =
+                json!({"iterations": iterations, "walked": walked, "tick_s": tick.as_seconds()});
         }
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);
         }
         println_out!("{document}");
     } else {
-        let on = network.map_or(String::new(), |network| format!(" on {}", marked_name(network)));
+        let on = network.map_or(String::new(), |network| {
+            format!(" on {}", marked_name(network))
+        });
         println_out!("{model}");
         loops.iter().for_each(|loops| println_out!("{loops}"));
-        let time = interval.as_ref().map_or_else(|| Rounded(outcome.makespan()).to_string(), Interval::to_string);
+        let time = interval.as_ref().map_or_else(
+            || Rounded(outcome.makespan()).to_string(),
+            Interval::to_string,
+        );
         println_out!("predicted time{on}: {time}");
         println_out!("{}", margin(network, interval.as_ref()));
         print_stand_ins(network.map_or(&[], std::slice::from_ref));
@@ -234,11 +343,18 @@ pub(in crate::commands) fn run(input: &Path, network: Option<&Network>, asked: &
 
 /// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
 pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
-    notes.iter().skip(left_out.len()).for_each(|note| say!("flowcast: note: {note}"));
+    notes
+        .iter()
+        .skip(left_out.len())
+        .for_each(|note| say!("flowcast: note: {note}"));
 }
 
 /// The model of a prediction, why, and what it leaves out.
-pub(in crate::commands) fn add_model(document: &mut serde_json::Value, model: &ModelChoice, notes: &[String]) {
+pub(in crate::commands) fn add_model(
+    document: &mut serde_json::Value,
+    model: &ModelChoice,
+    notes: &[String],
+) {
     document["model"] = model.name().into();
     document["model_reason"] = model.reason.as_str().into();
     document["collectives"] = model.collectives.into();
@@ -249,7 +365,10 @@ pub(in crate::commands) fn add_model(document: &mut serde_json::Value, model: &M
 }
 
 /// What happened inside nodes, and who says what it costs; null where nothing did.
-pub(in crate::commands) fn add_inside(document: &mut serde_json::Value, inside: Option<&InsideTraffic>) {
+pub(in crate::commands) fn add_inside(
+    document: &mut serde_json::Value,
+    inside: Option<&InsideTraffic>,
+) {
     document["inside_nodes"] = inside
         .map(|InsideTraffic { source, messages, bytes, time }| {
             json!({"source": source.name(), "messages": messages, "bytes": bytes.0, "time_s": time.as_seconds()})
@@ -258,14 +377,22 @@ pub(in crate::commands) fn add_inside(document: &mut serde_json::Value, inside: 
 }
 
 /// The margin of a prediction; null where none is known.
-pub(in crate::commands) fn add_interval(document: &mut serde_json::Value, interval: Option<&Interval>) {
-    document["interval_s"] = interval.map(|interval| [interval.low.as_seconds(), interval.high.as_seconds()]).into();
+pub(in crate::commands) fn add_interval(
+    document: &mut serde_json::Value,
+    interval: Option<&Interval>,
+) {
+    document["interval_s"] = interval
+        .map(|interval| [interval.low.as_seconds(), interval.high.as_seconds()])
+        .into();
     document["interval_level"] = interval.map(|interval| interval.level).into();
     document["interval_covers"] = interval.map(|interval| interval.covers.as_str()).into();
 }
 
 /// What the margin covers, or that there is none.
-pub(in crate::commands) fn margin(network: Option<&Network>, interval: Option<&Interval>) -> String {
+pub(in crate::commands) fn margin(
+    network: Option<&Network>,
+    interval: Option<&Interval>,
+) -> String {
     match (network, interval) {
         (_, Some(interval)) => format!("margin: {}", interval.covers),
         (Some(network), None) => no_margin(network).to_owned(),
@@ -278,19 +405,31 @@ pub(in crate::commands) fn print_unused(unused: &[Unused]) {
     if unused.is_empty() {
         return;
     }
-    let names: Vec<String> = unused.iter().map(|one| format!("{} ({})", one.parameter, one.reason)).collect();
+    let names: Vec<String> = unused
+        .iter()
+        .map(|one| format!("{} ({})", one.parameter, one.reason))
+        .collect();
     println_out!("no influence: {}", names.join(", "));
 }
 
 /// The same for machines.
 pub(in crate::commands) fn unused_json(unused: &[Unused]) -> serde_json::Value {
-    unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
+    unused
+        .iter()
+        .map(|one| json!({"parameter": one.parameter, "reason": one.reason}))
+        .collect()
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
 pub(in crate::commands) fn read_goal_params(text: &str) -> Result<Loggops> {
-    let wrong = || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|value| *value >= 0.0 && value.is_finite());
+    let wrong =
+        || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
+    let number = |text: &str| {
+        text.trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|value| *value >= 0.0 && value.is_finite())
+    };
     let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
     match numbers.as_deref() {
         Some([latency, overhead, gap, per_byte, eager]) => Ok(Loggops {
@@ -310,7 +449,10 @@ pub(crate) fn parse_mapping(text: &str) -> Result<Mapping> {
 }
 
 /// By rank; the threads of a task are ranks, and say so.
-pub(in crate::commands) fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<serde_json::Value> {
+pub(in crate::commands) fn ranks_json(
+    program: Option<&Program>,
+    outcome: &Outcome,
+) -> Vec<serde_json::Value> {
     let threaded = program.filter(|program| program.has_threads());
     let ranks = outcome.ranks.iter().enumerate().map(|(rank, times)| {
         let mut row = json!({
@@ -330,18 +472,34 @@ pub(in crate::commands) fn ranks_json(program: Option<&Program>, outcome: &Outco
 }
 
 /// What was replayed.
-pub(in crate::commands) fn print_counts(program: Option<&Program>, collectives: u64, outcome: &Outcome) {
+pub(in crate::commands) fn print_counts(
+    program: Option<&Program>,
+    collectives: u64,
+    outcome: &Outcome,
+) {
     let streams = outcome.ranks.len();
     let ranks = program.map_or(streams, |program| program.threads_of_tasks().len());
-    let counts = Counts { ranks, messages: outcome.messages, collectives };
-    let threads = if streams == ranks { String::new() } else { format!(", {} threads", Grouped(streams as u64)) };
+    let counts = Counts {
+        ranks,
+        messages: outcome.messages,
+        collectives,
+    };
+    let threads = if streams == ranks {
+        String::new()
+    } else {
+        format!(", {} threads", Grouped(streams as u64))
+    };
     println_out!("{counts}, {} bytes{threads}", Grouped(outcome.bytes.0));
 }
 
 /// The transfers of one-sided communication, if there are any.
 pub(in crate::commands) fn print_transfers(transfers: Transfers) {
     if transfers.count > 0 {
-        println_out!("{} one-sided transfers, {} bytes", Grouped(transfers.count), Grouped(transfers.bytes.0));
+        println_out!(
+            "{} one-sided transfers, {} bytes",
+            Grouped(transfers.count),
+            Grouped(transfers.bytes.0)
+        );
     }
 }
 
@@ -359,14 +517,20 @@ pub(in crate::commands) fn print_ranks(program: Option<&Program>, outcome: &Outc
         rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
     }
     let threaded = program.filter(|program| program.has_threads());
-    let first = if threaded.is_some() { ">task.thread" } else { ">rank" };
+    let first = if threaded.is_some() {
+        ">task.thread"
+    } else {
+        ">rank"
+    };
     let mut table = table(&[first, ">end", ">compute", ">blocked", ">overhead"]);
     for rank in show.of(&rows).iter().copied() {
         let place = Rank(rank as u32);
-        let name =
-            threaded.map_or(place.to_string(), |program| format!("{}.{}", program.task(place), program.thread(place)));
+        let name = threaded.map_or(place.to_string(), |program| {
+            format!("{}.{}", program.task(place), program.thread(place))
+        });
         let times = &outcome.ranks[rank];
-        let cells = [times.end, times.compute, times.blocked, times.overhead].map(|time| Rounded(time).to_string());
+        let cells = [times.end, times.compute, times.blocked, times.overhead]
+            .map(|time| Rounded(time).to_string());
         table.add_row(std::iter::once(name).chain(cells));
     }
     println_out!("{}", show.shown(&table, rows.len(), "--show-ranks"));

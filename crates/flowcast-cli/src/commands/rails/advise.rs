@@ -26,7 +26,13 @@ use flowcast_terminal::tables::table;
 )]
 pub(crate) struct Advise {
     /// A network: built-in (see `flowcast networks`) or file (repeatable)
-    #[arg(short, long = "network", value_name = "NET", required = true, help_heading = "Network")]
+    #[arg(
+        short,
+        long = "network",
+        value_name = "NET",
+        required = true,
+        help_heading = "Network"
+    )]
     networks: Vec<String>,
     /// The interfaces of the networks, in their order [default: the networks' names]
     #[arg(long = "interface", value_name = "NAME", help_heading = "Network")]
@@ -55,7 +61,10 @@ impl Advise {
             together_from: advice.together_from.map(|size| size.0),
             split_from: advice.split_from.map(|size| size.0),
             sizes: advice.sizes.iter().map(Size::of).collect(),
-            lines: settings.iter().map(|set| (set.of, set.lines.clone())).collect(),
+            lines: settings
+                .iter()
+                .map(|set| (set.of, set.lines.clone()))
+                .collect(),
             settings,
         };
         show(&advised, self.format)
@@ -68,7 +77,10 @@ impl Advise {
             "--interface: found {found}, expected one for each of the {expected} networks"
         );
         Ok(if found == 0 {
-            networks.iter().map(|network| network.name.clone()).collect()
+            networks
+                .iter()
+                .map(|network| network.name.clone())
+                .collect()
         } else {
             self.interfaces.clone()
         })
@@ -139,31 +151,49 @@ impl Advised {
     fn print_words(&self) {
         let count = self.messages;
         match self.together_from.map(Bytes) {
-            Some(size) => println_out!("{count} messages at once gain from more than one rail from {size} on."),
-            None => println_out!("{count} messages at once gain nothing certain from more than one rail."),
+            Some(size) => println_out!(
+                "{count} messages at once gain from more than one rail from {size} on."
+            ),
+            None => println_out!(
+                "{count} messages at once gain nothing certain from more than one rail."
+            ),
         }
         match self.split_from {
             Some(size) => {
-                println_out!("A single message is delivered earlier in pieces over several rails from {size} B on.")
+                println_out!(
+                    "A single message is delivered earlier in pieces over several rails from {size} B on."
+                )
             }
             None => println_out!("A single message is never delivered earlier in pieces."),
         }
         if let Some(small) = self.sizes.first() {
-            println_out!("The best rail alone for the smallest messages is {}.\n", self.name(small.best_alone));
+            println_out!(
+                "The best rail alone for the smallest messages is {}.\n",
+                self.name(small.best_alone)
+            );
         }
     }
 
     fn print_table(&self) {
-        let mut header = [">size", "best alone", ">alone", ">together"].map(str::to_owned).to_vec();
+        let mut header = [">size", "best alone", ">alone", ">together"]
+            .map(str::to_owned)
+            .to_vec();
         header.extend(self.rails.iter().map(|name| format!(">on {name}")));
         header.extend([">gain", ">interval", "use"].map(str::to_owned));
         let mut table = table(&header);
         for at in &self.sizes {
             let alone = self.name(at.best_alone).to_owned();
-            let mut row =
-                vec![Bytes(at.size).to_string(), alone.clone(), at.alone_us.to_string(), at.together_us.to_string()];
+            let mut row = vec![
+                Bytes(at.size).to_string(),
+                alone.clone(),
+                at.alone_us.to_string(),
+                at.together_us.to_string(),
+            ];
             row.extend(at.messages_on.iter().map(ToString::to_string));
-            row.extend([format!("{:.3}", at.gain), format!("{:.3} to {:.3}", at.gain_interval.0, at.gain_interval.1)]);
+            row.extend([
+                format!("{:.3}", at.gain),
+                format!("{:.3} to {:.3}", at.gain_interval.0, at.gain_interval.1),
+            ]);
             let gains = self.together_from.is_some_and(|from| at.size >= from);
             row.push(if gains { "all".to_owned() } else { alone });
             table.add_row(row);
@@ -174,9 +204,22 @@ impl Advised {
 
 /// The parameters with their standard errors.
 fn known_rail(network: &Network) -> KnownRail {
-    let nanos = |field: &str| network.intervals.get(field).map_or(0.0, Interval::standard_error);
+    let nanos = |field: &str| {
+        network
+            .intervals
+            .get(field)
+            .map_or(0.0, Interval::standard_error)
+    };
     let [latency, overhead, gap] =
         ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));
     let gap_per_byte = TimePerByte::from_nanos(nanos("nic.gap_per_byte"));
-    KnownRail { cost: loggp(network), error: LogGp { latency, overhead, gap, gap_per_byte } }
+    KnownRail {
+        cost: loggp(network),
+        error: LogGp {
+            latency,
+            overhead,
+            gap,
+            gap_per_byte,
+        },
+    }
 }

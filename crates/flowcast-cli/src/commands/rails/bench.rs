@@ -41,8 +41,10 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 /// every rail alone is measured once, one after the other, so that what disturbs the machine meets all alike; printed
 /// are medians over the rounds. The other end runs `flowcast rails serve`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast rails bench --rail a=10.0.1.2:7400,device=eth1,network=a.toml \
-                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --plot bench.svg --json")]
+#[command(
+    after_help = "Example:\n  flowcast rails bench --rail a=10.0.1.2:7400,device=eth1,network=a.toml \
+                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --plot bench.svg --json"
+)]
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
@@ -59,16 +61,31 @@ pub(crate) struct Bench {
         default_value = EVERY, help_heading = "Scheduler")]
     schedulers: Vec<Chosen>,
     /// N, how many messages are sent before as many are received
-    #[arg(long, value_delimiter = ',', default_value = "1,8,16,32", value_name = "N,N...")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "1,8,16,32",
+        value_name = "N,N..."
+    )]
     messages: Vec<u32>,
     /// Sizes [default: each power of two from 1 B to 64 KiB]
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...")]
     sizes: Vec<Bytes>,
     /// Rounds, in each of which everything is measured once
-    #[arg(long, default_value_t = 5, value_name = "COUNT", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 5,
+        value_name = "COUNT",
+        help_heading = "Precision"
+    )]
     rounds: usize,
     /// How long one measurement is repeated
-    #[arg(long, default_value = "20ms", value_name = "TIME", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value = "20ms",
+        value_name = "TIME",
+        help_heading = "Precision"
+    )]
     pub point_time: Time,
     #[command(flatten)]
     token: TokenArgs,
@@ -97,17 +114,28 @@ impl Bench {
     pub(crate) fn run(self) -> Result<()> {
         ensure!(self.rounds > 0, "--rounds: found 0, expected 1 or more");
         let csv = self.csv.iter().map(|path| Output::new("--csv", path));
-        let plot = self.plot.iter().map(|path| Output { option: "--plot", path, endings: &["html", "svg"] });
+        let plot = self.plot.iter().map(|path| Output {
+            option: "--plot",
+            path,
+            endings: &["html", "svg"],
+        });
         declare([], csv.chain(plot))?;
-        let expected = "found no token, expected --token TOKEN, as `flowcast rails serve` prints it";
+        let expected =
+            "found no token, expected --token TOKEN, as `flowcast rails serve` prints it";
         let token = self.token.given()?.context(expected)?;
         let subjects = subjects(&self.schedulers, &self.rails);
-        let mut results = if self.count.is_asked() { None } else { Some(self.results(&subjects)?) };
+        let mut results = if self.count.is_asked() {
+            None
+        } else {
+            Some(self.results(&subjects)?)
+        };
         let paths: Vec<RailPath> = self.rails.iter().map(|rail| rail.path.clone()).collect();
-        let mut link = Link::connect(&paths, session_rule(token), self.waiting.waiting()).map_err(lacking)?;
+        let mut link =
+            Link::connect(&paths, session_rule(token), self.waiting.waiting()).map_err(lacking)?;
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
-            let course = self.schedulers[0].course(RailSet::first(self.rails.len()), self.split.rule());
+            let course =
+                self.schedulers[0].course(RailSet::first(self.rails.len()), self.split.rule());
             let result = count::run(&mut link, &self.rails, course, plan, self.format);
             return end(&mut link).map_err(unexpected).and(result);
         };
@@ -121,21 +149,35 @@ impl Bench {
 
     /// Those of an interrupted run among them.
     fn results(&self, subjects: &[Subject]) -> Result<Results> {
-        let SplitRule { from, minimal_piece, .. } = self.split.rule();
+        let SplitRule {
+            from,
+            minimal_piece,
+            ..
+        } = self.split.rule();
         let settings = serde_json::to_value(Settings {
             schema: "flowcast/rails-samples/1",
             rails: self.parameters(),
             messages: &self.messages,
             sizes: self.sizes().iter().map(|size| size.0).collect(),
-            subjects: subjects.iter().map(|subject| subject.name.as_str()).collect(),
+            subjects: subjects
+                .iter()
+                .map(|subject| subject.name.as_str())
+                .collect(),
             rounds: self.rounds,
             point_time_s: Seconds(self.point_time),
             split_from: from.0,
             minimal_piece: minimal_piece.0,
             flowcast: env!("CARGO_PKG_VERSION"),
         })?;
-        let names = subjects.iter().map(|subject| subject.name.clone()).collect();
-        let plan = Plan { settings: settings.to_string(), names, points: self.points() };
+        let names = subjects
+            .iter()
+            .map(|subject| subject.name.clone())
+            .collect();
+        let plan = Plan {
+            settings: settings.to_string(),
+            names,
+            points: self.points(),
+        };
         match &self.csv {
             None => Ok(Results::unkept(plan)),
             Some(path) if self.resume => Results::resume(path, plan),
@@ -144,23 +186,36 @@ impl Bench {
     }
 
     fn parameters(&self) -> Vec<RailParameters> {
-        self.rails.iter().map(|rail| RailParameters::new(&rail.name, &rail.path.cost)).collect()
+        self.rails
+            .iter()
+            .map(|rail| RailParameters::new(&rail.name, &rail.path.cost))
+            .collect()
     }
 
     fn sizes(&self) -> Vec<Bytes> {
-        if self.sizes.is_empty() { (0..=16).map(|bits| Bytes(1 << bits)).collect() } else { self.sizes.clone() }
+        if self.sizes.is_empty() {
+            (0..=16).map(|bits| Bytes(1 << bits)).collect()
+        } else {
+            self.sizes.clone()
+        }
     }
 
     fn points(&self) -> Vec<(u32, Bytes)> {
         let sizes = self.sizes();
-        self.messages.iter().flat_map(|messages| sizes.iter().map(|size| (*messages, *size))).collect()
+        self.messages
+            .iter()
+            .flat_map(|messages| sizes.iter().map(|size| (*messages, *size)))
+            .collect()
     }
 
     /// A round goes through all points before the next begins: what disturbs the machine for a while spoils one round of
     /// some points, not all rounds of one.
     fn measure(&self, link: &mut Link, subjects: &[Subject], results: &mut Results) -> Result<()> {
-        let mut points: Vec<PointRun<'_>> =
-            self.points().into_iter().map(|point| PointRun::new(self, subjects, point)).collect();
+        let mut points: Vec<PointRun<'_>> = self
+            .points()
+            .into_iter()
+            .map(|point| PointRun::new(self, subjects, point))
+            .collect();
         for visit in results.visits()..self.rounds * points.len() {
             let (round, index) = (visit / points.len(), visit % points.len());
             results.append(points[index].visit(link, round)?)?;
@@ -176,16 +231,27 @@ impl Bench {
             results.finish()?;
         }
         if let Some(path) = &self.plot {
-            let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+            let names: Vec<&str> = subjects
+                .iter()
+                .map(|subject| subject.name.as_str())
+                .collect();
             let points = results.points();
             let page = || sweep_page::rates("Rail schedulers", &bench_plot::table(&names, &points));
-            plot::write(path, || bench_plot::rates(&names, self.rails.len(), &points), page)?;
+            plot::write(
+                path,
+                || bench_plot::rates(&names, self.rails.len(), &points),
+                page,
+            )?;
         }
         let alone = self.rails.len();
         let measured = BenchResult {
             rails: self.parameters(),
             rounds: self.rounds,
-            points: results.points().iter().map(|point| PointResult::new(point, subjects, alone)).collect(),
+            points: results
+                .points()
+                .iter()
+                .map(|point| PointResult::new(point, subjects, alone))
+                .collect(),
             provenance: provenance::of_this_run(),
         };
         show(&measured, self.format)
@@ -248,7 +314,11 @@ impl PointResult {
             one_way_us: micros(&point.one_way[index]),
         };
         let results = subjects.iter().enumerate().map(result).collect();
-        PointResult { messages: point.messages, size: point.size.0, results }
+        PointResult {
+            messages: point.messages,
+            size: point.size.0,
+            results,
+        }
     }
 }
 
@@ -256,14 +326,25 @@ impl Shown for BenchResult {
     const SCHEMA: &'static str = "flowcast/rails-bench/1";
 
     fn print(&self) {
-        let subjects = self.points.first().into_iter().flat_map(|point| &point.results);
+        let subjects = self
+            .points
+            .first()
+            .into_iter()
+            .flat_map(|point| &point.results);
         let mut columns = vec![">N".to_owned(), ">size".into()];
         columns.extend(subjects.map(|result| format!(">{}", result.scheduler)));
         columns.push(">first / best alone".into());
         let mut table = table(&columns);
-        for PointResult { messages, size, results } in &self.points {
+        for PointResult {
+            messages,
+            size,
+            results,
+        } in &self.points
+        {
             let rates = results.iter().map(|result| format!("{:.2}", result.rate));
-            let gain = results.first().map(|first| format!("{:.3}", first.over_best_alone));
+            let gain = results
+                .first()
+                .map(|first| format!("{:.3}", first.over_best_alone));
             let point = [messages.to_string(), Bytes(*size).to_string()];
             table.add_row(point.into_iter().chain(rates).chain(gain));
         }

@@ -24,8 +24,15 @@ pub(super) struct Point {
 impl Point {
     /// Median rate of a subject in Mbit/s.
     pub(super) fn rate(&self, subject: usize) -> f64 {
-        let micros: Vec<f64> = self.one_way[subject].iter().map(|time| time.as_micros()).collect();
-        megabits(self.messages, self.size, Time::from_micros(median(&micros).unwrap_or(f64::INFINITY)))
+        let micros: Vec<f64> = self.one_way[subject]
+            .iter()
+            .map(|time| time.as_micros())
+            .collect();
+        megabits(
+            self.messages,
+            self.size,
+            Time::from_micros(median(&micros).unwrap_or(f64::INFINITY)),
+        )
     }
 
     /// The rate of a subject over that of the best of the last `alone` ones.
@@ -48,7 +55,10 @@ pub(super) struct Plan {
 
 impl Plan {
     fn head(&self) -> String {
-        format!("# {}\nmessages,size_B,scheduler,round,one_way_us,rate_Mbit_s\n", self.settings)
+        format!(
+            "# {}\nmessages,size_B,scheduler,round,one_way_us,rate_Mbit_s\n",
+            self.settings
+        )
     }
 
     /// The rows of the visit with this number: visits go through all points, round by round.
@@ -58,7 +68,11 @@ impl Plan {
         let mut text = String::new();
         for (name, time) in self.names.iter().zip(one_way) {
             let (micros, rate) = (time.as_micros(), megabits(messages, size, *time));
-            let _ = writeln!(text, "{messages},{},{name},{round},{micros:.3},{rate:.3}", size.0);
+            let _ = writeln!(
+                text,
+                "{messages},{},{name},{round},{micros:.3},{rate:.3}",
+                size.0
+            );
         }
         text
     }
@@ -82,13 +96,21 @@ const CONTENT: &str = "the samples of an interrupted run";
 impl Results {
     /// Kept in memory only.
     pub(super) fn unkept(plan: Plan) -> Results {
-        Results { plan, visits: Vec::new(), kept: None }
+        Results {
+            plan,
+            visits: Vec::new(),
+            kept: None,
+        }
     }
 
     /// Starts afresh.
     pub(super) fn start(target: &Path, plan: Plan) -> Result<Results> {
         let kept = GrowingFile::start(&partial(target), CONTENT, &plan.head())?;
-        Ok(Results { plan, visits: Vec::new(), kept: Some(kept) })
+        Ok(Results {
+            plan,
+            visits: Vec::new(),
+            kept: Some(kept),
+        })
     }
 
     /// Goes on with the samples of an interrupted run, if there are any.
@@ -97,14 +119,21 @@ impl Results {
         let (kept, visits) = GrowingFile::resume(&path, CONTENT, &head, |text| {
             let name = path.display();
             let rows = text.strip_prefix(&head);
-            let rows =
-                rows.with_context(|| format!("{name}: found another bench, expected the same rails and settings"))?;
+            let rows = rows.with_context(|| {
+                format!("{name}: found another bench, expected the same rails and settings")
+            })?;
             let lines: Vec<&str> = rows.split_inclusive('\n').collect();
-            let visits = lines.chunks(plan.names.len()).map(|rows| rows.iter().map(|row| one_way(row)).collect());
+            let visits = lines
+                .chunks(plan.names.len())
+                .map(|rows| rows.iter().map(|row| one_way(row)).collect());
             let visits: Option<Vec<Vec<Time>>> = visits.collect();
             visits.with_context(|| format!("{name}: found a row that is none, expected six fields"))
         })?;
-        Ok(Results { plan, visits, kept: Some(kept) })
+        Ok(Results {
+            plan,
+            visits,
+            kept: Some(kept),
+        })
     }
 
     /// How many visits are done.
@@ -118,7 +147,11 @@ impl Results {
         let point = |(index, (messages, size)): (usize, &(u32, Bytes))| {
             let rounds = || self.visits.iter().skip(index).step_by(count);
             let times = |subject: usize| rounds().map(|visit| visit[subject]).collect();
-            Point { messages: *messages, size: *size, one_way: (0..self.plan.names.len()).map(times).collect() }
+            Point {
+                messages: *messages,
+                size: *size,
+                one_way: (0..self.plan.names.len()).map(times).collect(),
+            }
         };
         self.plan.points.iter().enumerate().map(point).collect()
     }
@@ -134,11 +167,18 @@ impl Results {
 
     /// Writes the whole file and removes the partial one.
     pub(super) fn finish(&self) -> Result<()> {
-        let Some(kept) = &self.kept else { return Ok(()) };
+        let Some(kept) = &self.kept else {
+            return Ok(());
+        };
         kept.finish(|out| {
             out.write_all(self.plan.head().as_bytes())?;
             let rows = |(visit, one_way): (usize, &Vec<Time>)| self.plan.rows(visit, one_way);
-            Ok(self.visits.iter().enumerate().map(rows).try_for_each(|rows| out.write_all(rows.as_bytes()))?)
+            Ok(self
+                .visits
+                .iter()
+                .enumerate()
+                .map(rows)
+                .try_for_each(|rows| out.write_all(rows.as_bytes()))?)
         })
     }
 }
@@ -146,7 +186,9 @@ impl Results {
 /// The time in a row.
 fn one_way(row: &str) -> Option<Time> {
     let fields: Vec<&str> = row.trim_end().split(',').collect();
-    let [_, _, _, _, micros, _] = fields[..] else { return None };
+    let [_, _, _, _, micros, _] = fields[..] else {
+        return None;
+    };
     Some(Time::from_micros(micros.parse().ok()?))
 }
 
@@ -158,11 +200,18 @@ mod tests {
 
     fn plan() -> Plan {
         let points = vec![(1, Bytes(64)), (8, Bytes(64))];
-        Plan { settings: "{\"rounds\":2}".into(), names: vec!["x".into(), "a alone".into()], points }
+        Plan {
+            settings: "{\"rounds\":2}".into(),
+            names: vec!["x".into(), "a alone".into()],
+            points,
+        }
     }
 
     fn times(visit: usize) -> Vec<Time> {
-        vec![Time::from_micros(10.0 + visit as f64), Time::from_micros(20.5)]
+        vec![
+            Time::from_micros(10.0 + visit as f64),
+            Time::from_micros(20.5),
+        ]
     }
 
     #[test]
@@ -181,7 +230,11 @@ mod tests {
             assert_eq!(done == 4, killed_at == text.len());
             (done..4).for_each(|visit| results.append(times(visit)).unwrap());
             results.finish().unwrap();
-            assert_eq!(fs::read(&target).unwrap(), expected, "killed at {killed_at}");
+            assert_eq!(
+                fs::read(&target).unwrap(),
+                expected,
+                "killed at {killed_at}"
+            );
             assert!(!partial(&target).exists());
         }
     }
@@ -201,10 +254,16 @@ mod tests {
     fn samples_of_another_bench_are_not_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("bench.csv");
-        Results::start(&target, plan()).unwrap().append(times(0)).unwrap();
+        Results::start(&target, plan())
+            .unwrap()
+            .append(times(0))
+            .unwrap();
         let message = format!("{:#}", Results::start(&target, plan()).unwrap_err());
         assert!(message.contains("--resume"), "{message}");
-        let other = Plan { settings: "{\"rounds\":3}".into(), ..plan() };
+        let other = Plan {
+            settings: "{\"rounds\":3}".into(),
+            ..plan()
+        };
         let message = format!("{:#}", Results::resume(&target, other).unwrap_err());
         assert!(message.contains("another bench"), "{message}");
     }

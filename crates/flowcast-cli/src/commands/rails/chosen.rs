@@ -27,10 +27,20 @@ pub(super) enum Chosen {
 pub(crate) struct SplitArgs {
     /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
     /// guarded)
-    #[arg(long, default_value = "16KiB", value_name = "SIZE", help_heading = "Scheduler")]
+    #[arg(
+        long,
+        default_value = "16KiB",
+        value_name = "SIZE",
+        help_heading = "Scheduler"
+    )]
     split_from: Bytes,
     /// No piece is shorter
-    #[arg(long, default_value = "4KiB", value_name = "SIZE", help_heading = "Scheduler")]
+    #[arg(
+        long,
+        default_value = "4KiB",
+        value_name = "SIZE",
+        help_heading = "Scheduler"
+    )]
     minimal_piece: Bytes,
 }
 
@@ -47,7 +57,11 @@ pub(super) struct Subject {
 impl SplitArgs {
     /// As the library has it.
     pub(crate) fn rule(self) -> SplitRule {
-        SplitRule { from: self.split_from, minimal_piece: self.minimal_piece, ..SplitRule::default() }
+        SplitRule {
+            from: self.split_from,
+            minimal_piece: self.minimal_piece,
+            ..SplitRule::default()
+        }
     }
 }
 
@@ -72,7 +86,12 @@ impl Chosen {
             _ => SchedulerName::new(Discipline::EarliestDelivery),
         };
         let split = (self != Chosen::Whole).then_some(split);
-        Course { scheduler, adapts: self == Chosen::Adaptive, split, rails }
+        Course {
+            scheduler,
+            adapts: self == Chosen::Adaptive,
+            split,
+            rails,
+        }
     }
 
     /// For people.
@@ -89,7 +108,11 @@ impl Chosen {
 /// Each scheduler over all rails, then each rail alone.
 pub(super) fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject> {
     let all = RailSet::first(rails.len());
-    let together = schedulers.iter().map(|chosen| Subject { name: chosen.name(), chosen: *chosen, rails: all });
+    let together = schedulers.iter().map(|chosen| Subject {
+        name: chosen.name(),
+        chosen: *chosen,
+        rails: all,
+    });
     let alone = (0u8..).zip(rails).map(|(rail, live)| Subject {
         name: format!("{} alone", live.name),
         chosen: Chosen::Whole,

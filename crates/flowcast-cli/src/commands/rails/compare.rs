@@ -36,7 +36,12 @@ pub(crate) struct Compare {
     #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse, help_heading = "Network")]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
-    #[arg(long, value_delimiter = ',', value_name = "NAME,NAME...", help_heading = "Scheduler")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,NAME...",
+        help_heading = "Scheduler"
+    )]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails
     #[arg(long, default_value_t = 400, value_name = "COUNT")]
@@ -54,7 +59,12 @@ pub(crate) struct Compare {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Give up an optimum after so many branches
-    #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 5_000_000,
+        value_name = "BRANCHES",
+        help_heading = "Precision"
+    )]
     limit: u64,
     /// Write a plot: a page (.html) or a picture (.svg)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -116,19 +126,46 @@ impl Figures {
 impl Compare {
     /// Compares and prints.
     pub(crate) fn run(self) -> Result<()> {
-        declare([], self.plot.iter().map(|path| Output { option: "--plot", path, endings: &["html", "svg"] }))?;
-        let rails = if self.rails.is_empty() { thesis_rails() } else { vec![self.rails.clone()] };
+        declare(
+            [],
+            self.plot.iter().map(|path| Output {
+                option: "--plot",
+                path,
+                endings: &["html", "svg"],
+            }),
+        )?;
+        let rails = if self.rails.is_empty() {
+            thesis_rails()
+        } else {
+            vec![self.rails.clone()]
+        };
         let schedulers = self.schedulers();
-        let combinations: Vec<Combination> =
-            rails.into_iter().map(|rails| self.combination(rails, &schedulers)).collect::<Result<_>>()?;
+        let combinations: Vec<Combination> = rails
+            .into_iter()
+            .map(|rails| self.combination(rails, &schedulers))
+            .collect::<Result<_>>()?;
         let overall: Vec<Ratios> = (0..schedulers.len())
-            .map(|index| Ratios::together(combinations.iter().map(|combination| &combination.ratios[index])))
+            .map(|index| {
+                Ratios::together(
+                    combinations
+                        .iter()
+                        .map(|combination| &combination.ratios[index]),
+                )
+            })
             .collect();
         let caption = self.caption(combinations.len());
         if let Some(path) = &self.plot {
-            let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row { name: name.to_string(), ratios });
+            let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row {
+                name: name.to_string(),
+                ratios,
+            });
             let rows: Vec<Row> = rows.collect();
-            let page = || sweep_page::ratios(&format!("Rail schedulers: {caption}"), &plot::quantiles(&rows));
+            let page = || {
+                sweep_page::ratios(
+                    &format!("Rail schedulers: {caption}"),
+                    &plot::quantiles(&rows),
+                )
+            };
             plot::write(path, || plot::ratios(&caption, &rows), page)?;
         }
         let compared = Compared {
@@ -146,27 +183,58 @@ impl Compare {
     }
 
     fn schedulers(&self) -> Vec<SchedulerName> {
-        if self.schedulers.is_empty() { SchedulerName::distinct().collect() } else { self.schedulers.clone() }
+        if self.schedulers.is_empty() {
+            SchedulerName::distinct().collect()
+        } else {
+            self.schedulers.clone()
+        }
     }
 
     fn combination(&self, rails: Vec<Rail>, schedulers: &[SchedulerName]) -> Result<Combination> {
-        let plan = SetPlan { messages: self.messages, largest: self.largest, window: self.window };
-        let comparison = Comparison { sets: self.sets, plan, seed: self.seed, limit: self.limit };
+        let plan = SetPlan {
+            messages: self.messages,
+            largest: self.largest,
+            window: self.window,
+        };
+        let comparison = Comparison {
+            sets: self.sets,
+            plan,
+            seed: self.seed,
+            limit: self.limit,
+        };
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let compared = comparison.run(&costs, schedulers)?;
         Ok(Combination {
-            name: rails.iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>().join(" + "),
-            rails: rails.iter().map(|rail| RailParameters::new(&rail.name, &rail.cost)).collect(),
+            name: rails
+                .iter()
+                .map(|rail| rail.name.as_str())
+                .collect::<Vec<_>>()
+                .join(" + "),
+            rails: rails
+                .iter()
+                .map(|rail| RailParameters::new(&rail.name, &rail.cost))
+                .collect(),
             proven: compared.proven,
-            schedulers: schedulers.iter().zip(&compared.ratios).map(Figures::of).collect(),
+            schedulers: schedulers
+                .iter()
+                .zip(&compared.ratios)
+                .map(Figures::of)
+                .collect(),
             ratios: compared.ratios,
         })
     }
 
     fn caption(&self, combinations: usize) -> String {
         let (sets, messages, largest) = (self.sets * combinations, self.messages, self.largest);
-        let when = if self.window == Time::ZERO { "at once".to_owned() } else { format!("within {}", self.window) };
-        format!("{sets} sets of {messages} messages of 1 B to {largest} {when}, seed {}", self.seed)
+        let when = if self.window == Time::ZERO {
+            "at once".to_owned()
+        } else {
+            format!("within {}", self.window)
+        };
+        format!(
+            "{sets} sets of {messages} messages of 1 B to {largest} {when}, seed {}",
+            self.seed
+        )
     }
 }
 
@@ -178,20 +246,33 @@ impl Shown for Compared {
             print_figures(&combination.name, &combination.schedulers);
             if combination.proven < self.sets {
                 let open = self.sets - combination.proven;
-                println_out!("{open} of {} optima are not proven; the best schedule found stands for them.", self.sets);
+                println_out!(
+                    "{open} of {} optima are not proven; the best schedule found stands for them.",
+                    self.sets
+                );
             }
             println_out!();
         }
         if self.combinations.len() > 1 {
             print_figures("all together", &self.overall);
         }
-        println_out!("Last delivery over that of the best schedule; {}.", self.caption);
+        println_out!(
+            "Last delivery over that of the best schedule; {}.",
+            self.caption
+        );
     }
 }
 
 fn print_figures(title: &str, schedulers: &[Figures]) {
     let mut table = table(&[title, ">median", ">95 %", ">largest", ">mean"]);
-    for Figures { scheduler, median, p95, max, mean } in schedulers {
+    for Figures {
+        scheduler,
+        median,
+        p95,
+        max,
+        mean,
+    } in schedulers
+    {
         let figures = [median, p95, max, mean].map(|figure| format!("{figure:.3}"));
         table.add_row([scheduler.clone()].into_iter().chain(figures));
     }

@@ -66,7 +66,10 @@ struct Counted<'a> {
 }
 
 /// A rail that no longer is what was measured, with what it is.
-#[allow(non_snake_case, reason = "the field names are LogGP's symbols with their units")]
+#[allow(
+    non_snake_case,
+    reason = "the field names are LogGP's symbols with their units"
+)]
 #[derive(Serialize)]
 struct Remeasured<'a> {
     rail: &'a str,
@@ -95,16 +98,30 @@ impl CountArgs {
     /// What was asked for.
     pub(super) fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
         let named = |name: &String| {
-            let found = rails.iter().position(|rail| rail.name == *name).map(|index| RailId(index as u8));
-            found.with_context(|| format!("--withdraw: found `{name}`, expected the name of a rail"))
+            let found = rails
+                .iter()
+                .position(|rail| rail.name == *name)
+                .map(|index| RailId(index as u8));
+            found
+                .with_context(|| format!("--withdraw: found `{name}`, expected the name of a rail"))
         };
         let withdraw = self.withdraw.as_ref().map(named).transpose()?;
-        Ok(CountPlan { messages: self.count.unwrap_or(0), size: self.count_size, withdraw })
+        Ok(CountPlan {
+            messages: self.count.unwrap_or(0),
+            size: self.count_size,
+            withdraw,
+        })
     }
 }
 
 /// Counts and prints; a message lost, spoilt or out of order is a finding.
-pub(super) fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan, format: Format) -> Result<()> {
+pub(super) fn run(
+    link: &mut Link,
+    rails: &[LiveRail],
+    course: Course,
+    plan: CountPlan,
+    format: Format,
+) -> Result<()> {
     let start = Instant::now();
     let mut shares: Vec<Share> = Vec::new();
     let count = rails.len() as u8;
@@ -115,16 +132,22 @@ pub(super) fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: Cou
             link.withdraw(rail);
         }
         let at = start.elapsed().as_secs_f64();
-        if shares.last().is_none_or(|last| at - last.at_s >= EVERY_SECONDS) {
+        if shares
+            .last()
+            .is_none_or(|last| at - last.at_s >= EVERY_SECONDS)
+        {
             let rails = || (0..count).map(RailId);
             shares.push(Share {
                 at_s: at,
                 given: rails().map(|rail| link.session().given(rail).0).collect(),
-                slowdown: rails().map(|rail| link.session().slowdown(rail).0).collect(),
+                slowdown: rails()
+                    .map(|rail| link.session().slowdown(rail).0)
+                    .collect(),
             });
         }
     };
-    let audit = exchange::count(link, course, plan.messages, plan.size, &mut observe).map_err(unexpected)?;
+    let audit = exchange::count(link, course, plan.messages, plan.size, &mut observe)
+        .map_err(unexpected)?;
     let seconds = start.elapsed().as_secs_f64();
     let counts = link.counts();
     let session = link.session();
@@ -142,22 +165,34 @@ pub(super) fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: Cou
         divided: counts.divided,
         sent_again: counts.sent_again,
         rails_lost: counts.rails_lost,
-        given: (0..count).map(|rail| session.given(RailId(rail)).0).collect(),
-        changes: (0..count).map(|rail| session.slowdown(RailId(rail)).1).collect(),
+        given: (0..count)
+            .map(|rail| session.given(RailId(rail)).0)
+            .collect(),
+        changes: (0..count)
+            .map(|rail| session.slowdown(RailId(rail)).1)
+            .collect(),
         remeasured: remeasured(session, rails),
         given_over_time: shares,
         provenance: provenance::of_this_run(),
     };
     show(&counted, format)?;
     let faultless = audit.received == plan.messages && audit.out_of_order == 0 && audit.spoilt == 0;
-    if faultless { Ok(()) } else { Err(Finding("messages are missing, spoilt or out of order".into()).into()) }
+    if faultless {
+        Ok(())
+    } else {
+        Err(Finding("messages are missing, spoilt or out of order".into()).into())
+    }
 }
 
 /// The rails that no longer are what was measured.
 fn remeasured<'a>(session: &Session, rails: &'a [LiveRail]) -> Vec<Remeasured<'a>> {
     let of = |(id, rail): (u8, &'a LiveRail)| {
         let now = session.remeasured(RailId(id))?;
-        Some(Remeasured { rail: &rail.name, g_us: now.gap.as_micros(), G_us_per_B: now.gap_per_byte.as_micros() })
+        Some(Remeasured {
+            rail: &rail.name,
+            g_us: now.gap.as_micros(),
+            G_us_per_B: now.gap_per_byte.as_micros(),
+        })
     };
     (0..).zip(rails).filter_map(of).collect()
 }
@@ -167,13 +202,39 @@ impl Shown for Counted<'_> {
 
     fn print(&self) {
         let [received, messages] = [self.received, self.messages].map(Grouped);
-        println_out!("{received} messages received of {messages} in {:.2} s", self.seconds);
-        println_out!("out of order: {}, spoilt: {}", self.out_of_order, self.spoilt);
-        println_out!("rails lost: {}, sent again: {}", self.rails_lost, self.sent_again);
-        let given = self.rails.iter().zip(&self.given).map(|(name, bytes)| format!("{name} {}", Grouped(*bytes)));
-        println_out!("bytes given to each rail: {}", given.collect::<Vec<_>>().join(", "));
-        for Remeasured { rail, g_us, G_us_per_B } in &self.remeasured {
-            println_out!("{rail} no longer is what was measured: g {g_us:.3} us, G {:.4} ns/B now", G_us_per_B * 1e3);
+        println_out!(
+            "{received} messages received of {messages} in {:.2} s",
+            self.seconds
+        );
+        println_out!(
+            "out of order: {}, spoilt: {}",
+            self.out_of_order,
+            self.spoilt
+        );
+        println_out!(
+            "rails lost: {}, sent again: {}",
+            self.rails_lost,
+            self.sent_again
+        );
+        let given = self
+            .rails
+            .iter()
+            .zip(&self.given)
+            .map(|(name, bytes)| format!("{name} {}", Grouped(*bytes)));
+        println_out!(
+            "bytes given to each rail: {}",
+            given.collect::<Vec<_>>().join(", ")
+        );
+        for Remeasured {
+            rail,
+            g_us,
+            G_us_per_B,
+        } in &self.remeasured
+        {
+            println_out!(
+                "{rail} no longer is what was measured: g {g_us:.3} us, G {:.4} ns/B now",
+                G_us_per_B * 1e3
+            );
         }
     }
 }

@@ -54,7 +54,11 @@ impl MessageArgs {
 
 /// Shares as given, or in proportion to the bandwidths.
 pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
-    Ok(if given.is_empty() { Shares::by_bandwidth(rails)? } else { Shares::new(given)? })
+    Ok(if given.is_empty() {
+        Shares::by_bandwidth(rails)?
+    } else {
+        Shares::new(given)?
+    })
 }
 
 /// Times for a result.

@@ -66,7 +66,10 @@ pub(super) fn lacking(error: LinkError) -> anyhow::Error {
 /// An address such as `10.0.1.2:7400`.
 pub(super) fn address(text: &str) -> Result<SocketAddr> {
     let expected = || format!("found `{text}`, expected ADDRESS:PORT such as 10.0.1.2:7400");
-    text.to_socket_addrs().with_context(expected)?.next().with_context(expected)
+    text.to_socket_addrs()
+        .with_context(expected)?
+        .next()
+        .with_context(expected)
 }
 
 /// Reads `a=10.0.1.2:7400,from=10.0.1.1,device=eth1,network=a.toml`; `loggp=g/G/o/Lus` instead of a network.
@@ -84,21 +87,37 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
     for part in parts {
         let (key, value) = part.split_once('=').ok_or_else(expected)?;
         match key {
-            "from" => path.from = Some(value.parse().with_context(|| format!("from: found `{value}`"))?),
+            "from" => {
+                path.from = Some(
+                    value
+                        .parse()
+                        .with_context(|| format!("from: found `{value}`"))?,
+                )
+            }
             "device" => path.device = Some(value.to_owned()),
             "network" => cost = Some(loggp(&network_args::load(value, &[])?.announced())),
-            "loggp" => cost = Some(Rail::parse(&format!("{name}={}", value.replace('/', ",")))?.cost),
+            "loggp" => {
+                cost = Some(Rail::parse(&format!("{name}={}", value.replace('/', ",")))?.cost)
+            }
             _ => bail!("rail: found `{key}`, expected from, device, network or loggp"),
         }
     }
     let cost = cost.ok_or_else(expected)?;
-    Ok(LiveRail { name: name.to_owned(), path: RailPath { cost, path } })
+    Ok(LiveRail {
+        name: name.to_owned(),
+        path: RailPath { cost, path },
+    })
 }
 
 /// The LogGP parameters of a network.
 pub(super) fn loggp(network: &Network) -> LogGp {
     let nic = &network.nic;
-    LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+    LogGp {
+        latency: nic.latency,
+        overhead: nic.overhead,
+        gap: nic.gap,
+        gap_per_byte: nic.per_byte(),
+    }
 }
 
 #[cfg(test)]
@@ -107,16 +126,31 @@ mod tests {
 
     #[test]
     fn a_live_rail_has_a_path_and_parameters() {
-        let rail = live_rail("b=127.0.0.2:7400,from=127.0.0.1,device=eth1,loggp=1.4/0.00103/1.4/2.82us").unwrap();
-        assert_eq!((rail.name.as_str(), rail.path.path.device.as_deref()), ("b", Some("eth1")));
+        let rail =
+            live_rail("b=127.0.0.2:7400,from=127.0.0.1,device=eth1,loggp=1.4/0.00103/1.4/2.82us")
+                .unwrap();
+        assert_eq!(
+            (rail.name.as_str(), rail.path.path.device.as_deref()),
+            ("b", Some("eth1"))
+        );
         assert_eq!(rail.path.cost.gap, Time::from_micros(1.4));
         let rail = live_rail("a=127.0.0.1:7400,network=gige-tcp").unwrap();
-        assert!((rail.path.cost.latency - Time::from_micros(65.4)).as_nanos().abs() < 1e-6);
+        assert!(
+            (rail.path.cost.latency - Time::from_micros(65.4))
+                .as_nanos()
+                .abs()
+                < 1e-6
+        );
     }
 
     #[test]
     fn a_rail_without_parameters_or_with_unknown_ones_is_refused() {
-        for text in ["a", "a=127.0.0.1:7400", "a=127.0.0.1,network=gige-tcp", "a=127.0.0.1:1,colour=red"] {
+        for text in [
+            "a",
+            "a=127.0.0.1:7400",
+            "a=127.0.0.1,network=gige-tcp",
+            "a=127.0.0.1:1,colour=red",
+        ] {
             assert!(live_rail(text).is_err(), "{text}");
         }
     }

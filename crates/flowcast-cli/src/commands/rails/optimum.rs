@@ -31,7 +31,12 @@ pub(crate) struct FindOptimum {
     #[arg(long, value_enum, default_value_t = Goal::Makespan, help_heading = "Scheduler")]
     objective: Goal,
     /// Give up the proof after so many branches
-    #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 5_000_000,
+        value_name = "BRANCHES",
+        help_heading = "Precision"
+    )]
     limit: u64,
     #[command(flatten)]
     format: Format,
@@ -96,10 +101,23 @@ impl Shown for Best<'_> {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered"]);
         for (index, message) in self.show.of(self.messages).iter().enumerate() {
             let rail = &self.rails[usize::from(self.choices[index])].name;
-            table.add_row(cells![index, Rounded(message.arrival), message.size, rail, self.delivered_us[index]]);
+            table.add_row(cells![
+                index,
+                Rounded(message.arrival),
+                message.size,
+                rail,
+                self.delivered_us[index]
+            ]);
         }
-        println_out!("{}", self.show.shown(&table, self.messages.len(), SHOW_MESSAGES));
-        let standing = if self.proven { "proven best" } else { "best found, not proven" };
+        println_out!(
+            "{}",
+            self.show.shown(&table, self.messages.len(), SHOW_MESSAGES)
+        );
+        let standing = if self.proven {
+            "proven best"
+        } else {
+            "best found, not proven"
+        };
         println_out!(
             "{standing}: last delivery {}, mean {}; no last delivery is before {}",
             self.makespan_us,

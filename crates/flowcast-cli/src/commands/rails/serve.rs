@@ -19,7 +19,9 @@ use flowcast_terminal::output::{println_out, say};
 /// Prints the addresses at which it listens, one in a line, then `token` and the token that `bench` has to show; it answers one
 /// conversation after the other.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400")]
+#[command(
+    after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400"
+)]
 pub(crate) struct Serve {
     /// An address to listen at, one for each rail or one for all (repeatable); port 0 takes a free one
     #[arg(long = "listen", value_name = "ADDRESS:PORT", required = true, value_parser = address)]
@@ -51,7 +53,8 @@ impl Serve {
         println_out!("token {token}");
         let idle = Duration::from_secs_f64(self.idle.as_seconds().min(MOST_IDLE));
         loop {
-            let mut link = Link::accept(door, session_rule(token), self.waiting.waiting(), None).map_err(lacking)?;
+            let mut link = Link::accept(door, session_rule(token), self.waiting.waiting(), None)
+                .map_err(lacking)?;
             say!("flowcast: a conversation begins");
             let result = answer(&mut link, idle);
             for (rail, fault) in link.faults() {
@@ -65,7 +68,9 @@ impl Serve {
             if self.once {
                 return Ok(());
             }
-            door = link.into_door().map_or_else(|| Door::open(&self.listen).map_err(lacking), Ok)?;
+            door = link
+                .into_door()
+                .map_or_else(|| Door::open(&self.listen).map_err(lacking), Ok)?;
         }
     }
 }
@@ -86,9 +91,16 @@ mod tests {
 
     #[test]
     fn what_had_arrived_is_told_when_the_link_fails_and_that_is_the_environments_fault() {
-        let interrupted = ExchangeError::Interrupted { source: LinkError::Closed, arrived: 652, messages: 1000 };
+        let interrupted = ExchangeError::Interrupted {
+            source: LinkError::Closed,
+            arrived: 652,
+            messages: 1000,
+        };
         let error = unexpected(interrupted);
         assert!(error.is::<EnvironmentLacks>());
-        assert_eq!(error.to_string(), "all rails are closed: 652 of 1000 messages had arrived");
+        assert_eq!(
+            error.to_string(),
+            "all rails are closed: 652 of 1000 messages had arrived"
+        );
     }
 }

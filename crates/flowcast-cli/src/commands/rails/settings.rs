@@ -38,14 +38,30 @@ fn threshold(advice: &Advice) -> Option<Bytes> {
     advice.split_from.or(advice.together_from)
 }
 
-fn open_mpi(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Bytes>) -> Settings {
-    let names: Vec<&str> = order.iter().map(|rail| interfaces[*rail].as_str()).collect();
-    let mut lines = vec![format!("  --mca btl tcp,self,vader --mca btl_tcp_if_include {}", names.join(","))];
+fn open_mpi(
+    order: &[usize],
+    interfaces: &[String],
+    costs: &[LogGp],
+    from: Option<Bytes>,
+) -> Settings {
+    let names: Vec<&str> = order
+        .iter()
+        .map(|rail| interfaces[*rail].as_str())
+        .collect();
+    let mut lines = vec![format!(
+        "  --mca btl tcp,self,vader --mca btl_tcp_if_include {}",
+        names.join(",")
+    )];
     for rail in order {
         let (name, cost) = (&interfaces[*rail], &costs[*rail]);
         let megabits = (8000.0 / cost.gap_per_byte.as_nanos()).round().max(1.0);
-        let micros = (cost.overhead * 2.0 + cost.latency).as_micros().round().max(1.0);
-        lines.push(format!("  --mca btl_tcp_bandwidth_{name} {megabits} --mca btl_tcp_latency_{name} {micros}"));
+        let micros = (cost.overhead * 2.0 + cost.latency)
+            .as_micros()
+            .round()
+            .max(1.0);
+        lines.push(format!(
+            "  --mca btl_tcp_bandwidth_{name} {megabits} --mca btl_tcp_latency_{name} {micros}"
+        ));
     }
     lines.extend(from.map(|size| format!("  --mca btl_tcp_eager_limit {}", size.0)));
     Settings {
@@ -56,7 +72,10 @@ fn open_mpi(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Optio
 }
 
 fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Bytes>) -> Settings {
-    let names: Vec<&str> = order.iter().map(|rail| interfaces[*rail].as_str()).collect();
+    let names: Vec<&str> = order
+        .iter()
+        .map(|rail| interfaces[*rail].as_str())
+        .collect();
     let rails = if from.is_some() { order.len() } else { 1 };
     let mut lines = vec![
         format!("  UCX_NET_DEVICES={}", names.join(",")),
@@ -64,11 +83,19 @@ fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Byt
         format!("  UCX_MAX_RNDV_RAILS={rails}"),
     ];
     lines.extend(from.map(|size| format!("  UCX_RNDV_THRESH={}", size.0)));
-    let speeds = order.iter().map(|rail| costs[*rail].gap_per_byte.as_nanos());
-    let (fastest, slowest) = (speeds.clone().fold(f64::INFINITY, f64::min), speeds.fold(0.0, f64::max));
+    let speeds = order
+        .iter()
+        .map(|rail| costs[*rail].gap_per_byte.as_nanos());
+    let (fastest, slowest) = (
+        speeds.clone().fold(f64::INFINITY, f64::min),
+        speeds.fold(0.0, f64::max),
+    );
     // Its default leaves out devices more than four times slower than the fastest.
     if from.is_some() && fastest > 0.0 && slowest > 4.0 * fastest {
-        lines.push(format!("  UCX_MULTI_LANE_MAX_RATIO={:.1}", slowest / fastest + 0.1));
+        lines.push(format!(
+            "  UCX_MULTI_LANE_MAX_RATIO={:.1}",
+            slowest / fastest + 0.1
+        ));
     }
     Settings {
         of: "UCX",
@@ -78,12 +105,18 @@ fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Byt
 }
 
 fn libfabric(order: &[usize], interfaces: &[String], from: Option<Bytes>) -> Settings {
-    let addresses: Vec<String> = order.iter().map(|rail| format!("ADDRESS-OF-{}", interfaces[*rail])).collect();
+    let addresses: Vec<String> = order
+        .iter()
+        .map(|rail| format!("ADDRESS-OF-{}", interfaces[*rail]))
+        .collect();
     let policy = match from {
         Some(size) => format!("{}:fixed,ULONG_MAX:striping", size.0),
         None => "ULONG_MAX:fixed".to_owned(),
     };
-    let lines = vec![format!("  FI_OFI_MRAIL_ADDR={}", addresses.join(",")), format!("  FI_OFI_MRAIL_CONFIG={policy}")];
+    let lines = vec![
+        format!("  FI_OFI_MRAIL_ADDR={}", addresses.join(",")),
+        format!("  FI_OFI_MRAIL_CONFIG={policy}"),
+    ];
     Settings {
         of: "libfabric (provider ofi_mrail)",
         lines,

@@ -27,10 +27,20 @@ pub(crate) struct Simulate {
     messages: MessageArgs,
     /// round-robin, weighted-round-robin, wfq, vtrr, gap, vft, vft-clock, latency, overlap, fixed-point,
     /// earliest-delivery or earliest-overlap; with -printed as the thesis' pseudo-code has it
-    #[arg(long, default_value = "earliest-delivery", value_name = "NAME", help_heading = "Scheduler")]
+    #[arg(
+        long,
+        default_value = "earliest-delivery",
+        value_name = "NAME",
+        help_heading = "Scheduler"
+    )]
     scheduler: SchedulerName,
     /// Messages of a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
-    #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...", help_heading = "Scheduler")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "COUNT,COUNT...",
+        help_heading = "Scheduler"
+    )]
     shares: Vec<u32>,
     /// Count the processor's time, o + O(s-1) for each message, one message after the other on all rails;
     /// earliest-delivery then schedules by it
@@ -40,7 +50,13 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"], help_heading = "Scheduler")]
     split_from: Option<Bytes>,
     /// No piece of a split message is shorter
-    #[arg(long, default_value = "8KiB", value_name = "SIZE", requires = "split_from", help_heading = "Scheduler")]
+    #[arg(
+        long,
+        default_value = "8KiB",
+        value_name = "SIZE",
+        requires = "split_from",
+        help_heading = "Scheduler"
+    )]
     minimal_piece: Bytes,
     #[command(flatten)]
     format: Format,
@@ -52,19 +68,39 @@ impl Simulate {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         if let Some(from) = self.split_from {
             let rule = self.split_rule(from)?;
-            return split::run(&self.rails.rails, (&messages, self.messages.show_messages), rule, self.format);
+            return split::run(
+                &self.rails.rails,
+                (&messages, self.messages.show_messages),
+                rule,
+                self.format,
+            );
         }
         let found = if self.processor {
             let rails: Vec<SizedCost> = self.rails.rails.iter().map(SizedCost::of).collect();
-            processor::simulate(self.scheduler, &rails, shares(&self.shares, &self.rails.costs())?, &messages)?
+            processor::simulate(
+                self.scheduler,
+                &rails,
+                shares(&self.shares, &self.rails.costs())?,
+                &messages,
+            )?
         } else {
-            simulate(self.scheduler, &rails, shares(&self.shares, &rails)?, &messages)?
+            simulate(
+                self.scheduler,
+                &rails,
+                shares(&self.shares, &rails)?,
+                &messages,
+            )?
         };
         let scheduled = Scheduled {
             messages: &messages,
             show: self.messages.show_messages,
             scheduler: self.scheduler.to_string(),
-            rails: self.rails.rails.iter().map(|rail| rail.name.as_str()).collect(),
+            rails: self
+                .rails
+                .rails
+                .iter()
+                .map(|rail| rail.name.as_str())
+                .collect(),
             choices: choices(&found.schedule),
             delivered_us: micros(&found.schedule.delivered),
             vft_us: micros(&found.virtual_finish),
@@ -80,7 +116,11 @@ impl Simulate {
             "--split-from: found --scheduler {}, expected earliest-delivery, which alone splits messages",
             self.scheduler
         );
-        Ok(SplitRule { from, minimal_piece: self.minimal_piece, least_gain: Time::ZERO })
+        Ok(SplitRule {
+            from,
+            minimal_piece: self.minimal_piece,
+            least_gain: Time::ZERO,
+        })
     }
 }
 
@@ -104,12 +144,37 @@ impl Shown for Scheduled<'_> {
     const SCHEMA: &'static str = "flowcast/rails-schedule/1";
 
     fn print(&self) {
-        let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered", ">rail's VFT"]);
+        let mut table = table(&[
+            ">message",
+            ">arrival",
+            ">size",
+            "rail",
+            ">delivered",
+            ">rail's VFT",
+        ]);
         for (index, message) in self.show.of(self.messages).iter().enumerate() {
-            let (arrival, rail) = (Rounded(message.arrival), self.rails[usize::from(self.choices[index])]);
-            table.add_row(cells![index, arrival, message.size, rail, self.delivered_us[index], self.vft_us[index]]);
+            let (arrival, rail) = (
+                Rounded(message.arrival),
+                self.rails[usize::from(self.choices[index])],
+            );
+            table.add_row(cells![
+                index,
+                arrival,
+                message.size,
+                rail,
+                self.delivered_us[index],
+                self.vft_us[index]
+            ]);
         }
-        println_out!("{}", self.show.shown(&table, self.messages.len(), SHOW_MESSAGES));
-        println_out!("{}: last delivery {}, mean {}", self.scheduler, self.makespan_us, self.mean_us);
+        println_out!(
+            "{}",
+            self.show.shown(&table, self.messages.len(), SHOW_MESSAGES)
+        );
+        println_out!(
+            "{}: last delivery {}, mean {}",
+            self.scheduler,
+            self.makespan_us,
+            self.mean_us
+        );
     }
 }

@@ -70,8 +70,14 @@ struct Piece {
 
 impl Pieces {
     fn of(split: &Split) -> Pieces {
-        let pieces = split.pieces().map(|(rail, bytes)| Piece { rail: rail.0, size: bytes.0 });
-        Pieces { pieces: pieces.collect(), delivered_us: Micros(split.complete().time(())) }
+        let pieces = split.pieces().map(|(rail, bytes)| Piece {
+            rail: rail.0,
+            size: bytes.0,
+        });
+        Pieces {
+            pieces: pieces.collect(),
+            delivered_us: Micros(split.complete().time(())),
+        }
     }
 }
 
@@ -80,13 +86,42 @@ impl Shown for Divided<'_> {
 
     fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
-        for (index, (message, split)) in self.show.of(self.arrived).iter().zip(&self.messages).enumerate() {
-            let piece = |piece: &Piece| format!("{} {} B", self.rails[usize::from(piece.rail)], Grouped(piece.size));
-            let pieces = split.pieces.iter().map(piece).collect::<Vec<_>>().join(", ");
-            table.add_row(cells![index, Rounded(message.arrival), message.size, pieces, split.delivered_us]);
+        for (index, (message, split)) in self
+            .show
+            .of(self.arrived)
+            .iter()
+            .zip(&self.messages)
+            .enumerate()
+        {
+            let piece = |piece: &Piece| {
+                format!(
+                    "{} {} B",
+                    self.rails[usize::from(piece.rail)],
+                    Grouped(piece.size)
+                )
+            };
+            let pieces = split
+                .pieces
+                .iter()
+                .map(piece)
+                .collect::<Vec<_>>()
+                .join(", ");
+            table.add_row(cells![
+                index,
+                Rounded(message.arrival),
+                message.size,
+                pieces,
+                split.delivered_us
+            ]);
         }
-        println_out!("{}", self.show.shown(&table, self.arrived.len(), SHOW_MESSAGES));
-        println_out!("earliest-delivery, split: last delivery {}", self.makespan_us);
+        println_out!(
+            "{}",
+            self.show.shown(&table, self.arrived.len(), SHOW_MESSAGES)
+        );
+        println_out!(
+            "earliest-delivery, split: last delivery {}",
+            self.makespan_us
+        );
         if let Some(size) = self.pays_from {
             println_out!("On idle rails splitting pays from {} B.", Grouped(size.0));
         }

@@ -54,17 +54,37 @@ pub(crate) struct Sweep {
     )]
     network: Vec<String>,
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge", help_heading = "Network")]
+    #[arg(
+        long = "set",
+        value_name = "KEY=VALUE",
+        conflicts_with = "merge",
+        help_heading = "Network"
+    )]
     overrides: Vec<String>,
     /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides, and messages
     /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
-    #[arg(long, value_name = "MODEL", conflicts_with = "merge", help_heading = "Network")]
+    #[arg(
+        long,
+        value_name = "MODEL",
+        conflicts_with = "merge",
+        help_heading = "Network"
+    )]
     model: Option<String>,
     /// Where ranks run: fill, round-robin, N-per-node, or a file (repeatable: each in turn)
-    #[arg(long, value_name = "MAP", conflicts_with = "merge", help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "MAP",
+        conflicts_with = "merge",
+        help_heading = "Program"
+    )]
     mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", conflicts_with = "merge", help_heading = "Program")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        conflicts_with = "merge",
+        help_heading = "Program"
+    )]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,
@@ -81,10 +101,20 @@ pub(crate) struct Sweep {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Go on with the sets of an interrupted run
-    #[arg(long, requires = "output", conflicts_with = "merge", help_heading = "Run")]
+    #[arg(
+        long,
+        requires = "output",
+        conflicts_with = "merge",
+        help_heading = "Run"
+    )]
     resume: bool,
     /// Only part i of N parts, such as 2/8
-    #[arg(long, value_name = "i/N", conflicts_with = "merge", help_heading = "Run")]
+    #[arg(
+        long,
+        value_name = "i/N",
+        conflicts_with = "merge",
+        help_heading = "Run"
+    )]
     shard: Option<Shard>,
     /// Threads; as many as there are processors if absent
     #[arg(long, conflicts_with = "merge", help_heading = "Run")]
@@ -111,7 +141,9 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Shard, String> {
-        let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        let numbers = text
+            .split_once('/')
+            .and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
         match numbers {
             Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
             _ => Err("expected i/N with i from 1 to N, such as 2/8".into()),
@@ -131,11 +163,22 @@ impl Sweep {
     /// Replays, or merges, and writes.
     pub(crate) fn run(self) -> Result<()> {
         let named = self.network.iter().chain(&self.mapping).map(Path::new);
-        let inputs = self.input.iter().chain(&self.merge).map(PathBuf::as_path).chain(named);
-        let outputs = self.output.iter().map(|path| files::Output::new("-o", path));
+        let inputs = self
+            .input
+            .iter()
+            .chain(&self.merge)
+            .map(PathBuf::as_path)
+            .chain(named);
+        let outputs = self
+            .output
+            .iter()
+            .map(|path| files::Output::new("-o", path));
         declare(inputs, outputs)?;
         let Some(input) = &self.input else {
-            let output = self.output.as_deref().context("found --merge without -o, expected -o FILE")?;
+            let output = self
+                .output
+                .as_deref()
+                .context("found --merge without -o, expected -o FILE")?;
             return merge(&self.merge, output);
         };
         if self.json && self.output.as_deref().is_some_and(output::is_page) {
@@ -148,7 +191,14 @@ impl Sweep {
         let study = self.study(input, &trace)?;
         note_formulas(study.collectives_by_formula());
         self.say(&study);
-        self.work((&study, &trace, input), if self.json { Form::JsonLines } else { Form::Csv })
+        self.work(
+            (&study, &trace, input),
+            if self.json {
+                Form::JsonLines
+            } else {
+                Form::Csv
+            },
+        )
     }
 
     fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
@@ -156,14 +206,28 @@ impl Sweep {
         let networks: Vec<Network> = networks.into_iter().map(LoadedNetwork::announced).collect();
         let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
         let options = Options {
-            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+            contention: self
+                .model
+                .as_deref()
+                .map(Contention::named)
+                .transpose()?
+                .unwrap_or_default(),
             rendezvous_from: self.rendezvous_from,
             collectives: self.collectives.read()?,
             threads: threads(),
             ..Options::default()
         };
-        let placed = |text: &String| Ok(Options { mapping: Some(parse_mapping(text)?), ..options.clone() });
-        let mut all = self.mapping.iter().map(placed).collect::<Result<Vec<_>>>()?;
+        let placed = |text: &String| {
+            Ok(Options {
+                mapping: Some(parse_mapping(text)?),
+                ..options.clone()
+            })
+        };
+        let mut all = self
+            .mapping
+            .iter()
+            .map(placed)
+            .collect::<Result<Vec<_>>>()?;
         if all.is_empty() {
             all.push(options);
         }
@@ -172,7 +236,10 @@ impl Sweep {
         }
         print_notes(&trace.ignored());
         let name = file_name(input);
-        let names = Names { trace: name.as_deref(), mappings: &self.mapping };
+        let names = Names {
+            trace: name.as_deref(),
+            mappings: &self.mapping,
+        };
         let study = Study::new(trace, networks, grid, all, names)?;
         Ok(match self.level {
             Some(level) => study.with_intervals(level),
@@ -184,7 +251,8 @@ impl Sweep {
     fn say(&self, study: &Study) {
         let mut said = Vec::new();
         for (choice, network) in study.models().iter().zip(study.networks()) {
-            let lacks = self.level.is_some() && network.intervals.is_empty() && network.ledger().is_empty();
+            let lacks =
+                self.level.is_some() && network.intervals.is_empty() && network.ledger().is_empty();
             let lacks = lacks.then(|| format!("note: {}: {}", network.name, no_margin(network)));
             for line in std::iter::once(choice.to_string()).chain(lacks) {
                 if !said.contains(&line) {
@@ -198,8 +266,16 @@ impl Sweep {
     fn work(&self, (study, trace, input): (&Study, &Trace, &Path), form: Form) -> Result<()> {
         let (all, header) = (study.grid().len(), study.header(form));
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
-        if self.resume && self.output.as_deref().is_some_and(|path| is_done(path, &header, shard.clone())) {
-            say!("flowcast: nothing to do, all {} sets are there", shard.len());
+        if self.resume
+            && self
+                .output
+                .as_deref()
+                .is_some_and(|path| is_done(path, &header, shard.clone()))
+        {
+            say!(
+                "flowcast: nothing to do, all {} sets are there",
+                shard.len()
+            );
             return Ok(());
         }
         let mut output = match &self.output {
@@ -207,9 +283,16 @@ impl Sweep {
             Some(path) => Output::start(path, header)?,
             None => Output::to_standard_output(header),
         };
-        let sets: Vec<usize> = shard.clone().filter(|set| !output.rows().contains(*set)).collect();
+        let sets: Vec<usize> = shard
+            .clone()
+            .filter(|set| !output.rows().contains(*set))
+            .collect();
         if self.resume {
-            say!("flowcast: sets: {} resumed, {} to replay", shard.len() - sets.len(), sets.len());
+            say!(
+                "flowcast: sets: {} resumed, {} to replay",
+                shard.len() - sets.len(),
+                sets.len()
+            );
         }
         let progress = Progress::of("replaying", "sets", shard.len() as u64);
         progress.begin_at((shard.len() - sets.len()) as u64);
@@ -222,15 +305,24 @@ impl Sweep {
                 let name = file_name(input).unwrap_or_default();
                 executor.run(trace, &sets, remote::job(self, &name, study)?, done)?;
             }
-            None => study.run((&sets, form), self.threads.unwrap_or_else(threads).max(1), done)?,
+            None => study.run(
+                (&sets, form),
+                self.threads.unwrap_or_else(threads).max(1),
+                done,
+            )?,
         }
         drop(progress);
         output.finish()?;
         for field in output.rows().without_influence(form, study.grid()) {
-            say!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
+            say!(
+                "flowcast: note: {field} had no influence: the predicted time is the same for all its values"
+            );
         }
         let (done, of) = (sets.len(), shard.len());
-        say!("flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep", of - done);
+        say!(
+            "flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep",
+            of - done
+        );
         Ok(())
     }
 }
@@ -243,7 +335,11 @@ fn file_name(path: &Path) -> Option<Cow<'_, str>> {
 /// Whether an earlier run has done everything.
 fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
     let part = read_own_text(target).and_then(|text| {
-        let text = if output::is_page(target) { sweep_page::csv_of(&text).unwrap_or_default() } else { text };
+        let text = if output::is_page(target) {
+            sweep_page::csv_of(&text).unwrap_or_default()
+        } else {
+            text
+        };
         Ok(Part::read(&target.display().to_string(), &text)?)
     });
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
@@ -261,16 +357,23 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
         }
         let first = header.get_or_insert_with(|| part.header.clone());
         if *first != part.header {
-            bail!("{name}: found a part of another sweep than {}, expected the same one", parts[0].display());
+            bail!(
+                "{name}: found a part of another sweep than {}, expected the same one",
+                parts[0].display()
+            );
         }
         for line in part.rows.numbered() {
-            rows.insert(line.0, line.1.to_owned()).with_context(|| name.clone())?;
+            rows.insert(line.0, line.1.to_owned())
+                .with_context(|| name.clone())?;
         }
     }
     let header = header.unwrap_or_default();
     let sets = rows::sets_of(&header).context("found no description of a sweep")?;
     if let Some(missing) = (0..sets).find(|set| !rows.contains(*set)) {
-        bail!("found {} of {sets} sets, expected all; the first that is missing is set {missing}", rows.len());
+        bail!(
+            "found {} of {sets} sets, expected all; the first that is missing is set {missing}",
+            rows.len()
+        );
     }
     write_whole(output, |out| output::write_as(output, out, &header, &rows))?;
     say!("flowcast: {}: {sets} sets", output.display());
@@ -284,10 +387,17 @@ mod tests {
     #[test]
     fn shards_are_every_set_once_and_of_equal_size() {
         for (all, of) in [(0, 3), (1, 3), (10, 3), (160, 7), (5, 8)] {
-            let parts: Vec<Range<usize>> = (1..=of).map(|number| Shard { number, of }.sets(all)).collect();
+            let parts: Vec<Range<usize>> = (1..=of)
+                .map(|number| Shard { number, of }.sets(all))
+                .collect();
             let sets: Vec<usize> = parts.iter().cloned().flatten().collect();
             assert_eq!(sets, (0..all).collect::<Vec<_>>());
-            assert!(parts.iter().all(|part| (all / of..=all / of + 1).contains(&part.len())), "{parts:?}");
+            assert!(
+                parts
+                    .iter()
+                    .all(|part| (all / of..=all / of + 1).contains(&part.len())),
+                "{parts:?}"
+            );
         }
     }
 

@@ -24,13 +24,21 @@ const CONTENT: &str = "the sets of an interrupted run";
 impl Output {
     /// Nothing is kept before the end.
     pub(super) fn to_standard_output(header: String) -> Output {
-        Output { header, rows: Rows::default(), kept: None }
+        Output {
+            header,
+            rows: Rows::default(),
+            kept: None,
+        }
     }
 
     /// Starts afresh.
     pub(super) fn start(target: &Path, header: String) -> Result<Output> {
         let file = GrowingFile::start(&partial(target), CONTENT, &header)?;
-        Ok(Output { header, rows: Rows::default(), kept: Some(file) })
+        Ok(Output {
+            header,
+            rows: Rows::default(),
+            kept: Some(file),
+        })
     }
 
     /// Goes on with the rows of an interrupted run, if there are any.
@@ -40,11 +48,17 @@ impl Output {
             let name = path.display().to_string();
             let part = Part::read(&name, text)?;
             if part.header != header {
-                bail!("{name}: found the sets of another sweep, expected the same trace, network, fields and values");
+                bail!(
+                    "{name}: found the sets of another sweep, expected the same trace, network, fields and values"
+                );
             }
             Ok(part.rows)
         })?;
-        Ok(Output { header, rows, kept: Some(file) })
+        Ok(Output {
+            header,
+            rows,
+            kept: Some(file),
+        })
     }
 
     /// The rows so far.
@@ -55,9 +69,16 @@ impl Output {
     /// Adds rows; they are in the system's hands when this returns.
     pub(super) fn append(&mut self, rows: Vec<(usize, String)>) -> Result<()> {
         if let Some(file) = &mut self.kept {
-            file.append(&rows.iter().map(|(_, line)| line.as_str()).collect::<String>())?;
+            file.append(
+                &rows
+                    .iter()
+                    .map(|(_, line)| line.as_str())
+                    .collect::<String>(),
+            )?;
         }
-        Ok(rows.into_iter().try_for_each(|(set, line)| self.rows.insert(set, line))?)
+        Ok(rows
+            .into_iter()
+            .try_for_each(|(set, line)| self.rows.insert(set, line))?)
     }
 
     /// Writes all rows in the order of the sets, and removes the partial file.
@@ -77,7 +98,12 @@ pub(super) fn is_page(target: &Path) -> bool {
 }
 
 /// Writes a header and rows, as a page if the target is one.
-pub(super) fn write_as(target: &Path, out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
+pub(super) fn write_as(
+    target: &Path,
+    out: &mut impl Write,
+    header: &str,
+    rows: &Rows,
+) -> Result<()> {
     if !is_page(target) {
         return write(out, header, rows);
     }
@@ -91,7 +117,8 @@ pub(super) fn write_as(target: &Path, out: &mut impl Write, header: &str, rows: 
 /// Writes a header and rows.
 pub(super) fn write(out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
     out.write_all(header.as_bytes())?;
-    rows.lines().try_for_each(|line| out.write_all(line.as_bytes()))?;
+    rows.lines()
+        .try_for_each(|line| out.write_all(line.as_bytes()))?;
     Ok(())
 }
 
@@ -101,10 +128,13 @@ mod tests {
 
     use super::*;
 
-    const HEADER: &str = "# {\"schema\":\"flowcast/sweep/1\",\"sets\":3}\nset,makespan_s,communication_share\n";
+    const HEADER: &str =
+        "# {\"schema\":\"flowcast/sweep/1\",\"sets\":3}\nset,makespan_s,communication_share\n";
 
     fn rows(sets: &[usize]) -> Vec<(usize, String)> {
-        sets.iter().map(|set| (*set, format!("{set},0.5,0.25\n"))).collect()
+        sets.iter()
+            .map(|set| (*set, format!("{set},0.5,0.25\n")))
+            .collect()
     }
 
     #[test]
@@ -123,7 +153,11 @@ mod tests {
             assert_eq!(missing.is_empty(), killed_at == text.len());
             output.append(rows(&missing)).unwrap();
             output.finish().unwrap();
-            assert_eq!(fs::read(&target).unwrap(), expected, "killed at {killed_at}");
+            assert_eq!(
+                fs::read(&target).unwrap(),
+                expected,
+                "killed at {killed_at}"
+            );
             assert!(!partial(&target).exists());
         }
     }
@@ -132,10 +166,16 @@ mod tests {
     fn sets_of_another_sweep_are_not_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("sweep.csv");
-        Output::start(&target, HEADER.into()).unwrap().append(rows(&[1])).unwrap();
+        Output::start(&target, HEADER.into())
+            .unwrap()
+            .append(rows(&[1]))
+            .unwrap();
         let message = format!("{:#}", Output::start(&target, HEADER.into()).unwrap_err());
         assert!(message.contains("--resume"), "{message}");
-        let message = format!("{:#}", Output::resume(&target, HEADER.replace('3', "4")).unwrap_err());
+        let message = format!(
+            "{:#}",
+            Output::resume(&target, HEADER.replace('3', "4")).unwrap_err()
+        );
         assert!(message.contains("another sweep"), "{message}");
     }
 }

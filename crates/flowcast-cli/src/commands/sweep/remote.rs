@@ -40,7 +40,10 @@ impl Executor {
     /// Refuses to begin without the package and Dask.
     pub(super) fn look_for_package(&self) -> Result<()> {
         let mut python = Command::new(PYTHON);
-        python.args(["-c", "import flowcast, distributed"]).stdin(Stdio::null()).stderr(Stdio::null());
+        python
+            .args(["-c", "import flowcast, distributed"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
         if python.status().is_ok_and(|status| status.success()) {
             return Ok(());
         }
@@ -86,7 +89,10 @@ impl Executor {
         done(lines)?;
         match expected.len() {
             0 => Ok(()),
-            missing => Err(self.fault(&format!("3 {PYTHON} ended before {missing} of {} sets were done", sets.len()))),
+            missing => Err(self.fault(&format!(
+                "3 {PYTHON} ended before {missing} of {} sets were done",
+                sets.len()
+            ))),
         }
     }
 
@@ -103,7 +109,9 @@ impl Executor {
 
 /// Neighbouring sets: the first of each row, and that after its last.
 fn ranges(sets: &[usize]) -> Vec<[usize; 2]> {
-    sets.chunk_by(|one, next| one + 1 == *next).map(|row| [row[0], row[0] + row.len()]).collect()
+    sets.chunk_by(|one, next| one + 1 == *next)
+        .map(|row| [row[0], row[0] + row.len()])
+        .collect()
 }
 
 /// The child, which does not outlive its owner.
@@ -112,13 +120,26 @@ struct Worker(Child);
 impl Worker {
     fn start() -> Result<Worker> {
         let mut python = Command::new(PYTHON);
-        python.args(["-m", "flowcast._remote"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Ok(Worker(python.spawn().with_context(|| format!("cannot run {PYTHON}"))?))
+        python
+            .args(["-m", "flowcast._remote"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        Ok(Worker(
+            python
+                .spawn()
+                .with_context(|| format!("cannot run {PYTHON}"))?,
+        ))
     }
 
     fn tell(&mut self, job: &Value, content: &[u8]) -> Result<()> {
-        let input = self.0.stdin.as_mut().context("the child has a standard input")?;
-        let told = writeln!(input, "{job}").and_then(|()| input.write_all(content)).and_then(|()| input.flush());
+        let input = self
+            .0
+            .stdin
+            .as_mut()
+            .context("the child has a standard input")?;
+        let told = writeln!(input, "{job}")
+            .and_then(|()| input.write_all(content))
+            .and_then(|()| input.flush());
         match told {
             // A child that has ended says why in its lines.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -127,7 +148,11 @@ impl Worker {
     }
 
     fn lines(&mut self) -> Result<impl Iterator<Item = std::io::Result<String>> + use<>> {
-        let output = self.0.stdout.take().context("the child has a standard output")?;
+        let output = self
+            .0
+            .stdout
+            .take()
+            .context("the child has a standard output")?;
         Ok(BufReader::new(output).lines())
     }
 }
@@ -142,10 +167,18 @@ impl Drop for Worker {
 }
 
 /// What a study varies, and how its program is replayed, for the package.
-pub(super) fn job(sweep: &super::Sweep, trace: &str, study: &flowcast::study::Study) -> Result<Value> {
+pub(super) fn job(
+    sweep: &super::Sweep,
+    trace: &str,
+    study: &flowcast::study::Study,
+) -> Result<Value> {
     let options = study.options();
     let named = |at: usize| sweep.mapping.get(at);
-    let mappings: Vec<Value> = options.iter().enumerate().map(|(at, one)| json!([named(at), one.mapping])).collect();
+    let mappings: Vec<Value> = options
+        .iter()
+        .enumerate()
+        .map(|(at, one)| json!([named(at), one.mapping]))
+        .collect();
     Ok(json!({
         "trace": trace,
         "networks": study.networks().iter().map(|network| network.to_toml()).collect::<Vec<_>>(),
@@ -161,7 +194,9 @@ pub(super) fn job(sweep: &super::Sweep, trace: &str, study: &flowcast::study::St
 
 /// How collectives are carried out, its file with all folders: workers run elsewhere.
 fn absolute(how: &str) -> Result<String> {
-    let Some(file) = how.strip_prefix("algorithm:") else { return Ok(how.to_owned()) };
+    let Some(file) = how.strip_prefix("algorithm:") else {
+        return Ok(how.to_owned());
+    };
     let path = std::fs::canonicalize(file).with_context(|| file.to_owned())?;
     Ok(format!("algorithm:{}", path.display()))
 }
@@ -172,9 +207,17 @@ mod tests {
 
     #[test]
     fn an_executor_has_a_kind_and_an_address() {
-        assert_eq!("dask:tcp://node1:8786".parse::<Executor>().unwrap().address, "tcp://node1:8786");
+        assert_eq!(
+            "dask:tcp://node1:8786".parse::<Executor>().unwrap().address,
+            "tcp://node1:8786"
+        );
         for text in ["dask", "dask:", "ray:node1", ""] {
-            assert!(text.parse::<Executor>().unwrap_err().contains("dask:ADDRESS"), "{text}");
+            assert!(
+                text.parse::<Executor>()
+                    .unwrap_err()
+                    .contains("dask:ADDRESS"),
+                "{text}"
+            );
         }
     }
 

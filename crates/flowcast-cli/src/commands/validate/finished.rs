@@ -24,12 +24,19 @@ impl Header {
     /// Of a lab.
     pub(super) fn of(lab: &LabSpec, over: Over) -> Header {
         let over = if over == Over::Mpi { "mpi" } else { "" };
-        Header { lab: lab.clone(), over: over.to_owned() }
+        Header {
+            lab: lab.clone(),
+            over: over.to_owned(),
+        }
     }
 
     /// What carried the messages.
     pub(super) fn over(&self) -> &str {
-        if self.over.is_empty() { "tcp" } else { &self.over }
+        if self.over.is_empty() {
+            "tcp"
+        } else {
+            &self.over
+        }
     }
 }
 
@@ -84,7 +91,11 @@ impl Finished {
             dst: flow.dst.0,
             bytes: flow.size.0,
             start_s: flow.start.as_seconds(),
-            durations_s: run.durations_of(index).iter().map(|time| time.as_seconds()).collect(),
+            durations_s: run
+                .durations_of(index)
+                .iter()
+                .map(|time| time.as_seconds())
+                .collect(),
             step: named.step_of[index],
         };
         Finished {
@@ -110,7 +121,9 @@ impl Finished {
 
     /// How often it was carried and counted.
     pub(super) fn repetitions(&self) -> u32 {
-        self.flows.first().map_or(1, |flow| flow.durations_s.len() as u32)
+        self.flows
+            .first()
+            .map_or(1, |flow| flow.durations_s.len() as u32)
     }
 
     /// The step of each flow.
@@ -120,7 +133,12 @@ impl Finished {
 
     /// Durations by flow, then by repetition.
     pub(super) fn durations(&self) -> Vec<Vec<Time>> {
-        let times = |flow: &FinishedFlow| flow.durations_s.iter().map(|seconds| Time::from_seconds(*seconds)).collect();
+        let times = |flow: &FinishedFlow| {
+            flow.durations_s
+                .iter()
+                .map(|seconds| Time::from_seconds(*seconds))
+                .collect()
+        };
         self.flows.iter().map(times).collect()
     }
 
@@ -148,9 +166,20 @@ mod tests {
 
     fn finished(name: &str) -> Finished {
         let pattern = Pattern::read("x", b"0 -> 1 4MB @ 50ms\n2 -> 1 1MB\n").unwrap();
-        let named = Named { name: name.into(), configuration: "two".into(), pattern, step_of: vec![0, 1] };
-        let carried = Carried { start: Time::ZERO, end: Time::from_seconds(0.1 + 0.2) };
-        let run = PatternRun { repetitions: vec![vec![carried; 2]; 3], is_precise: true };
+        let named = Named {
+            name: name.into(),
+            configuration: "two".into(),
+            pattern,
+            step_of: vec![0, 1],
+        };
+        let carried = Carried {
+            start: Time::ZERO,
+            end: Time::from_seconds(0.1 + 0.2),
+        };
+        let run = PatternRun {
+            repetitions: vec![vec![carried; 2]; 3],
+            is_precise: true,
+        };
         let finished = Finished::new(&named, &run, 2);
         assert!(finished.is(&named));
         finished
@@ -166,17 +195,35 @@ mod tests {
         journal.append(&finished("b")).unwrap();
         // Killed in the middle of a line.
         drop(journal);
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"# block 80 01234567\n{\"name\":\"c").unwrap();
-        assert!(Journal::start(&path, &header).unwrap_err().to_string().contains("--resume"));
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"# block 80 01234567\n{\"name\":\"c")
+            .unwrap();
+        assert!(
+            Journal::start(&path, &header)
+                .unwrap_err()
+                .to_string()
+                .contains("--resume")
+        );
 
         let (mut journal, known) = Journal::resume::<_, Finished>(&path, &header).unwrap();
         assert_eq!(known, [finished("a"), finished("b")]);
         journal.append(&finished("c")).unwrap();
         drop(journal);
         let all: Vec<Finished> = read::<Header, _>(&path).unwrap().lines;
-        assert_eq!(all.iter().map(|finished| finished.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(
+            all.iter()
+                .map(|finished| finished.name.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
         assert_eq!(all[2].durations()[1].len(), 3);
-        assert_eq!(all[0].pattern_flows()[0].start, Time::parse("50ms").unwrap());
+        assert_eq!(
+            all[0].pattern_flows()[0].start,
+            Time::parse("50ms").unwrap()
+        );
     }
 
     #[test]
@@ -184,12 +231,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
         let header = |name: &str| Header::of(&profile(name, &[]).unwrap(), Over::Tcp);
-        Journal::start(&path, &header("fair")).unwrap().append(&finished("a")).unwrap();
-        assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap_err().to_string().contains("another lab"));
+        Journal::start(&path, &header("fair"))
+            .unwrap()
+            .append(&finished("a"))
+            .unwrap();
+        assert!(
+            Journal::resume::<_, Finished>(&path, &header("bus"))
+                .unwrap_err()
+                .to_string()
+                .contains("another lab")
+        );
         std::fs::write(&path, growing::read(&path).unwrap() + "garbled\n").unwrap();
-        assert!(format!("{:#}", read::<Header, Finished>(&path).err().unwrap()).contains("x.journal:3: "));
+        assert!(
+            format!("{:#}", read::<Header, Finished>(&path).err().unwrap())
+                .contains("x.journal:3: ")
+        );
         // Killed before the header was there.
         std::fs::write(&path, "# bloc").unwrap();
-        assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap().1.is_empty());
+        assert!(
+            Journal::resume::<_, Finished>(&path, &header("bus"))
+                .unwrap()
+                .1
+                .is_empty()
+        );
     }
 }

@@ -30,23 +30,38 @@ pub(super) struct Journal(GrowingFile);
 impl Journal {
     /// Starts afresh.
     pub(super) fn start<H: Header>(path: &Path, header: &H) -> Result<Journal> {
-        Ok(Journal(GrowingFile::start(path, &content::<H>(), &head_of(header)?)?))
+        Ok(Journal(GrowingFile::start(
+            path,
+            &content::<H>(),
+            &head_of(header)?,
+        )?))
     }
 
     /// Goes on with an earlier run, if there is one, and gives its lines.
-    pub(super) fn resume<H: Header, L: DeserializeOwned>(path: &Path, header: &H) -> Result<(Journal, Vec<L>)> {
-        let (file, lines) = GrowingFile::resume(path, &content::<H>(), &head_of(header)?, |text| {
-            let Content { header: found, lines } = parsed::<H, L>(path, text)?;
-            if found != *header {
-                bail!(
-                    "{}: found {} of another {}, expected those of this run (remove it, or another -o)",
-                    path.display(),
-                    H::LINES,
-                    H::SAME
-                );
-            }
-            Ok(lines)
-        })?;
+    pub(super) fn resume<H: Header, L: DeserializeOwned>(
+        path: &Path,
+        header: &H,
+    ) -> Result<(Journal, Vec<L>)> {
+        let (file, lines) = GrowingFile::resume(
+            path,
+            &content::<H>(),
+            &head_of(header)?,
+            |text| {
+                let Content {
+                    header: found,
+                    lines,
+                } = parsed::<H, L>(path, text)?;
+                if found != *header {
+                    bail!(
+                        "{}: found {} of another {}, expected those of this run (remove it, or another -o)",
+                        path.display(),
+                        H::LINES,
+                        H::SAME
+                    );
+                }
+                Ok(lines)
+            },
+        )?;
         Ok((Journal(file), lines))
     }
 
@@ -86,15 +101,24 @@ pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Conten
 fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Content<H, L>> {
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
     let mut lines = text.lines().enumerate();
-    let (at, first) = lines.next().ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
+    let (at, first) = lines
+        .next()
+        .ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
     let mut head: Map<String, Value> = serde_json::from_str(first).with_context(|| place(at))?;
     let schema = head.remove("schema").unwrap_or_default();
     if schema != H::SCHEMA {
-        bail!("{}: schema: found {schema}, expected `{}`", place(at), H::SCHEMA);
+        bail!(
+            "{}: schema: found {schema}, expected `{}`",
+            place(at),
+            H::SCHEMA
+        );
     }
     let header: H = serde_json::from_value(head.into()).with_context(|| place(at))?;
     let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(at)));
-    Ok(Content { header, lines: lines.collect::<Result<_>>()? })
+    Ok(Content {
+        header,
+        lines: lines.collect::<Result<_>>()?,
+    })
 }
 
 /// Its place: `REPORT.html.journal`.
@@ -103,7 +127,20 @@ pub(super) fn path_beside(report: &Path) -> PathBuf {
 }
 
 /// Checks the page and the file of its figures before anything is run.
-pub(super) fn declare_page<'a>(inputs: impl Iterator<Item = &'a Path>, report: &Path) -> Result<()> {
+pub(super) fn declare_page<'a>(
+    inputs: impl Iterator<Item = &'a Path>,
+    report: &Path,
+) -> Result<()> {
     let figures = report.with_extension("json");
-    declare(inputs, [Output { option: "-o", path: report, endings: &["html"] }, Output::new("-o", &figures)])
+    declare(
+        inputs,
+        [
+            Output {
+                option: "-o",
+                path: report,
+                endings: &["html"],
+            },
+            Output::new("-o", &figures),
+        ],
+    )
 }

@@ -28,24 +28,39 @@ pub(super) struct LedgerArgs {
 impl LedgerArgs {
     /// Adds the entries to the file, if one is named; `network` is what was predicted with, as it was read.
     pub(super) fn keep(&self, network: &Network, entries: Vec<Accuracy>) -> Result<()> {
-        let Some(path) = &self.file else { return Ok(()) };
-        let text = if path.is_file() { read_text(path)? } else { network.to_toml() };
+        let Some(path) = &self.file else {
+            return Ok(());
+        };
+        let text = if path.is_file() {
+            read_text(path)?
+        } else {
+            network.to_toml()
+        };
         let place = || path.display().to_string();
         let mut known = Network::from_toml(&text, &[]).with_context(place)?;
         if numbers(&known) != numbers(network) {
-            bail!("--ledger: found another network in {}, expected the one that was predicted with", path.display());
+            bail!(
+                "--ledger: found another network in {}, expected the one that was predicted with",
+                path.display()
+            );
         }
         for entry in entries {
             record(&mut known.accuracy, entry)?;
         }
-        rewrite_text(path, &with_ledger(&text, &known.accuracy).with_context(place)?)
+        rewrite_text(
+            path,
+            &with_ledger(&text, &known.accuracy).with_context(place)?,
+        )
     }
 
     /// Checks that there will be a place to write to, before anything is measured.
     pub(super) fn check(&self) -> Result<()> {
         match self.file.as_deref().and_then(Path::extension) {
             Some(ending) if ending != "toml" => {
-                bail!("--ledger: found a file that ends in .{}, expected .toml", ending.display())
+                bail!(
+                    "--ledger: found a file that ends in .{}, expected .toml",
+                    ending.display()
+                )
             }
             _ => Ok(()),
         }
@@ -60,17 +75,30 @@ fn numbers(network: &Network) -> Network {
     network.intervals.clear();
     network.origins.clear();
     network.provenance.clear();
-    Network { name: String::new(), title: String::new(), source: String::new(), ..network }
+    Network {
+        name: String::new(),
+        title: String::new(),
+        source: String::new(),
+        ..network
+    }
 }
 
 /// Of each model on the flows of all patterns, and on the patterns as a whole. `network` is what the models had, `over`
 /// what carried the messages.
-pub(super) fn of_patterns(validation: &Validation, network: &Network, over: &str) -> Result<Vec<Accuracy>> {
+pub(super) fn of_patterns(
+    validation: &Validation,
+    network: &Network,
+    over: &str,
+) -> Result<Vec<Accuracy>> {
     let on = format!("{}, over {over}", validation.title);
     let mut entries = Vec::new();
     for (place, model) in validation.models.iter().enumerate() {
         let transient = transient_windows(Model::named(model)?, network)?.is_some();
-        let model = if transient { format!("{model}/transient") } else { model.clone() };
+        let model = if transient {
+            format!("{model}/transient")
+        } else {
+            model.clone()
+        };
         for (judged, errors) in [
             (Judged::Flows, validation.errors_by_pattern(place)?),
             (Judged::Patterns, validation.makespan_errors(place)?),
@@ -89,10 +117,17 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
         let errors = |quantity: Quantity| -> BTreeMap<String, Vec<f64>> {
             let of_row = |row: &Row| {
                 let error = row.errors.as_ref()?[place];
-                let name = if quantity == Quantity::Total { name.to_owned() } else { format!("{name}/{}", row.name) };
+                let name = if quantity == Quantity::Total {
+                    name.to_owned()
+                } else {
+                    format!("{name}/{}", row.name)
+                };
                 Some((name, vec![error]))
             };
-            rows.iter().filter(|row| row.quantity == quantity).filter_map(of_row).collect()
+            rows.iter()
+                .filter(|row| row.quantity == quantity)
+                .filter_map(of_row)
+                .collect()
         };
         for (quantity, judged, on) in [
             (Quantity::Total, Judged::Programs, "MPI programs"),
@@ -110,5 +145,9 @@ pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<A
 fn dated(entry: Accuracy) -> Accuracy {
     let run = provenance::of_this_run();
     let text = |key: &str| run.get(key).cloned().unwrap_or_default();
-    Accuracy { machine: format!("{}, {}", text("host"), text("kernel")), date: text("date"), ..entry }
+    Accuracy {
+        machine: format!("{}, {}", text("host"), text("kernel")),
+        date: text("date"),
+        ..entry
+    }
 }

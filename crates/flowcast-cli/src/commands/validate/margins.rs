@@ -35,7 +35,8 @@ pub(crate) struct ValidateMargins {
 impl ValidateMargins {
     /// Counts and prints.
     pub(crate) fn run(self) -> Result<()> {
-        let load = |name: &String| -> Result<Network> { Ok(network_args::load(name, &[])?.announced()) };
+        let load =
+            |name: &String| -> Result<Network> { Ok(network_args::load(name, &[])?.announced()) };
         let by = self.by.as_ref().map(load).transpose()?;
         let mut margins = Vec::new();
         for name in &self.networks {
@@ -47,9 +48,19 @@ impl ValidateMargins {
                     "{name}: found no errors of single cases in its ledger, expected some (validate --ledger {name})"
                 );
             }
-            margins.extend(found.iter().map(|coverage| Entry::new(&network.name, coverage)));
+            margins.extend(
+                found
+                    .iter()
+                    .map(|coverage| Entry::new(&network.name, coverage)),
+            );
         }
-        show(&Document { level: self.level, margins }, self.format)
+        show(
+            &Document {
+                level: self.level,
+                margins,
+            },
+            self.format,
+        )
     }
 }
 
@@ -123,7 +134,11 @@ impl Shown for Document {
                 entry.cases.to_string(),
                 entry.mean_absolute_error.map_or("-".into(), percent),
                 format!("{}{lower}", percent(entry.share)),
-                format!("{} to {}", percent(entry.share_interval[0]), percent(entry.share_interval[1])),
+                format!(
+                    "{} to {}",
+                    percent(entry.share_interval[0]),
+                    percent(entry.share_interval[1])
+                ),
                 percent(entry.median_width),
             ]);
         }

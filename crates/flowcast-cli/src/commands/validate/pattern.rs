@@ -31,12 +31,14 @@ use flowcast_terminal::provenance;
 /// --resume goes on from there. The network comes from the lab's rates and windows, or from a network file fitted to
 /// other measurements; nothing is fitted here.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
+#[command(
+    after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
                         flowcast validate pattern --set B --instances 40 --models packet,closed-loop -o racks.html\n  \
                         flowcast validate pattern --set mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
                         flowcast validate pattern --set A --over mpi -o chain-mpi.html\n  \
                         flowcast validate pattern --set broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
-                        flowcast validate pattern --no-run --ledger lab.toml -o chain.html")]
+                        flowcast validate pattern --no-run --ledger lab.toml -o chain.html"
+)]
 pub(crate) struct ValidatePattern {
     /// A, B, or pattern files (repeatable)
     #[arg(long = "set", value_name = "A|B|FILE", num_args = 1.., default_value = "A")]
@@ -103,17 +105,36 @@ pub(crate) struct ValidatePattern {
 impl ValidatePattern {
     /// Carries what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
-        let inputs =
-            [&self.network, &self.mapping].into_iter().flatten().chain(&self.sets).chain(&self.lab).map(Path::new);
+        let inputs = [&self.network, &self.mapping]
+            .into_iter()
+            .flatten()
+            .chain(&self.sets)
+            .chain(&self.lab)
+            .map(Path::new);
         journal::declare_page(inputs, &self.output)?;
         self.ledger.check()?;
-        let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
-        let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;
+        let tolerances = self
+            .tolerance
+            .iter()
+            .map(|text| Tolerance::parse(text))
+            .collect::<Result<Vec<_>>>()?;
+        let models = self
+            .models
+            .iter()
+            .map(|name| Ok(Model::named(name)?))
+            .collect::<Result<Vec<_>>>()?;
         if self.seeds.is_some() && !models.contains(&Model::Packet) {
-            bail!("--seeds: found the models {}, expected packet among them", self.models.join(", "));
+            bail!(
+                "--seeds: found the models {}, expected packet among them",
+                self.models.join(", ")
+            );
         }
         let set = Set::parse(&self.sets)?;
-        let (header, finished) = if self.no_run { self.known()? } else { self.carried(&set)? };
+        let (header, finished) = if self.no_run {
+            self.known()?
+        } else {
+            self.carried(&set)?
+        };
         let spec = &header.lab;
         let given = self.given(spec)?;
         let network = with_wire(&given, &network_of(spec));
@@ -125,14 +146,29 @@ impl ValidatePattern {
         };
         let errors = validation.errors()?;
         let document = results::Document::new(&validation, &errors, &finished)?;
-        write_page(&self.output, &html(&validation, &errors), &flowcast_terminal::output::document(&document)?)?;
+        write_page(
+            &self.output,
+            &html(&validation, &errors),
+            &flowcast_terminal::output::document(&document)?,
+        )?;
         show(&document, self.going.format)?;
-        self.ledger.keep(&given, ledger::of_patterns(&validation, &network, header.over())?)?;
+        self.ledger.keep(
+            &given,
+            ledger::of_patterns(&validation, &network, header.over())?,
+        )?;
         judge(&tolerances, |tolerance| {
             let model = Model::named(&tolerance.name)?;
             let at = models.iter().position(|known| *known == model);
-            let at = at.with_context(|| format!("--tolerance {}: expected a model of --models", tolerance.name))?;
-            let found = [("mean absolute error", errors[at].mean_absolute), ("worst flow", errors[at].worst.error)];
+            let at = at.with_context(|| {
+                format!(
+                    "--tolerance {}: expected a model of --models",
+                    tolerance.name
+                )
+            })?;
+            let found = [
+                ("mean absolute error", errors[at].mean_absolute),
+                ("worst flow", errors[at].worst.error),
+            ];
             Ok(tolerance.exceeded_by(found))
         })
     }
@@ -145,25 +181,42 @@ impl ValidatePattern {
     /// The patterns of this run that are finished, those of an earlier run among them.
     fn carried(&self, set: &Set) -> Result<(Header, Vec<Finished>)> {
         let spec = self.spec(set)?;
-        let draw = Draw { instances: self.instances, seed: self.seed, flows: self.flows };
+        let draw = Draw {
+            instances: self.instances,
+            seed: self.seed,
+            flows: self.flows,
+        };
         let ends = self.mapping.as_deref().map_or(Ends::Nodes, Ends::Ranks);
         let wanted = set.patterns(draw, ends, &spec)?;
         let header = Header::of(&spec, self.over);
         let (mut journal, mut known) = if self.resume {
             Journal::resume::<_, Finished>(&path_beside(&self.output), &header)?
         } else {
-            (Journal::start(&path_beside(&self.output), &header)?, Vec::new())
+            (
+                Journal::start(&path_beside(&self.output), &header)?,
+                Vec::new(),
+            )
         };
-        let missing: Vec<&Named> = wanted.iter().filter(|named| !known.iter().any(|known| known.is(named))).collect();
+        let missing: Vec<&Named> = wanted
+            .iter()
+            .filter(|named| !known.iter().any(|known| known.is(named)))
+            .collect();
         if !missing.is_empty() {
             let new = self.carry(&spec, &missing, &mut journal)?;
             known.extend(new);
         }
-        let finished = wanted.iter().filter_map(|named| known.iter().find(|known| known.is(named)).cloned());
+        let finished = wanted
+            .iter()
+            .filter_map(|named| known.iter().find(|known| known.is(named)).cloned());
         Ok((header, finished.collect()))
     }
 
-    fn carry(&self, spec: &LabSpec, missing: &[&Named], journal: &mut Journal) -> Result<Vec<Finished>> {
+    fn carry(
+        &self,
+        spec: &LabSpec,
+        missing: &[&Named],
+        journal: &mut Journal,
+    ) -> Result<Vec<Finished>> {
         let lab = Lab::up(spec).map_err(explained)?;
         if !self.going.no_self_test {
             self_tested(&lab)?;
@@ -173,8 +226,15 @@ impl ValidatePattern {
         let mut carrying = Carrying::of(missing.len());
         let mut finished = Vec::new();
         for named in missing {
-            if self.going.max_time.is_some_and(|most| carrying.seconds() > most.as_seconds()) {
-                say!("flowcast: {} patterns are left; --resume runs them", missing.len() - finished.len());
+            if self
+                .going
+                .max_time
+                .is_some_and(|most| carrying.seconds() > most.as_seconds())
+            {
+                say!(
+                    "flowcast: {} patterns are left; --resume runs them",
+                    missing.len() - finished.len()
+                );
                 break;
             }
             let start = Instant::now();
@@ -191,7 +251,12 @@ impl ValidatePattern {
         let Some(lab) = &self.lab else {
             let (name, usual) = set.usual_lab();
             let usual = usual.iter().map(|(key, value)| format!("{key}={value}"));
-            return load(name, &usual.chain(self.lab_set.iter().cloned()).collect::<Vec<_>>());
+            return load(
+                name,
+                &usual
+                    .chain(self.lab_set.iter().cloned())
+                    .collect::<Vec<_>>(),
+            );
         };
         load(lab, &self.lab_set)
     }
@@ -204,7 +269,11 @@ impl ValidatePattern {
         }
     }
 
-    fn provenance(&self, header: &Header, network: &Network) -> std::collections::BTreeMap<String, String> {
+    fn provenance(
+        &self,
+        header: &Header,
+        network: &Network,
+    ) -> std::collections::BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("lab".into(), header.lab.to_toml());
         all.insert("over".into(), header.over().to_owned());

@@ -89,7 +89,10 @@ impl Set {
             [one] if one == "A" => Ok(Set::Chain),
             [one] if one == "B" => Ok(Set::TwoRacks),
             files if files.iter().any(|name| name == "A" || name == "B") => {
-                bail!("--set: found `{}`, expected A, B, or pattern files", files.join(" "))
+                bail!(
+                    "--set: found `{}`, expected A, B, or pattern files",
+                    files.join(" ")
+                )
             }
             files => Ok(Set::Files(files.to_vec())),
         }
@@ -98,13 +101,19 @@ impl Set {
     /// Profile and overrides of the usual lab.
     pub(super) fn usual_lab(&self) -> (&'static str, Vec<(String, String)>) {
         let set = |fields: &[(&str, &str)]| {
-            fields.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+            fields
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<Vec<_>>()
         };
         let window = ("tcp.window", "32KiB");
         match self {
             Set::Chain => {
                 let nodes = [("cluster.nodes", "31"), ("cluster.ranks_per_node", "1")];
-                ("asymmetric", set(&[nodes[0], nodes[1], ("nic.bandwidth", "20Mbit/s"), window]))
+                (
+                    "asymmetric",
+                    set(&[nodes[0], nodes[1], ("nic.bandwidth", "20Mbit/s"), window]),
+                )
             }
             Set::TwoRacks => ("two-racks", set(&[("cluster.nodes", "10"), window])),
             Set::Files(_) => ("asymmetric", Vec::new()),
@@ -121,14 +130,30 @@ impl Set {
     }
 
     /// The patterns, for a lab.
-    pub(super) fn patterns(&self, draw: Draw, ends: Ends<'_>, spec: &LabSpec) -> Result<Vec<Named>> {
+    pub(super) fn patterns(
+        &self,
+        draw: Draw,
+        ends: Ends<'_>,
+        spec: &LabSpec,
+    ) -> Result<Vec<Named>> {
         let patterns = match self {
-            Set::Chain => (0..draw.instances).map(|at| chain(draw, at, spec)).collect(),
+            Set::Chain => (0..draw.instances)
+                .map(|at| chain(draw, at, spec))
+                .collect(),
             Set::TwoRacks => two_racks(draw, spec)?,
-            Set::Files(names) => names.iter().map(|name| from_file(name, ends, spec)).collect::<Result<_>>()?,
+            Set::Files(names) => names
+                .iter()
+                .map(|name| from_file(name, ends, spec))
+                .collect::<Result<_>>()?,
         };
         for named in &patterns {
-            let highest = named.pattern.flows.iter().map(|flow| flow.src.0.max(flow.dst.0)).max().unwrap_or(0);
+            let highest = named
+                .pattern
+                .flows
+                .iter()
+                .map(|flow| flow.src.0.max(flow.dst.0))
+                .max()
+                .unwrap_or(0);
             if highest >= spec.cluster.nodes {
                 bail!(
                     "{}: found node {highest}, expected one of the lab's {} nodes (--lab-set cluster.nodes=..)",
@@ -144,7 +169,12 @@ impl Set {
 fn chain(draw: Draw, at: u32, spec: &LabSpec) -> Named {
     let seed = draw.seed + u64::from(at);
     let directions = random_directions(draw.flows as usize, seed);
-    named(format!("chain {seed}"), "chain", staggered_chain_at(&directions, spec.nic.bandwidth.0[0]), spec)
+    named(
+        format!("chain {seed}"),
+        "chain",
+        staggered_chain_at(&directions, spec.nic.bandwidth.0[0]),
+        spec,
+    )
 }
 
 /// Configurations take turns, so that a run that is cut short has some of each.
@@ -160,8 +190,15 @@ fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<Named>> {
             };
             let seed = draw.seed + u64::from(at);
             let name = format!("{nodes} nodes, {flows_out} out, {seed}");
-            let own = seed.wrapping_mul(100).wrapping_add(u64::from(nodes * 10 + flows_out));
-            patterns.push(named(name, &format!("|N| = {nodes}, d = {flows_out}"), plan.draw(own), spec));
+            let own = seed
+                .wrapping_mul(100)
+                .wrapping_add(u64::from(nodes * 10 + flows_out));
+            patterns.push(named(
+                name,
+                &format!("|N| = {nodes}, d = {flows_out}"),
+                plan.draw(own),
+                spec,
+            ));
         }
     }
     Ok(patterns)
@@ -170,7 +207,10 @@ fn two_racks(draw: Draw, spec: &LabSpec) -> Result<Vec<Named>> {
 /// The first nodes of each of the two racks.
 fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
     let in_rack = |rack| spec.nodes().filter(move |node| spec.rack_of(*node) == rack);
-    let halves: Vec<Node> = in_rack(0).take(nodes as usize / 2).chain(in_rack(1).take(nodes as usize / 2)).collect();
+    let halves: Vec<Node> = in_rack(0)
+        .take(nodes as usize / 2)
+        .chain(in_rack(1).take(nodes as usize / 2))
+        .collect();
     if halves.len() == nodes as usize && spec.cluster.racks == 2 {
         return Ok(halves);
     }
@@ -186,40 +226,89 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
     let bytes = read_bytes(Path::new(name))?;
     let Steps { steps, racks } = Steps::read(name, &bytes)?;
     if !racks.is_empty() {
-        say!("flowcast: note: {name}: nodes stand in the racks of the lab, whatever its `node .. rack` lines say");
+        say!(
+            "flowcast: note: {name}: nodes stand in the racks of the lab, whatever its `node .. rack` lines say"
+        );
     }
-    let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let stem = Path::new(name).file_stem().map_or_else(
+        || name.to_owned(),
+        |stem| stem.to_string_lossy().into_owned(),
+    );
     let node_of = nodes_of_ranks(&steps, ends, spec)?;
-    let between =
-        steps.into_iter().zip(0..).flat_map(|(step, number)| step.into_iter().map(move |flow| (flow, number)));
+    let between = steps
+        .into_iter()
+        .zip(0..)
+        .flat_map(|(step, number)| step.into_iter().map(move |flow| (flow, number)));
     let placed = between.map(|(flow, step)| {
         let node = |rank: Node| node_of.as_ref().map_or(rank, |nodes| nodes[rank.index()]);
-        (Flow { src: node(flow.src), dst: node(flow.dst), ..flow }, step)
+        (
+            Flow {
+                src: node(flow.src),
+                dst: node(flow.dst),
+                ..flow
+            },
+            step,
+        )
     });
-    let (flows, step_of): (Vec<Flow>, Vec<u32>) = placed.filter(|(flow, _)| flow.src != flow.dst).unzip();
+    let (flows, step_of): (Vec<Flow>, Vec<u32>) =
+        placed.filter(|(flow, _)| flow.src != flow.dst).unzip();
     if flows.is_empty() {
         bail!("{name}: found messages inside nodes only, expected one between nodes");
     }
     let stem = match ends {
         Ends::Nodes => stem,
-        Ends::Ranks(map) => format!("{stem} on {}", Path::new(map).file_stem().unwrap_or_default().to_string_lossy()),
+        Ends::Ranks(map) => format!(
+            "{stem} on {}",
+            Path::new(map)
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+        ),
     };
-    Ok(Named { step_of, ..named(stem, "files", flows, spec) })
+    Ok(Named {
+        step_of,
+        ..named(stem, "files", flows, spec)
+    })
 }
 
 /// The node of each rank; none where flows are between nodes.
-fn nodes_of_ranks(steps: &[Vec<Flow>], ends: Ends<'_>, spec: &LabSpec) -> Result<Option<Vec<Node>>> {
-    let Ends::Ranks(map) = ends else { return Ok(None) };
-    let highest = steps.iter().flatten().map(|flow| flow.src.max(flow.dst).index()).max().unwrap_or(0);
+fn nodes_of_ranks(
+    steps: &[Vec<Flow>],
+    ends: Ends<'_>,
+    spec: &LabSpec,
+) -> Result<Option<Vec<Node>>> {
+    let Ends::Ranks(map) = ends else {
+        return Ok(None);
+    };
+    let highest = steps
+        .iter()
+        .flatten()
+        .map(|flow| flow.src.max(flow.dst).index())
+        .max()
+        .unwrap_or(0);
     let mapping = parse_mapping(map)?;
-    let group = NodeGroup { count: spec.cluster.nodes, cpus: spec.cluster.ranks_per_node, ..NodeGroup::default() };
-    on_equal_nodes(&mapping, highest + 1, group).with_context(|| format!("--mapping {map}")).map(Some)
+    let group = NodeGroup {
+        count: spec.cluster.nodes,
+        cpus: spec.cluster.ranks_per_node,
+        ..NodeGroup::default()
+    };
+    on_equal_nodes(&mapping, highest + 1, group)
+        .with_context(|| format!("--mapping {map}"))
+        .map(Some)
 }
 
 /// Nodes stand where the lab has them.
 fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) -> Named {
     let step_of = vec![0; flows.len()];
-    Named { name, configuration: configuration.to_owned(), pattern: Pattern { flows, racks: racks_of(spec) }, step_of }
+    Named {
+        name,
+        configuration: configuration.to_owned(),
+        pattern: Pattern {
+            flows,
+            racks: racks_of(spec),
+        },
+        step_of,
+    }
 }
 
 /// Where the lab's nodes stand; nowhere if it has one rack.
@@ -227,7 +316,9 @@ pub(crate) fn racks_of(spec: &LabSpec) -> Racks {
     let mut racks = Racks::default();
     if spec.cluster.racks > 1 {
         for node in spec.nodes() {
-            racks.place(node, node, &spec.rack_of(node).to_string()).expect("each node is placed once");
+            racks
+                .place(node, node, &spec.rack_of(node).to_string())
+                .expect("each node is placed once");
         }
     }
     racks
@@ -238,7 +329,11 @@ mod tests {
     use super::*;
     use flowcast_lab::profile;
 
-    const DRAW: Draw = Draw { instances: 3, seed: 1, flows: 30 };
+    const DRAW: Draw = Draw {
+        instances: 3,
+        seed: 1,
+        flows: 30,
+    };
 
     fn usual(set: &Set) -> LabSpec {
         let (name, overrides) = set.usual_lab();
@@ -247,7 +342,9 @@ mod tests {
 
     #[test]
     fn the_chain_of_the_usual_lab_starts_a_flow_every_fifty_milliseconds() {
-        let patterns = Set::Chain.patterns(DRAW, Ends::Nodes, &usual(&Set::Chain)).unwrap();
+        let patterns = Set::Chain
+            .patterns(DRAW, Ends::Nodes, &usual(&Set::Chain))
+            .unwrap();
         assert_eq!(patterns.len(), 3);
         assert!((patterns[0].pattern.flows[29].start.as_seconds() - 1.5).abs() < 1e-12);
         assert_ne!(patterns[0].pattern, patterns[1].pattern);
@@ -255,19 +352,29 @@ mod tests {
 
     #[test]
     fn two_racks_have_nine_configurations_that_take_turns_and_use_half_of_each_rack() {
-        let patterns = Set::TwoRacks.patterns(DRAW, Ends::Nodes, &usual(&Set::TwoRacks)).unwrap();
+        let patterns = Set::TwoRacks
+            .patterns(DRAW, Ends::Nodes, &usual(&Set::TwoRacks))
+            .unwrap();
         assert_eq!(patterns.len(), 27);
         assert_eq!(patterns[0].configuration, patterns[9].configuration);
         assert_ne!(patterns[0].pattern, patterns[9].pattern);
         let six = &patterns[0].pattern;
-        assert!(six.flows.iter().all(|flow| [0, 1, 2, 5, 6, 7].contains(&flow.src.0)));
+        assert!(
+            six.flows
+                .iter()
+                .all(|flow| [0, 1, 2, 5, 6, 7].contains(&flow.src.0))
+        );
         assert_eq!(six.racks.count(), 2);
     }
 
     #[test]
     fn a_lab_that_is_too_small_is_named() {
         let small = profile("fair", &[]).unwrap();
-        let said = |set: Set| set.patterns(DRAW, Ends::Nodes, &small).unwrap_err().to_string();
+        let said = |set: Set| {
+            set.patterns(DRAW, Ends::Nodes, &small)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(said(Set::Chain).contains("found node 30, expected one of the lab's 6 nodes"));
         assert!(said(Set::TwoRacks).contains("found 6 nodes in 1 racks"));
         assert!(Set::parse(&["A".into(), "x.pattern".into()]).is_err());
@@ -276,20 +383,34 @@ mod tests {
     #[test]
     fn steps_between_ranks_become_steps_between_nodes_without_messages_inside_them() {
         let folder = tempfile::tempdir().unwrap();
-        let (steps, map) = (folder.path().join("broadcast.steps"), folder.path().join("ring.map"));
+        let (steps, map) = (
+            folder.path().join("broadcast.steps"),
+            folder.path().join("ring.map"),
+        );
         let text = "0 -> 4 1MB\nstep\n0 -> 2 1MB\n4 -> 6 1MB\nstep\n0 -> 1 1MB\n2 -> 3 1MB\n4 -> 5 1MB\n6 -> 7 1MB\n";
         std::fs::write(&steps, text).unwrap();
         std::fs::write(&map, "3\n0\n0\n1\n1\n2\n2\n3\n").unwrap();
         let lab = profile("asymmetric", &[]).unwrap();
         let set = Set::Files(vec![steps.display().to_string()]);
         let ends = |named: &Named| -> Vec<Vec<(u32, u32)>> {
-            named.steps().iter().map(|step| step.iter().map(|flow| (flow.src.0, flow.dst.0)).collect()).collect()
+            named
+                .steps()
+                .iter()
+                .map(|step| step.iter().map(|flow| (flow.src.0, flow.dst.0)).collect())
+                .collect()
         };
         let pairs = set.patterns(DRAW, Ends::Ranks("2-per-node"), &lab).unwrap();
         assert_eq!(ends(&pairs[0]), [vec![(0, 2)], vec![(0, 1), (2, 3)]]);
         let map = map.display().to_string();
         let ring = set.patterns(DRAW, Ends::Ranks(&map), &lab).unwrap();
-        assert_eq!(ends(&ring[0]), [vec![(3, 1)], vec![(3, 0), (1, 2)], vec![(3, 0), (0, 1), (1, 2), (2, 3)]]);
+        assert_eq!(
+            ends(&ring[0]),
+            [
+                vec![(3, 1)],
+                vec![(3, 0), (1, 2)],
+                vec![(3, 0), (0, 1), (1, 2), (2, 3)]
+            ]
+        );
         assert_eq!(ring[0].name, "broadcast on ring");
     }
 
@@ -297,10 +418,19 @@ mod tests {
     fn a_file_in_steps_may_place_its_nodes_which_stand_as_the_lab_has_them() {
         let folder = tempfile::tempdir().unwrap();
         let steps = folder.path().join("two.steps");
-        std::fs::write(&steps, "node 0..1 rack A\nnode 2..3 rack B\n0 -> 2 1MB\nstep\n3 -> 1 1MB\n").unwrap();
+        std::fs::write(
+            &steps,
+            "node 0..1 rack A\nnode 2..3 rack B\n0 -> 2 1MB\nstep\n3 -> 1 1MB\n",
+        )
+        .unwrap();
         let set = Set::Files(vec![steps.display().to_string()]);
-        let patterns = set.patterns(DRAW, Ends::Nodes, &profile("two-racks", &[]).unwrap()).unwrap();
+        let patterns = set
+            .patterns(DRAW, Ends::Nodes, &profile("two-racks", &[]).unwrap())
+            .unwrap();
         assert_eq!(patterns[0].steps().len(), 2);
-        assert_eq!(patterns[0].pattern.racks.rack_of(Node(0)), patterns[0].pattern.racks.rack_of(Node(3)));
+        assert_eq!(
+            patterns[0].pattern.racks.rack_of(Node(0)),
+            patterns[0].pattern.racks.rack_of(Node(3))
+        );
     }
 }

@@ -38,10 +38,18 @@ pub(super) fn cases(
         let network = as_carried(network, finished);
         for model in models {
             let mut of_model = Predicted::default();
-            let runs = seeds.map(|seeds| Runs { seeds, repetitions: finished.repetitions() });
+            let runs = seeds.map(|seeds| Runs {
+                seeds,
+                repetitions: finished.repetitions(),
+            });
             for flows in by_step(&flows, &step_of) {
-                let pattern = Pattern { flows, racks: racks.clone() };
-                of_model.add(&pattern, &network, *model, runs).with_context(|| finished.name.clone())?;
+                let pattern = Pattern {
+                    flows,
+                    racks: racks.clone(),
+                };
+                of_model
+                    .add(&pattern, &network, *model, runs)
+                    .with_context(|| finished.name.clone())?;
             }
             predicted.push(of_model.durations);
             intervals.push(of_model.intervals);
@@ -62,7 +70,8 @@ pub(super) fn cases(
 /// Where a network asks for warm-ups, those of the measurement if they are known.
 fn as_carried(network: &Network, finished: &Finished) -> Network {
     let mut network = network.clone();
-    if let (Some(warm_ups), Some(found)) = (&mut network.sharing.packet.warm_ups, finished.warm_ups) {
+    if let (Some(warm_ups), Some(found)) = (&mut network.sharing.packet.warm_ups, finished.warm_ups)
+    {
         *warm_ups = found;
     }
     network
@@ -76,16 +85,34 @@ struct Predicted {
 }
 
 impl Predicted {
-    fn add(&mut self, pattern: &Pattern, network: &Network, model: Model, runs: Option<Runs>) -> Result<()> {
+    fn add(
+        &mut self,
+        pattern: &Pattern,
+        network: &Network,
+        model: Model,
+        runs: Option<Runs>,
+    ) -> Result<()> {
         let prediction = match runs.filter(|_| model == Model::Packet) {
-            None => predict(pattern, network, Method { model, strictness: Strictness::Extended })?,
+            None => predict(
+                pattern,
+                network,
+                Method {
+                    model,
+                    strictness: Strictness::Extended,
+                },
+            )?,
             Some(runs) => {
                 let (prediction, spreads) = predict_seeds(pattern, network, runs)?;
-                self.intervals.extend(spreads.iter().map(|spread| (spread.low.duration, spread.high.duration)));
+                self.intervals.extend(
+                    spreads
+                        .iter()
+                        .map(|spread| (spread.low.duration, spread.high.duration)),
+                );
                 prediction
             }
         };
-        self.durations.extend(prediction.flows.iter().map(|flow| flow.duration));
+        self.durations
+            .extend(prediction.flows.iter().map(|flow| flow.duration));
         Ok(())
     }
 }
@@ -187,7 +214,9 @@ impl PatternEntry {
                 start_s: Seconds(flow.start),
                 measured_s: medians[index],
                 repetitions_s: case.measured[index].iter().copied().map(Seconds).collect(),
-                predicted_s: predicted.map(|(model, predicted)| (model.clone(), Seconds(predicted[index]))).collect(),
+                predicted_s: predicted
+                    .map(|(model, predicted)| (model.clone(), Seconds(predicted[index])))
+                    .collect(),
                 predicted_interval_s: intervals.filter_map(interval).collect(),
             }
         };
@@ -217,10 +246,19 @@ impl StepsEntry {
             ends.into_values().sum::<Time>().as_seconds()
         };
         let repetitions = case.measured.first().map_or(0, Vec::len);
-        let measured: Vec<f64> = (0..repetitions).map(|at| together(&|flow| case.measured[flow][at])).collect();
-        let predicted = case.predicted.iter().map(|predicted| together(&|flow| predicted[flow]));
+        let measured: Vec<f64> = (0..repetitions)
+            .map(|at| together(&|flow| case.measured[flow][at]))
+            .collect();
+        let predicted = case
+            .predicted
+            .iter()
+            .map(|predicted| together(&|flow| predicted[flow]));
         let predicted_s = models.iter().cloned().zip(predicted).collect();
-        Ok(Some(StepsEntry { measured_s: median(&measured)?, predicted_s, of_flow }))
+        Ok(Some(StepsEntry {
+            measured_s: median(&measured)?,
+            predicted_s,
+            of_flow,
+        }))
     }
 }
 
@@ -228,15 +266,32 @@ impl Shown for Document<'_> {
     const SCHEMA: &'static str = "flowcast/validation/1";
 
     fn print(&self) {
-        let columns =
-            ["model", ">mean", ">pattern min", ">max", ">global min", ">max", ">worst flow", "which", ">signed"];
-        let has_intervals = self.models.iter().any(|entry| entry.errors.coverage.is_some());
+        let columns = [
+            "model",
+            ">mean",
+            ">pattern min",
+            ">max",
+            ">global min",
+            ">max",
+            ">worst flow",
+            "which",
+            ">signed",
+        ];
+        let has_intervals = self
+            .models
+            .iter()
+            .any(|entry| entry.errors.coverage.is_some());
         let more = [">worst configuration", ">runs inside 90 %"];
         let mut table = table(&[&columns[..], &more[..1 + usize::from(has_intervals)]].concat());
         for entry in &self.models {
             let mut row = entry.cells();
             if has_intervals {
-                row.push(entry.errors.coverage.map_or_else(|| "-".into(), |coverage| percent(coverage.share())));
+                row.push(
+                    entry
+                        .errors
+                        .coverage
+                        .map_or_else(|| "-".into(), |coverage| percent(coverage.share())),
+                );
             }
             table.add_row(row);
         }
@@ -249,7 +304,14 @@ impl Shown for Document<'_> {
 
 impl ModelEntry<'_> {
     fn cells(&self) -> Vec<String> {
-        let ModelErrors { mean_absolute, mean_range, global_range, worst, signed_range, .. } = self.errors;
+        let ModelErrors {
+            mean_absolute,
+            mean_range,
+            global_range,
+            worst,
+            signed_range,
+            ..
+        } = self.errors;
         vec![
             self.model.to_owned(),
             percent(*mean_absolute),
@@ -259,7 +321,11 @@ impl ModelEntry<'_> {
             percent(global_range.1),
             percent(worst.error),
             format!("{}, flow {}", worst.case, worst.flow),
-            format!("{:+.1}..{:+.1} %", signed_range.0 * 100.0, signed_range.1 * 100.0),
+            format!(
+                "{:+.1}..{:+.1} %",
+                signed_range.0 * 100.0,
+                signed_range.1 * 100.0
+            ),
             percent(self.worst_configuration_mean_absolute_error),
         ]
     }
@@ -268,7 +334,10 @@ impl ModelEntry<'_> {
 impl Document<'_> {
     /// The patterns that have several steps, the quickest first.
     fn print_steps(&self) {
-        let with_steps = self.patterns.iter().filter_map(|entry| Some((&entry.pattern, entry.steps.as_ref()?)));
+        let with_steps = self
+            .patterns
+            .iter()
+            .filter_map(|entry| Some((&entry.pattern, entry.steps.as_ref()?)));
         let mut with_steps: Vec<(&String, &StepsEntry)> = with_steps.collect();
         if with_steps.is_empty() {
             return;
@@ -277,12 +346,25 @@ impl Document<'_> {
         let mut columns = vec!["steps".to_owned(), ">measured".to_owned()];
         columns.extend(self.models.iter().map(|entry| format!(">{}", entry.model)));
         let mut table = table(&columns);
-        for (name, StepsEntry { measured_s, predicted_s, .. }) in with_steps {
+        for (
+            name,
+            StepsEntry {
+                measured_s,
+                predicted_s,
+                ..
+            },
+        ) in with_steps
+        {
             let cell = |entry: &ModelEntry| {
                 let predicted = predicted_s[entry.model];
-                format!("{predicted:.3} s, {:+.1} %", (predicted - measured_s) / measured_s * 100.0)
+                format!(
+                    "{predicted:.3} s, {:+.1} %",
+                    (predicted - measured_s) / measured_s * 100.0
+                )
             };
-            let row = [name.clone(), format!("{measured_s:.3} s")].into_iter().chain(self.models.iter().map(cell));
+            let row = [name.clone(), format!("{measured_s:.3} s")]
+                .into_iter()
+                .chain(self.models.iter().map(cell));
             table.add_row(row);
         }
         println_out!("{table}");

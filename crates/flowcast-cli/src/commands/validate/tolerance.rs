@@ -15,33 +15,56 @@ pub(super) struct Tolerance {
 impl Tolerance {
     /// Reads `packet=1%` or `packet=1%,5%`.
     pub(super) fn parse(text: &str) -> Result<Tolerance> {
-        let refused =
-            || anyhow!("--tolerance: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%");
+        let refused = || {
+            anyhow!(
+                "--tolerance: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%"
+            )
+        };
         let (name, limits) = text.split_once('=').ok_or_else(refused)?;
         let mut limits = limits.split(',').map(percent);
         let mean = limits.next().flatten().ok_or_else(refused)?;
-        let worst = limits.next().map(|worst| worst.ok_or_else(refused)).transpose()?;
+        let worst = limits
+            .next()
+            .map(|worst| worst.ok_or_else(refused))
+            .transpose()?;
         if limits.next().is_some() {
             bail!(refused());
         }
-        Ok(Tolerance { name: name.trim().to_owned(), limits: [Some(mean), worst] })
+        Ok(Tolerance {
+            name: name.trim().to_owned(),
+            limits: [Some(mean), worst],
+        })
     }
 
     /// What is exceeded first, in words; `found` are what the first and the second limit hold for.
     pub(super) fn exceeded_by(&self, found: [(&str, f64); 2]) -> Option<String> {
         let over = |((what, found), most): ((&str, f64), Option<f64>)| {
             let (found, most) = (found * 100.0, most? * 100.0);
-            (found > most).then(|| format!("{}: {what} {found:.2} %, expected at most {most} %", self.name))
+            (found > most).then(|| {
+                format!(
+                    "{}: {what} {found:.2} %, expected at most {most} %",
+                    self.name
+                )
+            })
         };
         found.into_iter().zip(self.limits).find_map(over)
     }
 }
 
 /// A finding if any tolerance is exceeded; `exceeded` says by what.
-pub(super) fn judge(tolerances: &[Tolerance], exceeded: impl Fn(&Tolerance) -> Result<Option<String>>) -> Result<()> {
-    let found = tolerances.iter().filter_map(|tolerance| exceeded(tolerance).transpose());
+pub(super) fn judge(
+    tolerances: &[Tolerance],
+    exceeded: impl Fn(&Tolerance) -> Result<Option<String>>,
+) -> Result<()> {
+    let found = tolerances
+        .iter()
+        .filter_map(|tolerance| exceeded(tolerance).transpose());
     let found = found.collect::<Result<Vec<_>>>()?;
-    if found.is_empty() { Ok(()) } else { Err(Finding(found.join("; ")).into()) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(Finding(found.join("; ")).into())
+    }
 }
 
 fn percent(text: &str) -> Option<f64> {
@@ -56,9 +79,24 @@ mod tests {
     #[test]
     fn a_tolerance_is_a_model_with_one_or_two_percentages() {
         let tolerance = Tolerance::parse("packet=1%,5%").unwrap();
-        assert_eq!(tolerance, Tolerance { name: "packet".into(), limits: [Some(0.01), Some(0.05)] });
-        assert_eq!(Tolerance::parse("fair = 2.5 %").unwrap().limits, [Some(0.025), None]);
-        for text in ["packet", "packet=1", "packet=-1%", "packet=1%,2", "packet=1%,2%,3%"] {
+        assert_eq!(
+            tolerance,
+            Tolerance {
+                name: "packet".into(),
+                limits: [Some(0.01), Some(0.05)]
+            }
+        );
+        assert_eq!(
+            Tolerance::parse("fair = 2.5 %").unwrap().limits,
+            [Some(0.025), None]
+        );
+        for text in [
+            "packet",
+            "packet=1",
+            "packet=-1%",
+            "packet=1%,2",
+            "packet=1%,2%,3%",
+        ] {
             assert!(Tolerance::parse(text).is_err(), "{text}");
         }
     }
@@ -66,10 +104,18 @@ mod tests {
     #[test]
     fn what_is_exceeded_is_named() {
         let said = |text: &str| {
-            Tolerance::parse(text).unwrap().exceeded_by([("mean absolute error", 0.02), ("worst flow", 0.09)])
+            Tolerance::parse(text)
+                .unwrap()
+                .exceeded_by([("mean absolute error", 0.02), ("worst flow", 0.09)])
         };
         assert_eq!(said("packet=2%,9%"), None);
-        assert_eq!(said("packet=1%").unwrap(), "packet: mean absolute error 2.00 %, expected at most 1 %");
-        assert_eq!(said("packet=3%,5%").unwrap(), "packet: worst flow 9.00 %, expected at most 5 %");
+        assert_eq!(
+            said("packet=1%").unwrap(),
+            "packet: mean absolute error 2.00 %, expected at most 1 %"
+        );
+        assert_eq!(
+            said("packet=3%,5%").unwrap(),
+            "packet: worst flow 9.00 %, expected at most 5 %"
+        );
     }
 }

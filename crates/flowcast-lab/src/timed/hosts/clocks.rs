@@ -21,8 +21,15 @@ impl Hosts {
     ///
     /// # Errors
     /// A rank or a connection fails.
-    pub fn synchronise_clocks(&mut self, plan: &ClockPlan, hold: Duration) -> Result<ClockRun, LabError> {
-        let refused = |source| LabError::System { what: "synchronising clocks", source };
+    pub fn synchronise_clocks(
+        &mut self,
+        plan: &ClockPlan,
+        hold: Duration,
+    ) -> Result<ClockRun, LabError> {
+        let refused = |source| LabError::System {
+            what: "synchronising clocks",
+            source,
+        };
         let learned = self.learn_clocks(plan).map_err(refused)?;
         let at_once = self.look_at_clocks(&learned).map_err(refused)?;
         thread::sleep(hold);
@@ -33,7 +40,10 @@ impl Hosts {
             known_to: first.1.max(second.1),
         };
         let deviations = at_once.iter().zip(&later).map(deviation).collect();
-        Ok(ClockRun { learned, deviations })
+        Ok(ClockRun {
+            learned,
+            deviations,
+        })
     }
 
     fn learn_clocks(&mut self, plan: &ClockPlan) -> io::Result<Vec<Learned>> {
@@ -62,8 +72,15 @@ impl Hosts {
             self.links[0].notify(&Order::Guide(ClockLine::default()))?;
             let address = self.links[0].address.clone();
             self.links[rank].notify(&Order::Look(address, LOOKS))?;
-            let Reply::Looked(Glance { own, ahead, round_trip }) = self.links[rank].answer_or_failure()? else {
-                return Err(io::Error::other("found another answer, expected a look at a clock"));
+            let Reply::Looked(Glance {
+                own,
+                ahead,
+                round_trip,
+            }) = self.links[rank].answer_or_failure()?
+            else {
+                return Err(io::Error::other(
+                    "found another answer, expected a look at a clock",
+                ));
             };
             self.expect_guided(0)?;
             errors.push((learned.line.read(own) - own - ahead, round_trip * 0.5));

@@ -65,7 +65,11 @@ impl Hosts {
         let mut entrance = Entrance::new(door, token)?;
         let (mut links, mut size): (Vec<Link>, Option<u32>) = (Vec::new(), None);
         while size.is_none_or(|size| links.len() < size as usize) {
-            for (link, of) in entrance.entered().into_iter().filter_map(|stream| Link::meet(stream).ok()) {
+            for (link, of) in entrance
+                .entered()
+                .into_iter()
+                .filter_map(|stream| Link::meet(stream).ok())
+            {
                 // Ranks of another program are closed.
                 let is_new = links.iter().all(|known| known.rank != link.rank);
                 if size.is_none_or(|size| size == of) && link.rank.0 < of && is_new {
@@ -86,7 +90,10 @@ impl Hosts {
                 chosen.push(link);
             }
         }
-        Ok(Hosts { links: chosen, origin: Instant::now() })
+        Ok(Hosts {
+            links: chosen,
+            origin: Instant::now(),
+        })
     }
 
     /// The host of each node.
@@ -98,10 +105,16 @@ impl Hosts {
     ///
     /// # Errors
     /// A flow names a node that is not there, or a rank cannot connect.
-    pub fn connect<'a>(&'a mut self, steps: &'a [Vec<Flow>]) -> Result<impl Carrier + 'a, LabError> {
+    pub fn connect<'a>(
+        &'a mut self,
+        steps: &'a [Vec<Flow>],
+    ) -> Result<impl Carrier + 'a, LabError> {
         let nodes = self.links.len() as u32;
         let all = || steps.iter().flatten();
-        if let Some(found) = all().flat_map(|flow| [flow.src, flow.dst]).find(|node| node.0 >= nodes) {
+        if let Some(found) = all()
+            .flat_map(|flow| [flow.src, flow.dst])
+            .find(|node| node.0 >= nodes)
+        {
             return Err(LabError::NoSuchNode { found, nodes });
         }
         let addresses: Vec<String> = self.links.iter().map(|link| link.address.clone()).collect();
@@ -109,10 +122,18 @@ impl Hosts {
             let leg = |(flow, number): (&Flow, u32)| {
                 let to = (flow.src == node).then(|| addresses[flow.dst.index()].clone());
                 let start = Duration::from_secs_f64(flow.start.as_seconds());
-                Leg { flow: number, to, size: flow.size.0, start }
+                Leg {
+                    flow: number,
+                    to,
+                    size: flow.size.0,
+                    start,
+                }
             };
-            let own = all().zip(0..).filter(|(flow, _)| flow.src == node || flow.dst == node);
-            link.notify(&Order::Open(own.map(leg).collect())).map_err(refused)?;
+            let own = all()
+                .zip(0..)
+                .filter(|(flow, _)| flow.src == node || flow.dst == node);
+            link.notify(&Order::Open(own.map(leg).collect()))
+                .map_err(refused)?;
         }
         for link in &mut self.links {
             match link.answer().map_err(refused)? {
@@ -144,10 +165,19 @@ impl Carrier for Connected<'_> {
 impl Hosts {
     fn carry(&mut self, flows: &[Flow], numbers: &[u32]) -> io::Result<Vec<Carried>> {
         let node = |at: usize| Node(at as u32);
-        let takes_part = |at: usize| flows.iter().any(|flow| flow.src == node(at) || flow.dst == node(at));
+        let takes_part = |at: usize| {
+            flows
+                .iter()
+                .any(|flow| flow.src == node(at) || flow.dst == node(at))
+        };
         let origin = self.origin;
         let mut ahead = Vec::new();
-        for (at, link) in self.links.iter_mut().enumerate().filter(|(at, _)| takes_part(*at)) {
+        for (at, link) in self
+            .links
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, _)| takes_part(*at))
+        {
             ahead.push((at, link.clock_ahead_of(origin)?));
         }
         let start = origin.elapsed() + LEAD + LEAD_PER_RANK * ahead.len() as u32;
@@ -155,19 +185,31 @@ impl Hosts {
             let zero = Duration::from_secs_f64((start.as_secs_f64() + ahead).max(0.0));
             self.links[*at].notify(&Order::Carry(zero, numbers.to_vec()))?;
         }
-        let mut carried = vec![Carried { start: Time::ZERO, end: Time::ZERO }; flows.len()];
+        let mut carried = vec![
+            Carried {
+                start: Time::ZERO,
+                end: Time::ZERO
+            };
+            flows.len()
+        ];
         for (at, _) in &ahead {
             let link = &mut self.links[*at];
             let Reply::Carried { sent, taken } = link.answer_or_failure()? else {
-                return Err(io::Error::other("found another answer, expected the times of flows"));
+                return Err(io::Error::other(
+                    "found another answer, expected the times of flows",
+                ));
             };
             let place = |flow: u32| numbers.iter().position(|number| *number == flow);
             let time = |time: Duration| Time::from_seconds(time.as_secs_f64());
             for (flow, start) in sent {
-                place(flow).into_iter().for_each(|place| carried[place].start = time(start));
+                place(flow)
+                    .into_iter()
+                    .for_each(|place| carried[place].start = time(start));
             }
             for (flow, end) in taken {
-                place(flow).into_iter().for_each(|place| carried[place].end = time(end));
+                place(flow)
+                    .into_iter()
+                    .for_each(|place| carried[place].end = time(end));
             }
         }
         Ok(carried)
@@ -188,10 +230,25 @@ impl Link {
             orders: stream,
         };
         let mut line = String::new();
-        (&mut link.replies).take(LONGEST_HELLO).read_line(&mut line)?;
+        (&mut link.replies)
+            .take(LONGEST_HELLO)
+            .read_line(&mut line)?;
         link.orders.set_read_timeout(Some(PATIENCE))?;
         match Reply::parse(&line) {
-            Some(Reply::Hello { rank, size, host, address }) => Ok((Link { rank, host, address, ..link }, size)),
+            Some(Reply::Hello {
+                rank,
+                size,
+                host,
+                address,
+            }) => Ok((
+                Link {
+                    rank,
+                    host,
+                    address,
+                    ..link
+                },
+                size,
+            )),
             _ => Err(io::Error::other("found a stranger, expected a rank")),
         }
     }
@@ -206,8 +263,9 @@ impl Link {
             let problem = format!("rank {} on {} has ended", self.rank, self.host);
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
         }
-        Reply::parse(&line)
-            .ok_or_else(|| io::Error::other(format!("found `{}`, expected a rank's answer", line.trim())))
+        Reply::parse(&line).ok_or_else(|| {
+            io::Error::other(format!("found `{}`, expected a rank's answer", line.trim()))
+        })
     }
 
     pub(super) fn answer_or_failure(&mut self) -> io::Result<Reply> {
@@ -232,7 +290,10 @@ impl Link {
             };
             let came = origin.elapsed().as_secs_f64();
             if came - asked < shortest {
-                (shortest, ahead) = (came - asked, clock.as_secs_f64() - f64::midpoint(asked, came));
+                (shortest, ahead) = (
+                    came - asked,
+                    clock.as_secs_f64() - f64::midpoint(asked, came),
+                );
             }
         }
         Ok(ahead)
@@ -240,7 +301,10 @@ impl Link {
 }
 
 fn refused(source: io::Error) -> LabError {
-    LabError::System { what: "carrying a pattern between hosts", source }
+    LabError::System {
+        what: "carrying a pattern between hosts",
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -259,7 +323,11 @@ mod tests {
     }
 
     /// The same; who is reached by an address and not by a name is said by `has_via`.
-    fn with_ranks_by((ranks, has_via): (u32, fn(u32) -> bool), nodes: NodeOf, then: impl FnOnce(Hosts)) {
+    fn with_ranks_by(
+        (ranks, has_via): (u32, fn(u32) -> bool),
+        nodes: NodeOf,
+        then: impl FnOnce(Hosts),
+    ) {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = door.local_addr().unwrap();
         thread::scope(|scope| {
@@ -274,13 +342,24 @@ mod tests {
                 };
                 scope.spawn(move || serve(&TcpStream::connect(address).unwrap(), &own).unwrap());
             }
-            then(Hosts::gather((&door, SECRET), nodes, Duration::from_secs(20), &mut || None).unwrap());
+            then(
+                Hosts::gather((&door, SECRET), nodes, Duration::from_secs(20), &mut || {
+                    None
+                })
+                .unwrap(),
+            );
         });
     }
 
     fn flow(id: u32, src: u32, dst: u32, start: f64) -> Flow {
         let start = Time::from_seconds(start);
-        Flow { id, src: Node(src), dst: Node(dst), size: Bytes(300_000), start }
+        Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(300_000),
+            start,
+        }
     }
 
     #[test]
@@ -288,13 +367,19 @@ mod tests {
         with_ranks(3, NodeOf::Rank, |mut hosts| {
             assert_eq!(hosts.names(), ["here0", "here0", "here1"]);
             // Ranks 0 and 1 are reached by a name that is their own, rank 2 by nobody else's.
-            let steps = [vec![flow(1, 0, 1, 0.0), flow(2, 1, 0, 0.03), flow(3, 0, 1, 0.0)], vec![flow(4, 1, 0, 0.0)]];
+            let steps = [
+                vec![flow(1, 0, 1, 0.0), flow(2, 1, 0, 0.03), flow(3, 0, 1, 0.0)],
+                vec![flow(4, 1, 0, 0.0)],
+            ];
             let mut carrier = hosts.connect(&steps).unwrap();
             for _ in 0..3 {
                 let carried = carrier.carry().unwrap();
                 assert_eq!(carried.len(), 4);
                 for (carried, flow) in carried.iter().zip(steps.iter().flatten()) {
-                    assert!(carried.start >= flow.start && carried.end > carried.start, "{carried:?}");
+                    assert!(
+                        carried.start >= flow.start && carried.end > carried.start,
+                        "{carried:?}"
+                    );
                 }
             }
         });
@@ -303,14 +388,21 @@ mod tests {
     #[test]
     fn ranks_of_one_machine_have_one_clock_but_for_when_they_began() {
         with_ranks_by((3, |_| true), NodeOf::Rank, |mut hosts| {
-            let plan = ClockPlan { bursts: 4, exchanges: 20, span: Time::from_micros(50_000.0) };
+            let plan = ClockPlan {
+                bursts: 4,
+                exchanges: 20,
+                span: Time::from_micros(50_000.0),
+            };
             let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
             assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
             for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
                 // They began within the time in which they gathered.
                 assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");
                 let bound = learned.asymmetry + deviation.known_to + learned.deviation * 8.0;
-                assert!(deviation.at_once.as_nanos().abs() <= bound.as_nanos() + 1e5, "{deviation:?} {bound}");
+                assert!(
+                    deviation.at_once.as_nanos().abs() <= bound.as_nanos() + 1e5,
+                    "{deviation:?} {bound}"
+                );
             }
         });
     }
@@ -321,7 +413,10 @@ mod tests {
             assert_eq!(hosts.names(), ["here0", "here1"]);
             let outside = [vec![flow(1, 0, 2, 0.0)]];
             let refused = hosts.connect(&outside).err().unwrap().to_string();
-            assert!(refused.contains("found node 2, expected one of the lab's 2 nodes"), "{refused}");
+            assert!(
+                refused.contains("found node 2, expected one of the lab's 2 nodes"),
+                "{refused}"
+            );
         });
     }
 
@@ -329,9 +424,19 @@ mod tests {
     fn nobody_who_comes_is_told_and_a_stranger_ends_nothing() {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let gather = |is_hopeless: &mut dyn FnMut() -> Option<String>| {
-            Hosts::gather((&door, SECRET), NodeOf::Host, Duration::from_secs(20), is_hopeless).unwrap_err().to_string()
+            Hosts::gather(
+                (&door, SECRET),
+                NodeOf::Host,
+                Duration::from_secs(20),
+                is_hopeless,
+            )
+            .unwrap_err()
+            .to_string()
         };
-        assert_eq!(gather(&mut || Some("the launcher has ended".into())), "the launcher has ended");
+        assert_eq!(
+            gather(&mut || Some("the launcher has ended".into())),
+            "the launcher has ended"
+        );
         let mut stranger = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\n").unwrap();
         let silent = TcpStream::connect(door.local_addr().unwrap()).unwrap();
@@ -342,7 +447,13 @@ mod tests {
         introduce(&rank, &SECRET).unwrap();
         writeln!(&rank, "hello 0 1 here 127.0.0.1:1").unwrap();
         let mut never = || None;
-        let hosts = Hosts::gather((&door, SECRET), NodeOf::Host, Duration::from_secs(20), &mut never).unwrap();
+        let hosts = Hosts::gather(
+            (&door, SECRET),
+            NodeOf::Host,
+            Duration::from_secs(20),
+            &mut never,
+        )
+        .unwrap();
         assert_eq!(hosts.names(), ["here"]);
         drop((stranger, silent, guessing));
     }

@@ -43,15 +43,39 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
         Some(via) => format!("{}:{port}", address_towards(via)?),
         None => format!("{}:{port}", own.host),
     };
-    let Introduction { rank, size, host, token, .. } = own.clone();
+    let Introduction {
+        rank,
+        size,
+        host,
+        token,
+        ..
+    } = own.clone();
     introduce(control, &token)?;
-    say(control, &Reply::Hello { rank, size, host, address })?;
-    let mut follower = Follower { host: &own.host, token, door, origin: Instant::now(), legs: BTreeMap::new() };
+    say(
+        control,
+        &Reply::Hello {
+            rank,
+            size,
+            host,
+            address,
+        },
+    )?;
+    let mut follower = Follower {
+        host: &own.host,
+        token,
+        door,
+        origin: Instant::now(),
+        legs: BTreeMap::new(),
+    };
     for line in BufReader::new(control).lines() {
         let line = line?;
-        let order = Order::parse(&line).ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
+        let order = Order::parse(&line)
+            .ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
         let reply = order.and_then(|order| follower.follow(order));
-        say(control, &reply.unwrap_or_else(|error| Reply::Failed(error.to_string())))?;
+        say(
+            control,
+            &reply.unwrap_or_else(|error| Reply::Failed(error.to_string())),
+        )?;
     }
     Ok(())
 }
@@ -84,8 +108,12 @@ impl Follower<'_> {
             Order::Open(legs) => self.open(&legs).map(|()| Reply::Opened),
             Order::Carry(zero, flows) => self.carry(self.origin + zero, &flows),
             Order::Guide(line) => self.guide(&line).map(|()| Reply::Guided),
-            Order::Learn(address, plan) => self.ask(&address, |clock| learn(clock, &plan)).map(Reply::Learned),
-            Order::Look(address, exchanges) => self.ask(&address, |clock| look(clock, exchanges)).map(Reply::Looked),
+            Order::Learn(address, plan) => self
+                .ask(&address, |clock| learn(clock, &plan))
+                .map(Reply::Learned),
+            Order::Look(address, exchanges) => self
+                .ask(&address, |clock| look(clock, exchanges))
+                .map(Reply::Looked),
         }
     }
 
@@ -97,15 +125,23 @@ impl Follower<'_> {
         let (sent, taken) = thread::scope(|scope| {
             // Meanwhile, since the other ends are waiting as well.
             let accepting = scope.spawn(|| accept((door, token), &taken));
-            let sent = sent.iter().map(|leg| Ok((*leg, self.connect(leg)?))).collect::<io::Result<Vec<_>>>();
+            let sent = sent
+                .iter()
+                .map(|leg| Ok((*leg, self.connect(leg)?)))
+                .collect::<io::Result<Vec<_>>>();
             (sent, accepting.join().expect("accepting does not panic"))
         });
         for (leg, stream) in sent?.into_iter().chain(taken?) {
             stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(PATIENCE))?;
             stream.set_read_timeout(Some(PATIENCE))?;
-            let message = Message { index: leg.flow as usize, start: leg.start, size: leg.size };
-            self.legs.insert((leg.to.is_some(), leg.flow), (stream, message));
+            let message = Message {
+                index: leg.flow as usize,
+                start: leg.start,
+                size: leg.size,
+            };
+            self.legs
+                .insert((leg.to.is_some(), leg.flow), (stream, message));
         }
         Ok(())
     }
@@ -154,7 +190,8 @@ impl Follower<'_> {
             Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
             _ => to.to_owned(),
         };
-        let failed = |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
+        let failed =
+            |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
         let stream = TcpStream::connect(&to).map_err(failed)?;
         introduce(&stream, &self.token)?;
         Ok(stream)
@@ -163,7 +200,10 @@ impl Follower<'_> {
     fn carry(&self, zero: Instant, flows: &[u32]) -> io::Result<Reply> {
         let block = vec![0u8; BLOCK];
         let wanted: BTreeSet<u32> = flows.iter().copied().collect();
-        let legs = self.legs.iter().filter(|((_, flow), _)| wanted.contains(flow));
+        let legs = self
+            .legs
+            .iter()
+            .filter(|((_, flow), _)| wanted.contains(flow));
         thread::scope(|scope| {
             let mut in_flight = Vec::new();
             for ((is_sent, flow), (stream, message)) in legs {
@@ -186,7 +226,10 @@ impl Follower<'_> {
 }
 
 /// A connection for each of these flows; those of strangers are closed.
-fn accept<'a>((door, token): (&TcpListener, [u8; TOKEN]), legs: &[&'a Leg]) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
+fn accept<'a>(
+    (door, token): (&TcpListener, [u8; TOKEN]),
+    legs: &[&'a Leg],
+) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
     let until = Instant::now() + PATIENCE;
     let mut entrance = Entrance::new(door, token)?;
     let mut missing: BTreeMap<u32, &Leg> = legs.iter().map(|leg| (leg.flow, *leg)).collect();
@@ -197,7 +240,11 @@ fn accept<'a>((door, token): (&TcpListener, [u8; TOKEN]), legs: &[&'a Leg]) -> i
             stream.set_read_timeout(Some(PATIENCE))?;
             let mut flow = [0; 4];
             stream.read_exact(&mut flow)?;
-            come.extend(missing.remove(&u32::from_le_bytes(flow)).map(|leg| (leg, stream)));
+            come.extend(
+                missing
+                    .remove(&u32::from_le_bytes(flow))
+                    .map(|leg| (leg, stream)),
+            );
         }
         if Instant::now() > until {
             return Err(self::missing(missing.len()));
@@ -208,5 +255,8 @@ fn accept<'a>((door, token): (&TcpListener, [u8; TOKEN]), legs: &[&'a Leg]) -> i
 }
 
 fn missing(connections: usize) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("{connections} connections did not come"))
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("{connections} connections did not come"),
+    )
 }

@@ -13,21 +13,55 @@ use flowcast_units::{CollectiveOp, Time};
 ///
 /// Fan-in moves what the deciding process sends, fan-out what it receives; `Reduce` alone has a model of its own,
 /// constant whatever the environment says.
-pub(in crate::dimemas_cfg) fn table(model: Repeats, rows: BTreeMap<CollectiveOp, Row>) -> Collectives {
+pub(in crate::dimemas_cfg) fn table(
+    model: Repeats,
+    rows: BTreeMap<CollectiveOp, Row>,
+) -> Collectives {
     let mut all = BTreeMap::from([(CollectiveOp::Reduce, sent_and_received(Repeats::Constant))]);
     all.extend(rows);
-    Collectives { default: sent_and_received(model), rows: all, algorithms: None }
+    Collectives {
+        default: sent_and_received(model),
+        rows: all,
+        algorithms: None,
+    }
 }
 
 fn sent_and_received(repeats: Repeats) -> Row {
-    Row { fan_in: Phase { repeats, size: PhaseSize::Send }, fan_out: Phase { repeats, size: PhaseSize::Recv } }
+    Row {
+        fan_in: Phase {
+            repeats,
+            size: PhaseSize::Send,
+        },
+        fan_out: Phase {
+            repeats,
+            size: PhaseSize::Recv,
+        },
+    }
 }
 
-const MACHINE_OPERATION: [&str; 6] =
-    ["machine", "operation", "fan-in model", "fan-in size", "fan-out model", "fan-out size"];
-const EXTERNAL_OPERATION: [&str; 5] = ["operation", "fan-in model", "fan-in size", "fan-out model", "fan-out size"];
-const OLD_OPERATION: [&str; 6] =
-    ["operation", "fan-in model", "fan-in size", "fan-out model", "fan-out size", "contention"];
+const MACHINE_OPERATION: [&str; 6] = [
+    "machine",
+    "operation",
+    "fan-in model",
+    "fan-in size",
+    "fan-out model",
+    "fan-out size",
+];
+const EXTERNAL_OPERATION: [&str; 5] = [
+    "operation",
+    "fan-in model",
+    "fan-in size",
+    "fan-out model",
+    "fan-out size",
+];
+const OLD_OPERATION: [&str; 6] = [
+    "operation",
+    "fan-in model",
+    "fan-in size",
+    "fan-out model",
+    "fan-out size",
+    "contention",
+];
 const MACHINE_POLICY: [&str; 2] = ["machine", "policy"];
 const POLICY: [&str; 1] = ["policy"];
 const FLIGHT_TIME: [&str; 2] = ["machine", "seconds"];
@@ -44,7 +78,11 @@ pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, D
             Some((name, rest)) => (name.trim(), rest),
             None => ("globalop", content),
         };
-        let record = Record { line, name, fields: rest.split_whitespace().collect() };
+        let record = Record {
+            line,
+            name,
+            fields: rest.split_whitespace().collect(),
+        };
         match name {
             "Machine globalop" => {
                 let mut fields = record.fields(&MACHINE_OPERATION)?;
@@ -70,12 +108,18 @@ pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, D
                 fields.whole(0, machines - 1)?;
                 tuned.not_modelled.extend(policy(&mut fields)?);
             }
-            "Policy" => tuned.not_modelled.extend(policy(&mut record.fields(&POLICY)?)?),
+            "Policy" => tuned
+                .not_modelled
+                .extend(policy(&mut record.fields(&POLICY)?)?),
             "Quantum size (bytes)" => drop(record.fields(&QUANTUM)?.number()?),
             "Flight time" => read_flight_times(&record, machines, &mut tuned.flight_times)?,
             _ => {
                 let (found, expected) = (shortened(content), EXPECTED_LINE.to_owned());
-                return Err(DimemasConfigError::Line { line, found, expected });
+                return Err(DimemasConfigError::Line {
+                    line,
+                    found,
+                    expected,
+                });
             }
         }
     }
@@ -86,8 +130,15 @@ pub(in crate::dimemas_cfg) fn read(text: &str, machines: u32) -> Result<Tuned, D
 const MOST_FILLED: u32 = 256;
 
 /// Seconds from one machine to each.
-fn read_flight_times(record: &Record, machines: u32, all: &mut Vec<Vec<Time>>) -> Result<(), DimemasConfigError> {
-    let Some((machine, times)) = record.fields.split_first().filter(|(_, times)| times.len() == machines as usize)
+fn read_flight_times(
+    record: &Record,
+    machines: u32,
+    all: &mut Vec<Vec<Time>>,
+) -> Result<(), DimemasConfigError> {
+    let Some((machine, times)) = record
+        .fields
+        .split_first()
+        .filter(|(_, times)| times.len() == machines as usize)
     else {
         return Err(DimemasConfigError::Line {
             line: record.line,
@@ -96,10 +147,17 @@ fn read_flight_times(record: &Record, machines: u32, all: &mut Vec<Vec<Time>>) -
         });
     };
     // Of very many machines, rows that are not given stay empty: no file takes the square of a number in it.
-    let width = if machines <= MOST_FILLED { machines as usize } else { 0 };
+    let width = if machines <= MOST_FILLED {
+        machines as usize
+    } else {
+        0
+    };
     all.resize(machines as usize, vec![Time::ZERO; width]);
     for (to, time) in times.iter().enumerate() {
-        let one = Record { fields: vec![machine, time], ..*record };
+        let one = Record {
+            fields: vec![machine, time],
+            ..*record
+        };
         let mut fields = one.fields(&FLIGHT_TIME)?;
         let from = fields.whole(0, machines - 1)?;
         let row = &mut all[from as usize];
@@ -117,7 +175,10 @@ fn policy(fields: &mut Fields) -> Result<Option<String>, DimemasConfigError> {
 
 fn operation(fields: &mut Fields) -> Result<(CollectiveOp, Row), DimemasConfigError> {
     let id = fields.whole(0, CollectiveOp::ALL.len() as u32 - 1)?;
-    let row = Row { fan_in: phase(fields)?, fan_out: phase(fields)? };
+    let row = Row {
+        fan_in: phase(fields)?,
+        fan_out: phase(fields)?,
+    };
     Ok((CollectiveOp::ALL[id as usize], row))
 }
 

@@ -7,31 +7,54 @@ use crate::dimemas_cfg::records::Record;
 use crate::machine::random::{Distribution, Randomness, Shape};
 use crate::machine::scheduler::{Policy, Scheduler};
 
-const POLICIES: [&str; 8] = ["FIFO", "RR", "PRIO", "FIXED_PRIORITY_FIFO", "SVR4", "UNIX_SVR4", "BOOST", "SS_MPI_CP"];
+const POLICIES: [&str; 8] = [
+    "FIFO",
+    "RR",
+    "PRIO",
+    "FIXED_PRIORITY_FIFO",
+    "SVR4",
+    "UNIX_SVR4",
+    "BOOST",
+    "SS_MPI_CP",
+];
 const POLICY: [&str; 1] = ["policy"];
 const SECONDS: [&str; 1] = ["seconds"];
 
 /// The scheduler file: how ranks share processors, and what of it is not modelled.
-pub(in crate::dimemas_cfg) fn scheduler(text: &str) -> Result<(Scheduler, Vec<String>), DimemasConfigError> {
+pub(in crate::dimemas_cfg) fn scheduler(
+    text: &str,
+) -> Result<(Scheduler, Vec<String>), DimemasConfigError> {
     let mut scheduler = Scheduler::default();
     let mut notes = Vec::new();
     let mut known = true;
     for (line, content) in content_lines(text) {
-        let wrong = || DimemasConfigError::Line {
+        let wrong = || {
+            DimemasConfigError::Line {
             line,
             found: shortened(content),
             expected: "Policy: NAME, Context switch cost (seconds): N, Busy wait (seconds): N or Quantum (seconds): N"
                 .into(),
+        }
         };
         let (name, value) = content.split_once(':').ok_or_else(wrong)?;
-        let record = Record { line, name: name.trim(), fields: vec![value.trim()] };
+        let record = Record {
+            line,
+            name: name.trim(),
+            fields: vec![value.trim()],
+        };
         match record.name {
             "Policy" => known = policy(&record, &mut scheduler, &mut notes)?,
-            "Context switch cost (seconds)" => scheduler.context_switch = record.fields(&SECONDS)?.seconds()?,
+            "Context switch cost (seconds)" => {
+                scheduler.context_switch = record.fields(&SECONDS)?.seconds()?
+            }
             "Busy wait (seconds)" => {
                 let mut fields = record.fields(&SECONDS)?;
                 if fields.amount()? > 0.0 {
-                    notes.push(note(&fields, value.trim(), "ranks that wait leave their processor at once"));
+                    notes.push(note(
+                        &fields,
+                        value.trim(),
+                        "ranks that wait leave their processor at once",
+                    ));
                 }
             }
             "Quantum (seconds)" => scheduler.quantum = record.fields(&SECONDS)?.seconds()?,
@@ -44,7 +67,11 @@ pub(in crate::dimemas_cfg) fn scheduler(text: &str) -> Result<(Scheduler, Vec<St
 }
 
 /// Whether the policy is modelled as it is.
-fn policy(record: &Record, scheduler: &mut Scheduler, notes: &mut Vec<String>) -> Result<bool, DimemasConfigError> {
+fn policy(
+    record: &Record,
+    scheduler: &mut Scheduler,
+    notes: &mut Vec<String>,
+) -> Result<bool, DimemasConfigError> {
     let mut fields = record.fields(&POLICY)?;
     let policy = fields.choice(&POLICIES)?;
     match policy {
@@ -52,7 +79,11 @@ fn policy(record: &Record, scheduler: &mut Scheduler, notes: &mut Vec<String>) -
         "RR" => scheduler.policy = Policy::RoundRobin,
         "PRIO" | "FIXED_PRIORITY_FIFO" => scheduler.policy = Policy::Priority,
         _ => {
-            notes.push(note(&fields, policy, "ranks that share a processor run first in, first out"));
+            notes.push(note(
+                &fields,
+                policy,
+                "ranks that share a processor run first in, first out",
+            ));
             return Ok(false);
         }
     }
@@ -69,7 +100,10 @@ const VARIED: [(&str, &str); 7] = [
     ("Memory_bandwidth_ratio_dist", "Memory bandwidth"),
     ("Memory_latency_ratio_dist", "Memory latency"),
     ("External_network_ratio_dist", "External Network bandwidth"),
-    ("External_network_latency_ratio_dist", "External Network latency"),
+    (
+        "External_network_latency_ratio_dist",
+        "External Network latency",
+    ),
 ];
 
 /// The random file: `"processor_ratio_dist" NORMAL 0.0 0.0` or `Processor: NORMAL 0.0 0.0`. Latencies are in
@@ -79,15 +113,24 @@ pub(in crate::dimemas_cfg) fn random(text: &str) -> Result<Randomness, DimemasCo
     let mut random = Randomness::default();
     for (line, content) in content_lines(text) {
         let (name, rest) = named_line(line, content)?;
-        let record = Record { line, name, fields: rest.split_whitespace().collect() };
+        let record = Record {
+            line,
+            name,
+            fields: rest.split_whitespace().collect(),
+        };
         let mut fields = record.fields(&DISTRIBUTION)?;
-        match VARIED.iter().position(|(one, other)| name == *one || name == *other) {
+        match VARIED
+            .iter()
+            .position(|(one, other)| name == *one || name == *other)
+        {
             Some(0) => random.speed = Distribution::new(shape(&mut fields, 1.0)?),
             Some(1) => random.bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?),
             Some(2) => random.latency = Distribution::new(shape(&mut fields, 1.0)?),
             Some(3) => random.intra_bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?),
             Some(4) => random.intra_latency = Distribution::new(shape(&mut fields, 1.0)?),
-            Some(5) => random.wide_area_bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?),
+            Some(5) => {
+                random.wide_area_bandwidth = Distribution::new(shape(&mut fields, MEGABYTES)?)
+            }
             _ => random.wide_area_latency = Distribution::new(shape(&mut fields, 1.0)?),
         }
     }
@@ -99,13 +142,30 @@ fn named_line(line: usize, content: &str) -> Result<(&str, &str), DimemasConfigE
         Some(rest) => rest.split_once('"'),
         None => content.split_once(':'),
     };
-    let known = |name: &str| VARIED.iter().any(|(one, other)| name == *one || name == *other);
-    split.map(|(name, rest)| (name.trim(), rest)).filter(|(name, _)| known(name)).ok_or_else(|| {
-        let names: Vec<&str> =
-            VARIED.iter().map(|(one, _)| *one).chain(VARIED.iter().map(|(_, other)| *other)).collect();
-        let expected = format!("one of {}, then a distribution and its parameters", names.join(", "));
-        DimemasConfigError::Line { line, found: shortened(content), expected }
-    })
+    let known = |name: &str| {
+        VARIED
+            .iter()
+            .any(|(one, other)| name == *one || name == *other)
+    };
+    split
+        .map(|(name, rest)| (name.trim(), rest))
+        .filter(|(name, _)| known(name))
+        .ok_or_else(|| {
+            let names: Vec<&str> = VARIED
+                .iter()
+                .map(|(one, _)| *one)
+                .chain(VARIED.iter().map(|(_, other)| *other))
+                .collect();
+            let expected = format!(
+                "one of {}, then a distribution and its parameters",
+                names.join(", ")
+            );
+            DimemasConfigError::Line {
+                line,
+                found: shortened(content),
+                expected,
+            }
+        })
 }
 
 /// A distribution and its two parameters, multiplied; one that never gives anything but 0 is none.
@@ -114,10 +174,20 @@ fn shape(fields: &mut Fields, factor: f64) -> Result<Shape, DimemasConfigError> 
     let (first, second) = (fields.number()? * factor, fields.number()? * factor);
     Ok(match name {
         _ if first == 0.0 && second == 0.0 => Shape::None,
-        "NORMAL" if second < 0.0 => return Err(fields.wrong("a standard deviation that is not negative")),
-        "NORMAL" => Shape::Normal { mean: first, deviation: second },
-        "UNIFORM" if second < first => return Err(fields.wrong("a value not below the one before it")),
-        "UNIFORM" => Shape::Uniform { least: first, most: second },
+        "NORMAL" if second < 0.0 => {
+            return Err(fields.wrong("a standard deviation that is not negative"));
+        }
+        "NORMAL" => Shape::Normal {
+            mean: first,
+            deviation: second,
+        },
+        "UNIFORM" if second < first => {
+            return Err(fields.wrong("a value not below the one before it"));
+        }
+        "UNIFORM" => Shape::Uniform {
+            least: first,
+            most: second,
+        },
         _ => Shape::None,
     })
 }

@@ -42,7 +42,11 @@ impl Queues {
 
     /// The delays of an earlier solution, on links that carry data now.
     pub(in crate::sharing) fn start_from(&mut self, delays: &[f64], active_flows: &ActiveFlows) {
-        for (link, delay) in (0..).map(LinkId).zip(delays).filter(|(link, _)| !active_flows.members(*link).is_empty()) {
+        for (link, delay) in (0..)
+            .map(LinkId)
+            .zip(delays)
+            .filter(|(link, _)| !active_flows.members(*link).is_empty())
+        {
             self.delays[link.index()] = *delay;
         }
         for link in (0..self.delays.len() as u32).map(LinkId) {
@@ -55,7 +59,8 @@ impl Queues {
 
     /// Gives each link of a path `lean` times more capacity than the link before it has.
     pub(in crate::sharing) fn lean(&mut self, fabric: &Fabric, lean: f64) {
-        let capacity = |link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link)));
+        let capacity =
+            |link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link)));
         self.capacities = links(fabric).map(capacity).collect();
     }
 
@@ -83,7 +88,11 @@ impl Queues {
     /// `sum of q over the data path + kappa * sum of q over the ACKs' path`.
     pub(in crate::sharing) fn delay_of(&self, path: &Path) -> f64 {
         let ends = self.seen(path.out()) + self.seen(path.into());
-        if path.is_between_racks() { ends + self.inner_delay(path) } else { ends }
+        if path.is_between_racks() {
+            ends + self.inner_delay(path)
+        } else {
+            ends
+        }
     }
 
     /// The part of [`Queues::delay_of`] between the two nodes' own links.
@@ -96,7 +105,11 @@ impl Queues {
 
     /// The rate of a flow with this delay, in units of an uncontended flow's.
     pub(in crate::sharing) fn rate(&self, delay: f64) -> f64 {
-        if self.feedback.alpha == 1.0 { 1.0 / delay } else { delay.powf(-1.0 / self.feedback.alpha) }
+        if self.feedback.alpha == 1.0 {
+            1.0 / delay
+        } else {
+            delay.powf(-1.0 / self.feedback.alpha)
+        }
     }
 
     pub(in crate::sharing) fn set(&mut self, link: LinkId, delay: f64) {
@@ -126,7 +139,10 @@ impl Queues {
             (0.0, into)
         } else {
             let determinant = 1.0 - kappa * kappa;
-            ((out - kappa * into) / determinant, (into - kappa * out) / determinant)
+            (
+                (out - kappa * into) / determinant,
+                (into - kappa * out) / determinant,
+            )
         }
     }
 
@@ -147,7 +163,11 @@ impl Queues {
             return 0.0;
         }
         let target = power(capacity, -alpha);
-        let mut delay = if seen > 0.0 { seen } else { target * power(elsewhere.len() as f64, alpha) };
+        let mut delay = if seen > 0.0 {
+            seen
+        } else {
+            target * power(elsewhere.len() as f64, alpha)
+        };
         for _ in 0..NEWTON_STEPS {
             let (load, slope) = self.load(elsewhere.clone(), delay);
             let height = power(load, -alpha);

@@ -38,24 +38,50 @@ pub(in crate::sharing) struct Patience {
 
 impl Patience {
     /// For flows whose rates are solved from scratch.
-    pub(in crate::sharing) const EXACT: Patience =
-        Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0, boldness: 1.5 };
+    pub(in crate::sharing) const EXACT: Patience = Patience {
+        close: 1e-11,
+        far: 1e-7,
+        visits: 20_000,
+        tenfold: 5_000.0,
+        boldness: 1.5,
+    };
     /// The same where that does not converge.
-    pub(in crate::sharing) const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.3, ..Patience::EXACT };
+    pub(in crate::sharing) const CAUTIOUS: Patience = Patience {
+        far: 1e-6,
+        boldness: 0.3,
+        ..Patience::EXACT
+    };
     /// For patterns of many flows.
-    pub(in crate::sharing) const HIGH: Patience =
-        Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0, boldness: 1.5 };
+    pub(in crate::sharing) const HIGH: Patience = Patience {
+        close: 1e-9,
+        far: 1e-4,
+        visits: 64,
+        tenfold: 12.0,
+        boldness: 1.5,
+    };
     /// For programs, whose messages start and end by the million.
-    pub(in crate::sharing) const LOW: Patience =
-        Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0, boldness: 1.5 };
+    pub(in crate::sharing) const LOW: Patience = Patience {
+        close: 1e-5,
+        far: 1e-3,
+        visits: 4,
+        tenfold: 4.0,
+        boldness: 1.5,
+    };
 
     fn tolerance_after(self, visits: u32) -> f64 {
         let beyond = f64::from(visits.saturating_sub(self.visits)) / self.tenfold;
-        if beyond < 8.0 { (self.close * 10f64.powf(beyond)).min(self.far) } else { self.far }
+        if beyond < 8.0 {
+            (self.close * 10f64.powf(beyond)).min(self.far)
+        } else {
+            self.far
+        }
     }
 
     fn pace(self, visits: u32, tolerance: f64) -> Pace {
-        Pace { tolerance, boldness: (visits >= ADAPT_FROM).then_some(self.boldness) }
+        Pace {
+            tolerance,
+            boldness: (visits >= ADAPT_FROM).then_some(self.boldness),
+        }
     }
 }
 
@@ -119,18 +145,32 @@ struct Step {
 }
 
 impl Step {
-    const START: Step = Step { part: 1.0, last: (0.0, 0.0) };
+    const START: Step = Step {
+        part: 1.0,
+        last: (0.0, 0.0),
+    };
 
     fn adapt(&mut self, apart: (f64, f64), boldness: f64) {
         let has_turned = apart.0 * self.last.0 + apart.1 * self.last.1 < 0.0;
         let part = self.part * if has_turned { SHORTER } else { LONGER };
-        *self = Step { part: part.clamp(LEAST_STEP, boldness), last: apart };
+        *self = Step {
+            part: part.clamp(LEAST_STEP, boldness),
+            last: apart,
+        };
     }
 
     /// From a delay towards another; a delay that vanishes step by step becomes 0 in the end.
     fn toward(self, before: f64, after: f64) -> f64 {
-        let delay = if self.part == 1.0 { after } else { (before + self.part * (after - before)).max(0.0) };
-        if after == 0.0 && delay < 1e-4 { 0.0 } else { delay }
+        let delay = if self.part == 1.0 {
+            after
+        } else {
+            (before + self.part * (after - before)).max(0.0)
+        };
+        if after == 0.0 && delay < 1e-4 {
+            0.0
+        } else {
+            delay
+        }
     }
 }
 
@@ -178,7 +218,9 @@ impl Relaxation {
         changes: &mut Changes,
     ) -> Result<(), Restless> {
         self.take_in(fabric, active_flows);
-        self.adapted.drain(..).for_each(|link| self.steps[link.index()] = Step::START);
+        self.adapted
+            .drain(..)
+            .for_each(|link| self.steps[link.index()] = Step::START);
         let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
@@ -189,8 +231,14 @@ impl Relaxation {
             visits += 1;
             tolerance = patience.tolerance_after(visits);
             if visits > MOST_VISITS {
-                let imbalance = self.waiting.iter().map(|link| self.imbalance(*link)).fold(0.0, f64::max);
-                self.waiting.drain(..).for_each(|link| self.is_waiting[link.index()] = false);
+                let imbalance = self
+                    .waiting
+                    .iter()
+                    .map(|link| self.imbalance(*link))
+                    .fold(0.0, f64::max);
+                self.waiting
+                    .drain(..)
+                    .for_each(|link| self.is_waiting[link.index()] = false);
                 if imbalance > patience.far * ROUGH {
                     return Err(Restless { imbalance });
                 }
@@ -210,7 +258,15 @@ impl Relaxation {
         changes: &mut Changes,
     ) -> Result<(), Restless> {
         (0..self.loads.len() as u32).for_each(|link| self.wait(LinkId(link)));
-        self.update(fabric, active_flows, Patience { boldness: Patience::CAUTIOUS.boldness, ..patience }, changes)
+        self.update(
+            fabric,
+            active_flows,
+            Patience {
+                boldness: Patience::CAUTIOUS.boldness,
+                ..patience
+            },
+            changes,
+        )
     }
 
     /// Which flows have started and ended.
@@ -223,8 +279,11 @@ impl Relaxation {
             self.note(*flow);
         }
         for link in active_flows.touched() {
-            self.loads[link.index()] =
-                active_flows.members(*link).iter().map(|flow| self.states[*flow as usize].rate).sum();
+            self.loads[link.index()] = active_flows
+                .members(*link)
+                .iter()
+                .map(|flow| self.states[*flow as usize].rate)
+                .sum();
             self.is_asked_for[link.index()] = true;
             self.wait(*link);
         }
@@ -261,13 +320,18 @@ impl Relaxation {
         }
         let before = self.queues.delay(link);
         let filling = self.filling_delay(fabric, active_flows, link, pace);
-        let delay = self.step(link, (filling - before, 0.0), pace).toward(before, filling);
+        let delay = self
+            .step(link, (filling - before, 0.0), pace)
+            .toward(before, filling);
         if delay == before {
             return;
         }
         self.queues.set(link, delay);
-        let acknowledged: &[u32] =
-            if self.queues.feedback.kappa > 0.0 { active_flows.acknowledging(link) } else { &[] };
+        let acknowledged: &[u32] = if self.queues.feedback.kappa > 0.0 {
+            active_flows.acknowledging(link)
+        } else {
+            &[]
+        };
         for flow in active_flows.members(link).iter().chain(acknowledged) {
             self.move_flow(fabric, *flow, pace.tolerance);
         }
@@ -279,12 +343,19 @@ impl Relaxation {
         let filling = [out, into].map(|link| self.filling_delay(fabric, active_flows, link, pace));
         let delays = self.queues.split(out, filling.into());
         let step = self.step(out, (delays.0 - before.0, delays.1 - before.1), pace);
-        let delays = (step.toward(before.0, delays.0), step.toward(before.1, delays.1));
+        let delays = (
+            step.toward(before.0, delays.0),
+            step.toward(before.1, delays.1),
+        );
         if delays == before {
             return;
         }
         self.queues.set_pair(out, delays);
-        for flow in active_flows.members(out).iter().chain(active_flows.members(into)) {
+        for flow in active_flows
+            .members(out)
+            .iter()
+            .chain(active_flows.members(into))
+        {
             self.move_flow(fabric, *flow, pace.tolerance);
         }
         self.come_again(out, pace);
@@ -332,27 +403,51 @@ impl Relaxation {
 
     fn imbalance(&self, link: LinkId) -> f64 {
         let excess = self.loads[link.index()] / self.queues.capacity(link) - 1.0;
-        if self.queues.delay(link) > 0.0 { excess.abs() } else { excess }
+        if self.queues.delay(link) > 0.0 {
+            excess.abs()
+        } else {
+            excess
+        }
     }
 
     /// The delay that fills a link while all others stay as they are.
-    fn filling_delay(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId, pace: Pace) -> f64 {
-        if self.queues.capacity(link) == f64::INFINITY || self.is_served_before(fabric, active_flows, link) {
+    fn filling_delay(
+        &self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+        link: LinkId,
+        pace: Pace,
+    ) -> f64 {
+        if self.queues.capacity(link) == f64::INFINITY
+            || self.is_served_before(fabric, active_flows, link)
+        {
             return 0.0;
         }
         let seen = self.queues.seen(link);
         let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - seen).max(0.0);
-        self.queues.filling_delay(link, active_flows.members(link).iter().map(elsewhere), LAST_STEP * pace.tolerance)
+        self.queues.filling_delay(
+            link,
+            active_flows.members(link).iter().map(elsewhere),
+            LAST_STEP * pace.tolerance,
+        )
     }
 
     /// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.
     fn is_served_before(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> bool {
-        let [first, others @ ..] = active_flows.members(link) else { return true };
+        let [first, others @ ..] = active_flows.members(link) else {
+            return true;
+        };
         let path = |flow: &u32| &fabric.paths[*flow as usize];
-        let before = |flow: &u32| path(flow).data_in_order().take_while(|earlier| *earlier != link);
+        let before = |flow: &u32| {
+            path(flow)
+                .data_in_order()
+                .take_while(|earlier| *earlier != link)
+        };
         before(first).any(|earlier| {
             self.queues.capacity(earlier) <= self.queues.capacity(link)
-                && others.iter().all(|flow| before(flow).any(|link| link == earlier))
+                && others
+                    .iter()
+                    .all(|flow| before(flow).any(|link| link == earlier))
         })
     }
 
@@ -372,18 +467,35 @@ impl Relaxation {
         let path = &fabric.paths[flow];
         let (share, alone) = (self.states[flow].rate, fabric.uncontended_share(path));
         if share >= alone.0 * (1.0 - tolerance.max(SAME)) {
-            return Allocation { share: alone, limit: Limit::Alone };
+            return Allocation {
+                share: alone,
+                limit: Limit::Alone,
+            };
         }
-        Allocation { share: AllocatedFraction(share), limit: self.limit(path) }
+        Allocation {
+            share: AllocatedFraction(share),
+            limit: self.limit(path),
+        }
     }
 
     /// The longest queue on the way of the data or of their ACKs.
     fn limit(&self, path: &Path) -> Limit {
         let mut longest = (0.0, Limit::Alone);
-        let data = path.data().iter().map(|link| (self.queues.delay(*link), Limit::Link(*link)));
+        let data = path
+            .data()
+            .iter()
+            .map(|link| (self.queues.delay(*link), Limit::Link(*link)));
         let kappa = self.queues.feedback.kappa;
-        let acks = path.acknowledgements().iter().filter(|link| !path.data().contains(link));
-        let acks = acks.map(|link| (kappa * self.queues.delay(*link), Limit::Acknowledgements(*link)));
+        let acks = path
+            .acknowledgements()
+            .iter()
+            .filter(|link| !path.data().contains(link));
+        let acks = acks.map(|link| {
+            (
+                kappa * self.queues.delay(*link),
+                Limit::Acknowledgements(*link),
+            )
+        });
         for (delay, limit) in data.chain(acks) {
             // Of delays that differ by rounding the first is named.
             if delay > longest.0 * (1.0 + 1e-6) {

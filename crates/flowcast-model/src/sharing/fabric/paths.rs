@@ -35,8 +35,13 @@ impl Ports {
         let inward = u32::from(self.duplex == Duplex::Full);
         let links = |from: u32, to: u32, inner: &[u32]| {
             let mut links = [LinkId(0); MOST_HOPS];
-            let all = [2 * from, 2 * to + inward].into_iter().chain(inner.iter().copied());
-            links.iter_mut().zip(all).for_each(|(link, number)| *link = LinkId(number));
+            let all = [2 * from, 2 * to + inward]
+                .into_iter()
+                .chain(inner.iter().copied());
+            links
+                .iter_mut()
+                .zip(all)
+                .for_each(|(link, number)| *link = LinkId(number));
             links
         };
         Path {
@@ -60,9 +65,15 @@ pub(super) struct Buses {
 impl Buses {
     /// On these nodes, in ascending order.
     pub(super) fn new(bus: Option<BusShare>, nodes: &[Node], racks: usize) -> Buses {
-        let mut buses = Buses { bus, groups: Vec::new(), first_link: 2 * (nodes.len() + racks) as u32 };
+        let mut buses = Buses {
+            bus,
+            groups: Vec::new(),
+            first_link: 2 * (nodes.len() + racks) as u32,
+        };
         for node in nodes {
-            let Some(group) = buses.group(*node) else { break };
+            let Some(group) = buses.group(*node) else {
+                break;
+            };
             match buses.groups.last_mut().filter(|(last, ..)| *last == group) {
                 Some((_, _, last)) => *last = *node,
                 None => buses.groups.push((group, *node, *node)),
@@ -72,12 +83,15 @@ impl Buses {
     }
 
     fn group(&self, node: Node) -> Option<u32> {
-        self.bus.map(|bus| bus.nodes.map_or(0, |size| node.0 / size))
+        self.bus
+            .map(|bus| bus.nodes.map_or(0, |size| node.0 / size))
     }
 
     /// One for each group.
     pub(super) fn links(&self) -> impl Iterator<Item = Inner> {
-        let capacity = self.bus.map_or(AllocatedFraction(f64::INFINITY), |bus| bus.capacity);
+        let capacity = self
+            .bus
+            .map_or(AllocatedFraction(f64::INFINITY), |bus| bus.capacity);
         let link = move |(_, first, last): &(u32, Node, Node)| Inner {
             name: InnerName::Bus(*first, *last),
             capacity,
@@ -89,7 +103,10 @@ impl Buses {
     /// The link of a node's group.
     fn link(&self, node: Node) -> Option<u32> {
         let group = self.group(node)?;
-        let place = self.groups.binary_search_by_key(&group, |(group, ..)| *group).ok()?;
+        let place = self
+            .groups
+            .binary_search_by_key(&group, |(group, ..)| *group)
+            .ok()?;
         Some(self.first_link + 2 * place as u32)
     }
 }
@@ -105,19 +122,27 @@ pub(super) struct Numbering<'a> {
 impl Numbering<'_> {
     /// The path of a flow.
     pub(super) fn path(&self, flow: &Flow) -> Path {
-        self.ports.path(flow, &self.between(flow.src, flow.dst), &self.between(flow.dst, flow.src))
+        self.ports.path(
+            flow,
+            &self.between(flow.src, flow.dst),
+            &self.between(flow.dst, flow.src),
+        )
     }
 
     /// The links between the ports of two nodes; what is inside one group crosses its bus once.
     fn between(&self, from: Node, to: Node) -> Vec<u32> {
         let mut links: Vec<u32> = self.buses.link(from).into_iter().collect();
-        if let (Some(source), Some(destination)) = (self.racks.rack_of(from), self.racks.rack_of(to))
+        if let (Some(source), Some(destination)) =
+            (self.racks.rack_of(from), self.racks.rack_of(to))
             && source != destination
             && self.has_backbone
         {
             links.extend([self.rack(source), self.rack(destination) + 1]);
         }
-        let last = self.buses.link(to).filter(|link| links.first() != Some(link));
+        let last = self
+            .buses
+            .link(to)
+            .filter(|link| links.first() != Some(link));
         links.extend(last);
         links
     }
@@ -140,7 +165,10 @@ pub(super) struct Climbing<'a> {
 impl Climbing<'_> {
     /// The path of a flow.
     pub(super) fn path(&mut self, flow: &Flow) -> Path {
-        let (data, answers) = (self.inner_links(flow.src, flow.dst), self.inner_links(flow.dst, flow.src));
+        let (data, answers) = (
+            self.inner_links(flow.src, flow.dst),
+            self.inner_links(flow.dst, flow.src),
+        );
         self.ports.path(flow, &data, &answers)
     }
 
@@ -155,7 +183,11 @@ impl Climbing<'_> {
         let next = 2 * (self.ports.numbers.len() + self.inner.len()) as u32;
         *self.cables.entry(cable).or_insert_with(|| {
             let capacity = self.capacities[usize::from(cable.level) - 1];
-            self.inner.push(Inner { name: InnerName::Cable(cable), capacity, level: cable.level });
+            self.inner.push(Inner {
+                name: InnerName::Cable(cable),
+                capacity,
+                level: cable.level,
+            });
             next
         })
     }

@@ -63,7 +63,12 @@ struct Solver<'a, const LONG_PATHS: bool> {
 
 impl Advertised {
     /// Solves what the changes of the active flows have touched.
-    pub(super) fn update(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
+    pub(super) fn update(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+        changes: &mut Changes,
+    ) {
         self.know(fabric, active_flows);
         if self.has_long_paths {
             self.settle::<true>(fabric, active_flows, changes);
@@ -72,11 +77,31 @@ impl Advertised {
         }
     }
 
-    fn settle<const LONG_PATHS: bool>(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
-        let Advertised { offers, links, in_doubt, changed, elsewhere, .. } = self;
+    fn settle<const LONG_PATHS: bool>(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &ActiveFlows,
+        changes: &mut Changes,
+    ) {
+        let Advertised {
+            offers,
+            links,
+            in_doubt,
+            changed,
+            elsewhere,
+            ..
+        } = self;
         let patience = PATIENCE * (offers.len() + 1);
-        let mut solver: Solver<'_, LONG_PATHS> =
-            Solver { fabric, active_flows, offers, links, in_doubt, put: 0, taken: 0, changed };
+        let mut solver: Solver<'_, LONG_PATHS> = Solver {
+            fabric,
+            active_flows,
+            offers,
+            links,
+            in_doubt,
+            put: 0,
+            taken: 0,
+            changed,
+        };
         for link in active_flows.touched() {
             solver.doubt(*link);
             solver.note_change(*link);
@@ -98,7 +123,8 @@ impl Advertised {
                 is_changed: false,
             };
             self.offers.extend(links.map(offer));
-            self.in_doubt.resize(self.offers.len().next_power_of_two(), LinkId(0));
+            self.in_doubt
+                .resize(self.offers.len().next_power_of_two(), LinkId(0));
         }
         if self.links.len() < fabric.paths.len() {
             self.links.resize(fabric.paths.len(), LONG);
@@ -144,10 +170,16 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
     fn fill(&mut self) {
-        let Solver { fabric, active_flows, .. } = *self;
+        let Solver {
+            fabric,
+            active_flows,
+            ..
+        } = *self;
         let links = || (0..fabric.link_count() as u32).map(LinkId);
-        let mut active: Vec<usize> =
-            links().flat_map(|link| active_flows.members(link)).map(|flow| *flow as usize).collect();
+        let mut active: Vec<usize> = links()
+            .flat_map(|link| active_flows.members(link))
+            .map(|flow| *flow as usize)
+            .collect();
         active.sort_unstable();
         active.dedup();
         let mut shares = vec![0.0; fabric.paths.len()];
@@ -155,9 +187,18 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             shares[*flow] = allocation.share.0;
         }
         for link in links() {
-            let of_members = || active_flows.members(link).iter().map(|flow| shares[*flow as usize]);
+            let of_members = || {
+                active_flows
+                    .members(link)
+                    .iter()
+                    .map(|flow| shares[*flow as usize])
+            };
             let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
-            let rate = if is_full { of_members().fold(0.0, f64::max) } else { f64::INFINITY };
+            let rate = if is_full {
+                of_members().fold(0.0, f64::max)
+            } else {
+                f64::INFINITY
+            };
             if rate != self.offers[link.index()].rate {
                 self.offers[link.index()].rate = rate;
                 self.note_change(link);
@@ -207,17 +248,27 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             most = if rate > most { rate } else { most };
         }
         let capacity = self.offers[link.index()].capacity;
-        if wanted < capacity * (1.0 - ROUNDING) || elsewhere.is_empty() || capacity == f64::INFINITY {
+        if wanted < capacity * (1.0 - ROUNDING) || elsewhere.is_empty() || capacity == f64::INFINITY
+        {
             return f64::INFINITY;
         }
         // Full with what they have: the link is a limit beside others.
-        if wanted <= capacity * (1.0 + ROUNDING) { most } else { filling_rate(elsewhere, capacity) }
+        if wanted <= capacity * (1.0 + ROUNDING) {
+            most
+        } else {
+            filling_rate(elsewhere, capacity)
+        }
     }
 
     #[inline(never)]
     fn least_elsewhere(&self, flow: u32, link: LinkId) -> f64 {
-        let others = self.fabric.paths[flow as usize].data().iter().filter(|other| **other != link);
-        others.map(|other| self.offers[other.index()].rate).fold(f64::INFINITY, f64::min)
+        let others = self.fabric.paths[flow as usize]
+            .data()
+            .iter()
+            .filter(|other| **other != link);
+        others
+            .map(|other| self.offers[other.index()].rate)
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// Links whose flows have or had a lower rate from this link than from them.
@@ -260,9 +311,16 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
     #[inline(always)]
     fn lesser(&self, one: LinkId, other: LinkId) -> Allocation {
         let rate = |link: LinkId| self.offers[link.index()].rate;
-        let share = if rate(other) < rate(one) { rate(other) } else { rate(one) };
+        let share = if rate(other) < rate(one) {
+            rate(other)
+        } else {
+            rate(one)
+        };
         if share >= AllocatedFraction::WHOLE.0 {
-            return Allocation { share: AllocatedFraction(share), limit: Limit::Alone };
+            return Allocation {
+                share: AllocatedFraction(share),
+                limit: Limit::Alone,
+            };
         }
         let as_much = as_limiting(share);
         let link = match (rate(one) <= as_much, rate(other) <= as_much) {
@@ -270,7 +328,10 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
             (true, false) => one,
             _ => other,
         };
-        Allocation { share: AllocatedFraction(share), limit: Limit::Link(link) }
+        Allocation {
+            share: AllocatedFraction(share),
+            limit: Limit::Link(link),
+        }
     }
 
     #[inline(never)]
@@ -279,11 +340,22 @@ impl<const LONG_PATHS: bool> Solver<'_, LONG_PATHS> {
         let rate = |link: &LinkId| self.offers[link.index()].rate;
         let share = path.data().iter().map(rate).fold(f64::INFINITY, f64::min);
         if share >= self.fabric.uncontended_share(path).0 {
-            return Allocation { share: AllocatedFraction(share), limit: Limit::Alone };
+            return Allocation {
+                share: AllocatedFraction(share),
+                limit: Limit::Alone,
+            };
         }
         let is_limit = |link: &&LinkId| rate(link) <= as_limiting(share);
-        let link = path.data().iter().filter(is_limit).min().expect("the least is among them");
-        Allocation { share: AllocatedFraction(share), limit: Limit::Link(*link) }
+        let link = path
+            .data()
+            .iter()
+            .filter(is_limit)
+            .min()
+            .expect("the least is among them");
+        Allocation {
+            share: AllocatedFraction(share),
+            limit: Limit::Link(*link),
+        }
     }
 }
 
@@ -337,19 +409,42 @@ mod tests {
         let flows: Vec<Flow> = (0..).zip(&ends).map(flow).collect();
         let fabric = Fabric::new(&flows, &Racks::default(), None);
         let mut active_flows = ActiveFlows::new(fabric.link_count());
-        fabric.paths.iter().enumerate().for_each(|(flow, path)| active_flows.insert(flow as u32, path));
+        fabric
+            .paths
+            .iter()
+            .enumerate()
+            .for_each(|(flow, path)| active_flows.insert(flow as u32, path));
         let mut advertised = Advertised::default();
         advertised.update(&fabric, &active_flows, &mut Changes::new());
-        let Advertised { offers, links, in_doubt, changed, .. } = &mut advertised;
+        let Advertised {
+            offers,
+            links,
+            in_doubt,
+            changed,
+            ..
+        } = &mut advertised;
         let (fabric, active_flows) = (&fabric, &active_flows);
-        let mut solver: Solver<'_, false> =
-            Solver { fabric, active_flows, offers, links, in_doubt, put: 0, taken: 0, changed };
-        let agreed: Vec<Allocation> = (0..ends.len() as u32).map(|flow| solver.allocation(flow)).collect();
+        let mut solver: Solver<'_, false> = Solver {
+            fabric,
+            active_flows,
+            offers,
+            links,
+            in_doubt,
+            put: 0,
+            taken: 0,
+            changed,
+        };
+        let agreed: Vec<Allocation> = (0..ends.len() as u32)
+            .map(|flow| solver.allocation(flow))
+            .collect();
         solver.offers.iter_mut().for_each(|offer| offer.rate = 0.5);
         solver.fill();
         for (flow, agreed) in agreed.iter().enumerate() {
             let filled = solver.allocation(flow as u32);
-            assert!((filled.share.0 - agreed.share.0).abs() < 1e-12, "{filled:?} {agreed:?}");
+            assert!(
+                (filled.share.0 - agreed.share.0).abs() < 1e-12,
+                "{filled:?} {agreed:?}"
+            );
             assert_eq!(filled.limit, agreed.limit);
         }
     }

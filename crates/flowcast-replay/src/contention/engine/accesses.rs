@@ -33,7 +33,12 @@ impl Accesses {
     /// Of so many ranks.
     pub(in crate::contention) fn new(ranks: usize) -> Accesses {
         let (requests, transfers) = (Requests::new(ranks), Transfers::new(ranks));
-        Accesses { requests, transfers, ready: Vec::new(), handed: Vec::new() }
+        Accesses {
+            requests,
+            transfers,
+            ready: Vec::new(),
+            handed: Vec::new(),
+        }
     }
 
     fn set_handed(&mut self, number: u32, now: Time) {
@@ -68,19 +73,36 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// The route of data from a rank to a target, and its number.
     fn route_to(&self, rank: Rank, target: Rank) -> (Route, usize) {
         let (from, to) = (self.processors.node(rank), self.processors.node(target));
-        let route = route(self.costs.network(), self.placement, (from, to), (0, Bytes(0)));
-        (route, RouteNumbers::new(self.placement).number(self.placement.group_index(from), route))
+        let route = route(
+            self.costs.network(),
+            self.placement,
+            (from, to),
+            (0, Bytes(0)),
+        );
+        (
+            route,
+            RouteNumbers::new(self.placement).number(self.placement.group_index(from), route),
+        )
     }
 
     fn transfer_data(&mut self, rank: Rank, index: u32, kind: TransferKind, target: Rank) -> Step {
         let (_, route) = self.route_to(rank, target);
         let cost = self.costs.paths[route].accesses[index as usize];
         if self.ranks[rank.index()].phase == Phase::Begin
-            && let Some(step) = self.begin_send(rank, self.route_costs[route].send, Interface::Awaited(cost.busy))
+            && let Some(step) = self.begin_send(
+                rank,
+                self.route_costs[route].send,
+                Interface::Awaited(cost.busy),
+            )
         {
             return step;
         }
-        let RankState { call, before: start, waited: processor, .. } = self.ranks[rank.index()];
+        let RankState {
+            call,
+            before: start,
+            waited: processor,
+            ..
+        } = self.ranks[rank.index()];
         let came = self.pending.now();
         let accessed = Accessed {
             access: index,
@@ -93,12 +115,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             end: came,
         };
         self.observer.accessed(rank, accessed);
-        let (from, to) = if kind == TransferKind::Get { (target, rank) } else { (rank, target) };
+        let (from, to) = if kind == TransferKind::Get {
+            (target, rank)
+        } else {
+            (rank, target)
+        };
         let mut message = Message::new(Slot(index), from, rank.0, Purpose::Transfer);
         let nodes = (self.processors.node(from), self.processors.node(to));
-        self.links.route(&mut message, to, nodes, self.route_to(from, to).0);
+        self.links
+            .route(&mut message, to, nodes, self.route_to(from, to).0);
         let number = self.messages.add(message);
-        self.messages.set_part(number, (cost.bytes, cost.delay - cost.bytes));
+        self.messages
+            .set_part(number, (cost.bytes, cost.delay - cost.bytes));
         self.accesses.set_handed(number, came);
         self.accesses.transfers.start(rank, self.memory(index));
         self.hand_over(number);
@@ -118,21 +146,42 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.depart_transfer(number);
         }
         let (now, (bytes, flight)) = (self.pending.now(), self.messages.part(number));
-        self.pending.at(now + bytes, Event { kind: Kind::Moved, index: number });
+        self.pending.at(
+            now + bytes,
+            Event {
+                kind: Kind::Moved,
+                index: number,
+            },
+        );
         if flight > Time::ZERO {
-            self.pending.at(now + (bytes + flight), Event { kind: Kind::Arrived, index: number });
+            self.pending.at(
+                now + (bytes + flight),
+                Event {
+                    kind: Kind::Arrived,
+                    index: number,
+                },
+            );
         }
     }
 
     /// The data of a transfer are there; its rank goes on if it waited for nothing else.
     pub(in crate::contention) fn transferred(&mut self, number: u32) {
-        let Message { slot: Slot(index), class, .. } = self.messages[number];
+        let Message {
+            slot: Slot(index),
+            class,
+            ..
+        } = self.messages[number];
         let rank = Rank(class);
         let (bytes, flight) = self.messages.part(number);
         self.messages.remove(number);
         let at = self.pending.now();
-        let conflict = (at - self.accesses.handed[number as usize] - bytes - flight).max(Time::ZERO);
-        let done = Done { at, latency: flight, conflict };
+        let conflict =
+            (at - self.accesses.handed[number as usize] - bytes - flight).max(Time::ZERO);
+        let done = Done {
+            at,
+            latency: flight,
+            conflict,
+        };
         if self.accesses.transfers.end(rank, self.memory(index), done) {
             let window = match self.current_access(rank).1 {
                 Access::Flush { window, target } => (window, target),
@@ -146,12 +195,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     fn flush(&mut self, rank: Rank, window: (i32, Option<Rank>)) -> Step {
         self.ranks[rank.index()].call = self.pending.now();
-        if self.end_flush(rank, window) { Step::Done } else { Step::Wait }
+        if self.end_flush(rank, window) {
+            Step::Done
+        } else {
+            Step::Wait
+        }
     }
 
     /// Whether the transfers of a rank are done; if so it is told, and gives back the lock that it had.
     fn end_flush(&mut self, rank: Rank, (window, target): (i32, Option<Rank>)) -> bool {
-        let Some(done) = self.accesses.transfers.flush(rank, window, target) else { return false };
+        let Some(done) = self.accesses.transfers.flush(rank, window, target) else {
+            return false;
+        };
         let (index, access) = self.current_access(rank);
         let now = self.pending.now();
         let mut accessed = done.awaited(index, self.ranks[rank.index()].call);
@@ -159,7 +214,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.observer.accessed(rank, accessed);
         if let Access::Unlock { window, target } = access {
             let accesses = &mut self.accesses;
-            accesses.requests.unlock((window, target), now, &mut accesses.ready);
+            accesses
+                .requests
+                .unlock((window, target), now, &mut accesses.ready);
             self.answer();
         }
         true
@@ -188,7 +245,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.ranks[rank.index()].phase = Phase::Waiting;
         self.accesses.requests.put(rank, self.pending.now(), access);
         let accesses = &mut self.accesses;
-        accesses.requests.serve(self.costs.file_system(), &mut accesses.ready);
+        accesses
+            .requests
+            .serve(self.costs.file_system(), &mut accesses.ready);
         self.answer();
     }
 
@@ -211,9 +270,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         (state.call, state.before, state.waited) = (now, now, Time::ZERO);
         let accesses = &mut self.accesses;
         accesses.requests.put(rank, now, access);
-        accesses.requests.serve(self.costs.file_system(), &mut accesses.ready);
+        accesses
+            .requests
+            .serve(self.costs.file_system(), &mut accesses.ready);
         accesses.ready.clear();
-        let (_, end) = accesses.requests.served(rank).expect("files find out at once when they are served");
+        let (_, end) = accesses
+            .requests
+            .served(rank)
+            .expect("files find out at once when they are served");
         self.pending.at(end, Event::turn(rank));
         Step::Asks(Phase::Answered)
     }
@@ -221,8 +285,17 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A rank has the answer to its request.
     pub(in crate::contention) fn answered(&mut self, rank: Rank) {
         let (index, access) = self.current_access(rank);
-        let (begun, _) = self.accesses.requests.take(rank).expect("an answer follows a request that was served");
-        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank.index()];
+        let (begun, _) = self
+            .accesses
+            .requests
+            .take(rank)
+            .expect("an answer follows a request that was served");
+        let RankState {
+            call,
+            before: came,
+            waited: processor,
+            ..
+        } = self.ranks[rank.index()];
         let (there, latency) = match access.target() {
             Some(target) => {
                 let path = &self.costs.paths[self.route_to(rank, target).1];
@@ -231,8 +304,19 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             None => (Time::ZERO, self.costs.file_system().latency),
         };
         let (queued, end) = (begun - (came + there), self.pending.now());
-        self.observer
-            .accessed(rank, Accessed { access: index, call, start: call, came, processor, queued, latency, end });
+        self.observer.accessed(
+            rank,
+            Accessed {
+                access: index,
+                call,
+                start: call,
+                came,
+                processor,
+                queued,
+                latency,
+                end,
+            },
+        );
         self.advance(rank, Place::Back);
     }
 }

@@ -67,7 +67,11 @@ impl CollectiveStates {
     pub(in crate::contention) fn new(program: &Program) -> CollectiveStates {
         CollectiveStates {
             all: vec![NOBODY; program.instances().len()],
-            sizes: program.communicators().iter().map(|known| known.members.len() as u32).collect(),
+            sizes: program
+                .communicators()
+                .iter()
+                .map(|known| known.members.len() as u32)
+                .collect(),
             next_waiting: vec![NONE; program.streams()],
         }
     }
@@ -100,12 +104,20 @@ impl CollectiveState {
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A collective call.
-    pub(in crate::contention) fn collective(&mut self, rank: Rank, call: u32, instance: u32) -> Step {
+    pub(in crate::contention) fn collective(
+        &mut self,
+        rank: Rank,
+        call: u32,
+        instance: u32,
+    ) -> Step {
         let made = self.program.calls()[call as usize];
         if self.ranks[rank.index()].phase == Phase::Begin {
             let startup = match made.mode {
                 CollectiveMode::Blocking => Time::ZERO,
-                _ => self.costs.collective_startup(made.communicator, rank).whole_nanos(),
+                _ => self
+                    .costs
+                    .collective_startup(made.communicator, rank)
+                    .whole_nanos(),
             };
             if made.mode != CollectiveMode::NonBlocking {
                 self.enter_call(rank);
@@ -159,7 +171,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
         self.links.route(&mut message, root, nodes, route);
         let number = self.messages.add(message);
-        self.messages.set_part(number, self.costs.to_root(route, rank, made.send));
+        self.messages
+            .set_part(number, self.costs.to_root(route, rank, made.send));
         self.hand_over(number);
     }
 
@@ -184,7 +197,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return;
         }
         let deciding = collective.deciding();
-        let synchronous = self.program.calls()[deciding.call as usize].mode == CollectiveMode::RootSynchronous;
+        let synchronous =
+            self.program.calls()[deciding.call as usize].mode == CollectiveMode::RootSynchronous;
         if synchronous && collective.parts < members {
             return;
         }
@@ -193,7 +207,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if synchronous || self.costs.sites(communicator).next().is_none() {
             self.end_collective(instance);
         } else {
-            let number = self.messages.add(Message::new(Slot(instance), Rank(0), 0, Purpose::Collective));
+            let number = self.messages.add(Message::new(
+                Slot(instance),
+                Rank(0),
+                0,
+                Purpose::Collective,
+            ));
             self.messages[number].source = 0;
             self.ask_site(number, 0);
             self.start_granted();
@@ -203,7 +222,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// Asks for the buses of one of the sites of a collective.
     fn ask_site(&mut self, number: u32, index: u32) {
         let communicator = self.program.instances()[self.messages[number].slot.index()];
-        let site = self.costs.sites(communicator).nth(index as usize).expect("a communicator has members");
+        let site = self
+            .costs
+            .sites(communicator)
+            .nth(index as usize)
+            .expect("a communicator has members");
         self.messages[number].source = index;
         self.messages[number].class = 0;
         self.links.request_all(&mut self.messages, number, site);
@@ -225,8 +248,16 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let collective = &self.collectives.all[self.messages[number].slot.index()];
         let Entry { rank, call } = collective.deciding();
         let call = &self.program.calls()[call as usize];
-        let takes = self.costs.collective(call.op, call.communicator, rank, (call.send, call.recv));
-        self.pending.at(self.pending.now() + takes, Event { kind: Kind::Gathered, index: number });
+        let takes = self
+            .costs
+            .collective(call.op, call.communicator, rank, (call.send, call.recv));
+        self.pending.at(
+            self.pending.now() + takes,
+            Event {
+                kind: Kind::Gathered,
+                index: number,
+            },
+        );
     }
 
     /// A collective is done: messages that waited for its buses start, then the ranks go on.
@@ -288,16 +319,36 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
     fn leave(&mut self, rank: Rank, instance: u32) {
         let collective = &self.collectives.all[instance as usize];
-        let decided = if collective.done { collective.decided } else { (self.ranks[rank.index()].before, rank) };
+        let decided = if collective.done {
+            collective.decided
+        } else {
+            (self.ranks[rank.index()].before, rank)
+        };
         self.leave_after(rank, instance, decided);
     }
 
     /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
     fn leave_after(&mut self, rank: Rank, instance: u32, last: (Time, Rank)) {
-        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank.index()];
+        let RankState {
+            call,
+            before: came,
+            waited: processor,
+            ..
+        } = self.ranks[rank.index()];
         let end = self.pending.now();
         let (last, last_rank) = last;
-        self.observer.gathered(rank, Gathered { instance, call, processor, came, last, last_rank, end });
+        self.observer.gathered(
+            rank,
+            Gathered {
+                instance,
+                call,
+                processor,
+                came,
+                last,
+                last_rank,
+                end,
+            },
+        );
         self.leave_call(rank, end);
     }
 }

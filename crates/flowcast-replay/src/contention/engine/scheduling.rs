@@ -73,7 +73,11 @@ pub(in crate::contention) enum Slice {
 
 impl Scheduling {
     /// `None` if turns are first come, first served, and cost nothing.
-    pub(in crate::contention) fn new(scheduler: &Scheduler, ranks: usize, nodes: usize) -> Option<Scheduling> {
+    pub(in crate::contention) fn new(
+        scheduler: &Scheduler,
+        ranks: usize,
+        nodes: usize,
+    ) -> Option<Scheduling> {
         let plain = scheduler.policy == Policy::Fifo && scheduler.context_switch == Time::ZERO;
         let preemptive = scheduler.policy == Policy::Priority && scheduler.preemptive;
         (!plain).then(|| Scheduling {
@@ -101,9 +105,13 @@ impl Scheduling {
     /// The rank that has to make room for this one, on a node without a free processor.
     fn victim(&self, rank: Rank, node: u32) -> Option<Rank> {
         let number = |rank: &Rank| self.priorities[rank.index()];
-        let least_urgent =
-            self.running[node as usize].iter().copied().max_by_key(|running| (number(running), *running));
-        least_urgent.filter(|running| number(running) > number(&rank) && !self.shares[running.index()].switching)
+        let least_urgent = self.running[node as usize]
+            .iter()
+            .copied()
+            .max_by_key(|running| (number(running), *running));
+        least_urgent.filter(|running| {
+            number(running) > number(&rank) && !self.shares[running.index()].switching
+        })
     }
 
     /// How long the next slice of a rank that still needs `rest` is.
@@ -129,7 +137,9 @@ impl Scheduling {
 /// The number of each rank.
 pub(in crate::contention) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
     match scheduler.policy {
-        Policy::Priority => (0..ranks).map(|rank| scheduler.priorities.get(rank).copied().unwrap_or(0)).collect(),
+        Policy::Priority => (0..ranks)
+            .map(|rank| scheduler.priorities.get(rank).copied().unwrap_or(0))
+            .collect(),
         Policy::Fifo | Policy::RoundRobin => Vec::new(),
     }
 }
@@ -232,7 +242,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     fn book_slice(&mut self, rank: Rank) {
         let now = self.pending.now();
-        let share = &self.scheduling.as_ref().expect("turns are scheduled").shares[rank.index()];
+        let share = &self
+            .scheduling
+            .as_ref()
+            .expect("turns are scheduled")
+            .shares[rank.index()];
         if share.computes {
             let start = share.slice_start;
             self.ranks[rank.index()].compute += now - start;
@@ -244,11 +258,19 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[cold]
     pub(in crate::contention) fn make_room(&mut self, rank: Rank) {
         let node = self.processors.home(rank);
-        let Some(scheduling) = self.scheduling.as_mut().filter(|scheduling| scheduling.preemptive) else { return };
+        let Some(scheduling) = self
+            .scheduling
+            .as_mut()
+            .filter(|scheduling| scheduling.preemptive)
+        else {
+            return;
+        };
         if self.processors.has_free(node) {
             return;
         }
-        let Some(victim) = scheduling.victim(rank, node) else { return };
+        let Some(victim) = scheduling.victim(rank, node) else {
+            return;
+        };
         scheduling.running[node as usize].retain(|other| *other != victim);
         let now = self.pending.now();
         let share = &mut scheduling.shares[victim.index()];

@@ -38,13 +38,19 @@ pub(in crate::contention) struct InTransit {
 
 impl InTransit {
     /// Of the messages of a program.
-    pub(in crate::contention) fn new<T: Transit>(program: &Program, has_rendezvous: bool) -> InTransit {
+    pub(in crate::contention) fn new<T: Transit>(
+        program: &Program,
+        has_rendezvous: bool,
+    ) -> InTransit {
         let slots = program.messages() as usize;
         let rows = |is_kept: bool, count: usize| if is_kept { count } else { 0 };
         InTransit {
             numbers: vec![0; rows(T::SHARED, slots)],
             posted: vec![
-                ReceivePosted { since: Time::ZERO, polled: Time::ZERO };
+                ReceivePosted {
+                    since: Time::ZERO,
+                    polled: Time::ZERO
+                };
                 rows(T::HANDSHAKES && has_rendezvous, slots)
             ],
             polled: vec![ReceivePosted::NEVER; rows(T::HANDSHAKES, program.streams())],
@@ -60,7 +66,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if next == Some(now) {
             return Ok(false);
         }
-        let Some(progress) = self.transit.deliver(next)? else { return Ok(false) };
+        let Some(progress) = self.transit.deliver(next)? else {
+            return Ok(false);
+        };
         // The packet level rounds its times.
         let within = |time: Time| time.min(next.unwrap_or(Time::NEVER)).max(now);
         match progress {
@@ -88,34 +96,89 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let mut cost = self.costs.paths[route].classes[class as usize];
         cost.delay = cost.bytes;
         if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::CONTROL_FRAMES) {
-            cost.delay = cost.delay * perturbation.transfer(now, route, Route::Between, size).on_links;
+            cost.delay = cost.delay
+                * perturbation
+                    .transfer(now, route, Route::Between, size)
+                    .on_links;
         }
         self.in_transit.numbers[slot.index()] = number;
-        self.transit.depart(Departure { slot, start: now, size, cost, rts, latency: Time::ZERO, ends: None });
+        self.transit.depart(Departure {
+            slot,
+            start: now,
+            size,
+            cost,
+            rts,
+            latency: Time::ZERO,
+            ends: None,
+        });
     }
 
     /// The data of a one-sided transfer depart.
     pub(in crate::contention) fn depart_transfer(&mut self, number: u32) {
-        let Message { slot: Slot(index), class, .. } = self.messages[number];
-        let Access::Transfer { kind, target, size, .. } = self.program.accesses()[index as usize] else { return };
-        let (own, other) = (self.processors.node(Rank(class)), self.processors.node(target));
-        let ends = Some(if kind == TransferKind::Get { (other, own) } else { (own, other) });
+        let Message {
+            slot: Slot(index),
+            class,
+            ..
+        } = self.messages[number];
+        let Access::Transfer {
+            kind, target, size, ..
+        } = self.program.accesses()[index as usize]
+        else {
+            return;
+        };
+        let (own, other) = (
+            self.processors.node(Rank(class)),
+            self.processors.node(target),
+        );
+        let ends = Some(if kind == TransferKind::Get {
+            (other, own)
+        } else {
+            (own, other)
+        });
         let (bytes, _) = self.messages.part(number);
-        let cost = ClassCost { delay: bytes, bytes, ..ClassCost::default() };
+        let cost = ClassCost {
+            delay: bytes,
+            bytes,
+            ..ClassCost::default()
+        };
         let (slot, start) = (Slot(self.program.messages() + number), self.pending.now());
-        self.transit.depart(Departure { slot, start, size, cost, rts: None, latency: Time::ZERO, ends });
+        self.transit.depart(Departure {
+            slot,
+            start,
+            size,
+            cost,
+            rts: None,
+            latency: Time::ZERO,
+            ends,
+        });
     }
 
     /// The last byte of a message has passed the links; packet by packet it has arrived.
     fn delivered(&mut self, delivery: Delivery) {
-        let Delivery { slot, start, arrival, .. } = delivery;
+        let Delivery {
+            slot,
+            start,
+            arrival,
+            ..
+        } = delivery;
         if let Some(number) = slot.0.checked_sub(self.program.messages()) {
             let (_, flight) = self.messages.part(number);
-            return self.pass_on(number, if T::CONTROL_FRAMES { Time::ZERO } else { flight });
+            return self.pass_on(
+                number,
+                if T::CONTROL_FRAMES {
+                    Time::ZERO
+                } else {
+                    flight
+                },
+            );
         }
         let number = self.in_transit.numbers[slot.index()];
         let route = self.route_number(slot);
-        let latency = if T::CONTROL_FRAMES { Time::ZERO } else { self.costs.paths[route].latency };
+        let latency = if T::CONTROL_FRAMES {
+            Time::ZERO
+        } else {
+            self.costs.paths[route].latency
+        };
         if O::WATCHES {
             self.observer.moved(slot, start, arrival + latency);
             let asked = self.messages.asked(number);
@@ -135,21 +198,34 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.arrived(number);
         }
         if latency > Time::ZERO {
-            self.pending.at(self.pending.now() + latency, Event { kind: Kind::Arrived, index: number });
+            self.pending.at(
+                self.pending.now() + latency,
+                Event {
+                    kind: Kind::Arrived,
+                    index: number,
+                },
+            );
         }
         self.moved(number);
     }
 
     /// The sender of a message may go on, if it waited for its receiver.
     fn let_go(&mut self, slot: Slot) {
-        if self.slots.releases.get(slot.index()).is_some_and(|release| *release != Release::Released) {
+        if self
+            .slots
+            .releases
+            .get(slot.index())
+            .is_some_and(|release| *release != Release::Released)
+        {
             self.release_sender(self.in_transit.numbers[slot.index()]);
         }
     }
 
     /// A rendezvous message departs with its RTS.
     pub(in crate::contention) fn send_rts(&mut self, mut message: Message) -> Step {
-        let Message { slot, from, class, .. } = message;
+        let Message {
+            slot, from, class, ..
+        } = message;
         self.slots.note_send(from, slot);
         let is_blocking = !self.program.classes()[class as usize].mode.non_blocking;
         if is_blocking {
@@ -172,19 +248,39 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if !is_posted {
             self.slots.wait(slot, number);
         }
-        self.depart(number, Some(Rts { from, to: self.slots.receiver(slot), posted }));
+        self.depart(
+            number,
+            Some(Rts {
+                from,
+                to: self.slots.receiver(slot),
+                posted,
+            }),
+        );
     }
 
     /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver
     /// together.
-    pub(in crate::contention) fn post_to_transit(&mut self, rank: Rank, slot: Slot, before: u8) -> bool {
+    pub(in crate::contention) fn post_to_transit(
+        &mut self,
+        rank: Rank,
+        slot: Slot,
+        before: u8,
+    ) -> bool {
         if self.routes[self.route_number(slot)] != Route::Between {
             return false;
         }
-        let posted = ReceivePosted { since: self.pending.now(), polled: self.in_transit.polled[rank.index()] };
+        let posted = ReceivePosted {
+            since: self.pending.now(),
+            polled: self.in_transit.polled[rank.index()],
+        };
         match before {
             state::PENDING => self.transit.receive_posted(slot, posted),
-            state::EMPTY => self.in_transit.posted.get_mut(slot.index()).into_iter().for_each(|at| *at = posted),
+            state::EMPTY => self
+                .in_transit
+                .posted
+                .get_mut(slot.index())
+                .into_iter()
+                .for_each(|at| *at = posted),
             _ => {}
         }
         true

@@ -28,23 +28,51 @@ pub(super) struct Details<'a> {
 
 impl fmt::Display for Details<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CollectiveCall { send, recv, is_root, .. } = self.call;
+        let CollectiveCall {
+            send,
+            recv,
+            is_root,
+            ..
+        } = self.call;
         write!(f, ":{SEND_SIZE}:{}:{RECV_SIZE}:{}", send.0, recv.0)?;
-        write!(f, ":{IS_ROOT}:{}:{COMMUNICATOR}:{}", u8::from(*is_root), self.communicator)
+        write!(
+            f,
+            ":{IS_ROOT}:{}:{COMMUNICATOR}:{}",
+            u8::from(*is_root),
+            self.communicator
+        )
     }
 }
 
 /// The details of the collective calls that a rank's journal has, in their order. A call that takes no time is not in
 /// the journal, which is so for communicators of one rank; where more are missing it is not known which call is which, and
 /// there are no details. There are none either where ranks go on before all have come: what is read again is blocking.
-pub(super) fn of_rank<'a>(replayed: Replayed<'a>, rank: Rank) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
-    let TraceRef::Program(program) = replayed.trace else { return Box::new(std::iter::empty()) };
+pub(super) fn of_rank<'a>(
+    replayed: Replayed<'a>,
+    rank: Rank,
+) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
+    let TraceRef::Program(program) = replayed.trace else {
+        return Box::new(std::iter::empty());
+    };
     if program.calls().is_empty() {
         return Box::new(std::iter::empty());
     }
-    let shown = || replayed.journal.calls(rank).map(|call| call.function).filter(is_collective);
+    let shown = || {
+        replayed
+            .journal
+            .calls(rank)
+            .map(|call| call.function)
+            .filter(is_collective)
+    };
     let all = || calls(program, rank);
-    let of_several = move || all().filter(|call| program.communicators()[call.communicator as usize].members.len() > 1);
+    let of_several = move || {
+        all().filter(|call| {
+            program.communicators()[call.communicator as usize]
+                .members
+                .len()
+                > 1
+        })
+    };
     let details = move |call: &'a CollectiveCall| Details {
         call,
         communicator: program.communicators()[call.communicator as usize].id,

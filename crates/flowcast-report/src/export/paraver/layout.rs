@@ -32,7 +32,11 @@ impl Layout {
     /// The ranks of a node take its processors in turn.
     pub(super) fn new(replayed: Replayed<'_>) -> Layout {
         let placement = replayed.placement;
-        let cpus = |node| placement.groups()[placement.group_index(Node(node))].cpus.max(1);
+        let cpus = |node| {
+            placement.groups()[placement.group_index(Node(node))]
+                .cpus
+                .max(1)
+        };
         let cpus_of_node: Vec<u32> = (0..placement.nodes() as u32).map(cpus).collect();
         let mut first_cpu = Vec::with_capacity(cpus_of_node.len());
         let mut next = 1;
@@ -41,7 +45,10 @@ impl Layout {
             next += u64::from(*cpus);
         }
         let mut ranks_on = vec![0; cpus_of_node.len()];
-        let node_of_rank: Vec<u32> = replayed.ranks().map(|rank| placement.node(rank).0).collect();
+        let node_of_rank: Vec<u32> = replayed
+            .ranks()
+            .map(|rank| placement.node(rank).0)
+            .collect();
         let cpu = |node: &u32| {
             let node = *node as usize;
             let turn: u32 = ranks_on[node];
@@ -49,25 +56,59 @@ impl Layout {
             first_cpu[node] + u64::from(turn % cpus_of_node[node])
         };
         let cpu_of_rank = node_of_rank.iter().map(cpu).collect();
-        Layout { cpus_of_node, cpu_of_rank, node_of_rank }
+        Layout {
+            cpus_of_node,
+            cpu_of_rank,
+            node_of_rank,
+        }
     }
 
     /// Where a rank's records stand.
     pub(super) fn place(&self, rank: Rank) -> Place {
-        Place { cpu: self.cpu_of_rank[rank.index()], task: rank.0 + 1 }
+        Place {
+            cpu: self.cpu_of_rank[rank.index()],
+            task: rank.0 + 1,
+        }
     }
 
     /// Writes the header and the communicators.
-    pub(super) fn write_header(&self, replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write_header(
+        &self,
+        replayed: Replayed<'_>,
+        stamp: &Stamp,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let cpus: Vec<String> = self.cpus_of_node.iter().map(u32::to_string).collect();
-        let tasks: Vec<String> = self.node_of_rank.iter().map(|node| format!("1:{}", node + 1)).collect();
-        let end = replayed.outcome.makespan().max(replayed.journal.last_arrival());
+        let tasks: Vec<String> = self
+            .node_of_rank
+            .iter()
+            .map(|node| format!("1:{}", node + 1))
+            .collect();
+        let end = replayed
+            .outcome
+            .makespan()
+            .max(replayed.journal.last_arrival());
         write!(out, "#Paraver ({}):{}_ns", stamp.0, nanos(end))?;
-        write!(out, ":{}({}):1:{}({})", cpus.len(), cpus.join(","), tasks.len(), tasks.join(","))?;
+        write!(
+            out,
+            ":{}({}):1:{}({})",
+            cpus.len(),
+            cpus.join(","),
+            tasks.len(),
+            tasks.join(",")
+        )?;
         writeln!(out, ",{}", replayed.trace.communicators().len())?;
         for communicator in replayed.trace.communicators() {
-            write!(out, "c:1:{}:{}", communicator.id, communicator.members.len())?;
-            communicator.members.iter().try_for_each(|member| write!(out, ":{}", member.0 + 1))?;
+            write!(
+                out,
+                "c:1:{}:{}",
+                communicator.id,
+                communicator.members.len()
+            )?;
+            communicator
+                .members
+                .iter()
+                .try_for_each(|member| write!(out, ":{}", member.0 + 1))?;
             writeln!(out)?;
         }
         Ok(())

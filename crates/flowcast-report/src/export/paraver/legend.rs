@@ -43,9 +43,13 @@ const STATES: [(u32, &str, (u8, u8, u8)); 7] = [
 /// Those of `out`.
 pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{OPTIONS}\nSTATES")?;
-    STATES.iter().try_for_each(|(number, name, _)| writeln!(out, "{number}    {name}"))?;
+    STATES
+        .iter()
+        .try_for_each(|(number, name, _)| writeln!(out, "{number}    {name}"))?;
     writeln!(out, "\n\nSTATES_COLOR")?;
-    STATES.iter().try_for_each(|(number, _, (r, g, b))| writeln!(out, "{number}    {{{r},{g},{b}}}"))?;
+    STATES
+        .iter()
+        .try_for_each(|(number, _, (r, g, b))| writeln!(out, "{number}    {{{r},{g},{b}}}"))?;
     for (kind, values) in events(replayed) {
         let (gradient, name) = label(kind);
         writeln!(out, "\n\nEVENT_TYPE\n{gradient}    {kind}    {name}")?;
@@ -77,8 +81,16 @@ fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
 }
 
 fn functions() -> impl Iterator<Item = Function> {
-    let point_to_point = [Function::Send, Function::Isend, Function::Recv, Function::Wait, Function::Sendrecv];
-    point_to_point.into_iter().chain(CollectiveOp::ALL.map(Function::Collective))
+    let point_to_point = [
+        Function::Send,
+        Function::Isend,
+        Function::Recv,
+        Function::Wait,
+        Function::Sendrecv,
+    ];
+    point_to_point
+        .into_iter()
+        .chain(CollectiveOp::ALL.map(Function::Collective))
 }
 
 /// Colour gradient and name of an event type.
@@ -123,7 +135,9 @@ pub fn function_name(kind: i64, value: i64) -> String {
     if value == 0 {
         return "Outside MPI".into();
     }
-    let known = functions().map(event_of).map(|(_, number, name)| (number, name));
+    let known = functions()
+        .map(event_of)
+        .map(|(_, number, name)| (number, name));
     match known.chain(OTHERS).find(|(number, _)| *number == value) {
         Some((_, name)) => format!("MPI_{name}"),
         None => format!("MPI call {value} of type {kind}"),

@@ -45,7 +45,10 @@ pub struct Stamp(pub String);
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
     let layout = Layout::new(replayed);
     layout.write_header(replayed, stamp, out)?;
-    let mut lines: Vec<Line<'_>> = replayed.ranks().map(|rank| Line::new(replayed, &layout, rank)).collect();
+    let mut lines: Vec<Line<'_>> = replayed
+        .ranks()
+        .map(|rank| Line::new(replayed, &layout, rank))
+        .collect();
     let first = |line: &Line<'_>| line.next().map(|next| Reverse((next, line.rank)));
     let mut next: BinaryHeap<Reverse<(Next, Rank)>> = lines.iter().filter_map(first).collect();
     let mut text = Text::new(out);
@@ -100,7 +103,10 @@ struct Sequence<'a, T> {
 impl<'a, T> Sequence<'a, T> {
     fn new(items: impl Iterator<Item = T> + 'a) -> Sequence<'a, T> {
         let mut items: Box<dyn Iterator<Item = T> + 'a> = Box::new(items);
-        Sequence { first: items.next(), items }
+        Sequence {
+            first: items.next(),
+            items,
+        }
     }
 
     fn next(&mut self) -> Option<T> {
@@ -108,7 +114,11 @@ impl<'a, T> Sequence<'a, T> {
     }
 
     fn next_if(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-        if self.first.as_ref().is_some_and(is_meant) { self.next() } else { None }
+        if self.first.as_ref().is_some_and(is_meant) {
+            self.next()
+        } else {
+            None
+        }
     }
 }
 
@@ -164,10 +174,18 @@ impl<'a> Line<'a> {
     /// Notes when the next record of a kind begins.
     fn look(&mut self, kind: Kind) {
         let time = match kind {
-            Kind::State => self.states.first.as_ref().map(|slice| nanos(slice.segment.start)),
+            Kind::State => self
+                .states
+                .first
+                .as_ref()
+                .map(|slice| nanos(slice.segment.start)),
             Kind::Call => self.calls.first.as_ref().map(|event| event.time),
             Kind::Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
-            Kind::Message => self.messages.first.as_ref().map(|times| nanos(times.span.sent)),
+            Kind::Message => self
+                .messages
+                .first
+                .as_ref()
+                .map(|times| nanos(times.span.sent)),
         };
         self.begins[kind as usize] = time.unwrap_or(u64::MAX);
     }
@@ -185,15 +203,29 @@ impl<'a> Line<'a> {
     }
 
     fn write_state(&mut self, text: &mut Text<'_>) {
-        let Some(slice @ Slice { segment, .. }) = self.states.next() else { return };
+        let Some(slice @ Slice { segment, .. }) = self.states.next() else {
+            return;
+        };
         text.put("1:").put(&self.place);
-        for number in [nanos(segment.start), nanos(segment.end), u64::from(state(slice))] {
+        for number in [
+            nanos(segment.start),
+            nanos(segment.end),
+            u64::from(state(slice)),
+        ] {
             text.sign(b':').number(number);
         }
     }
 
     fn write_call(&mut self, text: &mut Text<'_>) {
-        let Some(CallEvent { time, kind, value, details }) = self.calls.next() else { return };
+        let Some(CallEvent {
+            time,
+            kind,
+            value,
+            details,
+        }) = self.calls.next()
+        else {
+            return;
+        };
         self.begin_event(time, text);
         write_event(kind, value, text);
         if let Some(details) = details {
@@ -203,10 +235,13 @@ impl<'a> Line<'a> {
 
     /// Marks of the same time stand on one line: what stands beside a call tells about it as long as it does.
     fn write_marks(&mut self, text: &mut Text<'_>) {
-        let Some(Mark { time, kind, value }) = self.marks.next() else { return };
+        let Some(Mark { time, kind, value }) = self.marks.next() else {
+            return;
+        };
         self.begin_event(nanos(time), text);
         write_event(kind, value, text);
-        let beside = |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
+        let beside =
+            |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
         while let Some(Mark { kind, value, .. }) = self.marks.next_if(beside) {
             write_event(kind, value, text);
         }
@@ -217,7 +252,14 @@ impl<'a> Line<'a> {
     }
 
     fn write_message(&mut self, layout: &Layout, text: &mut Text<'_>) {
-        let Some(MessageTimes { span, moved, posted }) = self.messages.next() else { return };
+        let Some(MessageTimes {
+            span,
+            moved,
+            posted,
+        }) = self.messages.next()
+        else {
+            return;
+        };
         let Place { cpu, task } = layout.place(span.dst);
         text.put("3:").put(&self.place);
         for number in [nanos(span.sent), nanos(moved), cpu] {
@@ -250,8 +292,21 @@ fn state(slice: Slice) -> u32 {
 
 fn call_events(call: Call, details: Option<Details<'_>>) -> [CallEvent<'_>; 2] {
     let (kind, value, _) = event_of(call.function);
-    let begin = CallEvent { time: nanos(call.start), kind, value, details };
-    [begin, CallEvent { time: nanos(call.end), kind, value: 0, details: None }]
+    let begin = CallEvent {
+        time: nanos(call.start),
+        kind,
+        value,
+        details,
+    };
+    [
+        begin,
+        CallEvent {
+            time: nanos(call.end),
+            kind,
+            value: 0,
+            details: None,
+        },
+    ]
 }
 
 const POINT_TO_POINT: i64 = 50_000_001;
@@ -272,7 +327,13 @@ fn event_of(function: Function) -> (i64, i64, &'static str) {
         Function::Sendrecv => return (POINT_TO_POINT, 41, "Sendrecv"),
         // Extrae's numbers of these are not read anywhere: they are events of what they do.
         Function::Start => return (POINT_TO_POINT, 3, "Start"),
-        Function::NonBlocking(op) => return (COLLECTIVE, event_of(Function::Collective(op)).1, op.non_blocking_name()),
+        Function::NonBlocking(op) => {
+            return (
+                COLLECTIVE,
+                event_of(Function::Collective(op)).1,
+                op.non_blocking_name(),
+            );
+        }
         Function::Collective(op) => op,
     };
     let value = match op {

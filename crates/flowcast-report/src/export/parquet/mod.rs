@@ -47,9 +47,18 @@ const COLUMNS: [(&str, Type); 7] = [
 ///
 /// # Errors
 /// Those of `out`.
-pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+pub fn messages(
+    replayed: Replayed<'_>,
+    provenance: &Provenance,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     out.write_all(MAGIC)?;
-    let mut file = File { out, at: MAGIC.len() as i64, groups: Vec::new(), rows: 0 };
+    let mut file = File {
+        out,
+        at: MAGIC.len() as i64,
+        groups: Vec::new(),
+        rows: 0,
+    };
     let mut group = Group::default();
     for span in replayed.messages() {
         group.push(&span);
@@ -72,8 +81,24 @@ struct Group {
 
 impl Group {
     fn push(&mut self, span: &MessageSpan) {
-        let MessageSpan { src, dst, size, tag, sent, arrived, received } = span;
-        let [sources, destinations, bytes, tags, sends, arrivals, receipts] = &mut self.columns;
+        let MessageSpan {
+            src,
+            dst,
+            size,
+            tag,
+            sent,
+            arrived,
+            received,
+        } = span;
+        let [
+            sources,
+            destinations,
+            bytes,
+            tags,
+            sends,
+            arrivals,
+            receipts,
+        ] = &mut self.columns;
         sources.extend(src.0.to_le_bytes());
         destinations.extend(dst.0.to_le_bytes());
         bytes.extend(size.0.to_le_bytes());
@@ -103,21 +128,41 @@ impl File<'_> {
             size += bytes;
             column.clear();
         }
-        self.groups.push(Struct::default().structs(1, chunks).integer(2, size).integer(3, group.rows as i64));
+        self.groups.push(
+            Struct::default()
+                .structs(1, chunks)
+                .integer(2, size)
+                .integer(3, group.rows as i64),
+        );
         self.rows += group.rows as i64;
         group.rows = 0;
         Ok(())
     }
 
     /// One page. Gives the column's description and its bytes before they were packed.
-    fn write_column(&mut self, plain: &[u8], rows: i64, (name, kind): (&str, Type)) -> io::Result<(Struct, i64)> {
+    fn write_column(
+        &mut self,
+        plain: &[u8],
+        rows: i64,
+        (name, kind): (&str, Type),
+    ) -> io::Result<(Struct, i64)> {
         let packed = zstd::bulk::compress(plain, ZSTD_LEVEL)?;
-        let page = Struct::default().int32(1, rows).int32(2, PLAIN).int32(3, RLE).int32(4, RLE);
-        let header = Struct::default().int32(1, 0).int32(2, plain.len() as i64).int32(3, packed.len() as i64);
+        let page = Struct::default()
+            .int32(1, rows)
+            .int32(2, PLAIN)
+            .int32(3, RLE)
+            .int32(4, RLE);
+        let header = Struct::default()
+            .int32(1, 0)
+            .int32(2, plain.len() as i64)
+            .int32(3, packed.len() as i64);
         let header = header.structure(5, page).finished();
         self.out.write_all(&header)?;
         self.out.write_all(&packed)?;
-        let (unpacked, written) = ((header.len() + plain.len()) as i64, (header.len() + packed.len()) as i64);
+        let (unpacked, written) = (
+            (header.len() + plain.len()) as i64,
+            (header.len() + packed.len()) as i64,
+        );
         let column = Struct::default()
             .int32(1, kind as i64)
             .integers(2, &[PLAIN, RLE])
@@ -133,10 +178,15 @@ impl File<'_> {
     }
 
     fn finish(self, provenance: &Provenance) -> io::Result<()> {
-        let root = Struct::default().text(4, "messages").int32(5, COLUMNS.len() as i64);
-        let columns = COLUMNS
-            .iter()
-            .map(|(name, kind)| Struct::default().int32(1, *kind as i64).int32(3, REQUIRED).text(4, name));
+        let root = Struct::default()
+            .text(4, "messages")
+            .int32(5, COLUMNS.len() as i64);
+        let columns = COLUMNS.iter().map(|(name, kind)| {
+            Struct::default()
+                .int32(1, *kind as i64)
+                .int32(3, REQUIRED)
+                .text(4, name)
+        });
         let schema = [("schema".to_owned(), "flowcast/messages/1".to_owned())];
         let facts = schema.into_iter().chain(provenance.clone());
         let footer = Struct::default()
@@ -144,7 +194,12 @@ impl File<'_> {
             .structs(2, std::iter::once(root).chain(columns).collect())
             .integer(3, self.rows)
             .structs(4, self.groups)
-            .structs(5, facts.map(|(key, value)| Struct::default().text(1, &key).text(2, &value)).collect())
+            .structs(
+                5,
+                facts
+                    .map(|(key, value)| Struct::default().text(1, &key).text(2, &value))
+                    .collect(),
+            )
             .text(6, concat!("flowcast ", env!("CARGO_PKG_VERSION")))
             .finished();
         self.out.write_all(&footer)?;

@@ -50,7 +50,9 @@ impl Struct {
     /// A list of structures.
     pub(super) fn structs(mut self, field: u8, inner: Vec<Struct>) -> Struct {
         self.begin_list(field, kind::STRUCT, inner.len());
-        inner.into_iter().for_each(|inner| self.bytes.extend(inner.finished()));
+        inner
+            .into_iter()
+            .for_each(|inner| self.bytes.extend(inner.finished()));
         self
     }
 
@@ -75,7 +77,10 @@ impl Struct {
     }
 
     fn begin(&mut self, field: u8, kind: u8) {
-        debug_assert!(field > self.last && field - self.last < 16, "fields follow each other");
+        debug_assert!(
+            field > self.last && field - self.last < 16,
+            "fields follow each other"
+        );
         self.bytes.push((field - self.last) << 4 | kind);
         self.last = field;
     }
@@ -115,9 +120,16 @@ mod tests {
 
     #[test]
     fn fields_are_numbered_by_distance_and_numbers_are_zigzag() {
-        let bytes = Struct::default().int32(1, -1).integer(4, 150).text(5, "ab").finished();
+        let bytes = Struct::default()
+            .int32(1, -1)
+            .integer(4, 150)
+            .text(5, "ab")
+            .finished();
         assert_eq!(bytes, [0x15, 1, 0x36, 0xAC, 0x02, 0x18, 2, b'a', b'b', 0]);
-        let bytes = Struct::default().integers(2, &[0, 3]).structs(3, vec![Struct::default(); 15]).finished();
+        let bytes = Struct::default()
+            .integers(2, &[0, 3])
+            .structs(3, vec![Struct::default(); 15])
+            .finished();
         assert_eq!(bytes[..5], [0x29, 0x25, 0, 6, 0x19]);
         assert_eq!(bytes[5..7], [0xFC, 15]);
     }

@@ -28,14 +28,23 @@ pub(crate) enum Origin {
 
 /// The members of each rank's communicators; nobody where they are not known.
 pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
-    let mut walk = Walk { ranks, known: vec![Vec::new(); ranks.len()] };
+    let mut walk = Walk {
+        ranks,
+        known: vec![Vec::new(); ranks.len()],
+    };
     while !walk.is_done() {
         if !walk.advance() {
             walk.give_up();
         }
     }
-    let members = |own: Vec<u32>| Members { own, remote: Vec::new() };
-    walk.known.into_iter().map(|known| known.into_iter().map(members).collect()).collect()
+    let members = |own: Vec<u32>| Members {
+        own,
+        remote: Vec::new(),
+    };
+    walk.known
+        .into_iter()
+        .map(|known| known.into_iter().map(members).collect())
+        .collect()
 }
 
 struct Walk<'a> {
@@ -45,7 +54,10 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn is_done(&self) -> bool {
-        self.ranks.iter().zip(&self.known).all(|(origins, known)| origins.len() == known.len())
+        self.ranks
+            .iter()
+            .zip(&self.known)
+            .all(|(origins, known)| origins.len() == known.len())
     }
 
     /// The next communicator of a rank.
@@ -81,8 +93,10 @@ impl Walk<'_> {
             Origin::Same(place) => parent(place),
             Origin::Part(place, places) => {
                 let parent = parent(place);
-                let members: Option<Vec<u32>> =
-                    places.iter().map(|place| parent.get(*place as usize).copied()).collect();
+                let members: Option<Vec<u32>> = places
+                    .iter()
+                    .map(|place| parent.get(*place as usize).copied())
+                    .collect();
                 members.unwrap_or_default()
             }
             Origin::Slice(place, dimensions) => slice(&parent(place), rank as u32, dimensions),
@@ -93,11 +107,15 @@ impl Walk<'_> {
 
     /// Splits a rank's communicator if all of its members have come to it.
     fn split(&mut self, rank: usize, parent: usize) -> bool {
-        let Some(members) = self.known[rank].get(parent).cloned() else { return false };
+        let Some(members) = self.known[rank].get(parent).cloned() else {
+            return false;
+        };
         let nth = self.nth(rank, parent);
         let mut colours = Vec::with_capacity(members.len());
         for (place, member) in members.iter().enumerate() {
-            let Some(Origin::Split(own, colour, key)) = self.next(*member as usize) else { return false };
+            let Some(Origin::Split(own, colour, key)) = self.next(*member as usize) else {
+                return false;
+            };
             let is_same = self.known[*member as usize].get(*own) == Some(&members);
             if !is_same || self.nth(*member as usize, *own) != nth {
                 return false;
@@ -105,9 +123,13 @@ impl Walk<'_> {
             colours.push((*colour, *key, place, *member));
         }
         for (colour, _, _, member) in &colours {
-            let mut group: Vec<_> = colours.iter().filter(|other| other.0 == *colour && *colour >= 0).collect();
+            let mut group: Vec<_> = colours
+                .iter()
+                .filter(|other| other.0 == *colour && *colour >= 0)
+                .collect();
             group.sort_unstable();
-            self.known[*member as usize].push(group.into_iter().map(|(.., member)| *member).collect());
+            self.known[*member as usize]
+                .push(group.into_iter().map(|(.., member)| *member).collect());
         }
         !members.is_empty()
     }
@@ -115,7 +137,10 @@ impl Walk<'_> {
     /// Communicators of the same members are told apart by their order.
     fn nth(&self, rank: usize, place: usize) -> usize {
         let known = &self.known[rank];
-        known[..place].iter().filter(|members| **members == known[place]).count()
+        known[..place]
+            .iter()
+            .filter(|members| **members == known[place])
+            .count()
     }
 
     /// The ranks wait for what never comes: the trace is cut, or leaves something out.
@@ -130,8 +155,12 @@ impl Walk<'_> {
 
 /// The ranks whose coordinates agree with the rank's in all dimensions that do not remain.
 fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
-    let Some(own) = parent.iter().position(|member| *member == rank) else { return Vec::new() };
-    let places = dimensions.iter().try_fold(1u64, |size, (width, _)| size.checked_mul(u64::from(*width)));
+    let Some(own) = parent.iter().position(|member| *member == rank) else {
+        return Vec::new();
+    };
+    let places = dimensions
+        .iter()
+        .try_fold(1u64, |size, (width, _)| size.checked_mul(u64::from(*width)));
     if places != Some(parent.len() as u64) {
         return Vec::new();
     }
@@ -145,7 +174,10 @@ fn slice(parent: &[u32], rank: u32, dimensions: &[(u32, bool)]) -> Vec<u32> {
         coordinates
     };
     let wanted = fixed(own);
-    (0..parent.len()).filter(|place| fixed(*place) == wanted).map(|place| parent[place]).collect()
+    (0..parent.len())
+        .filter(|place| fixed(*place) == wanted)
+        .map(|place| parent[place])
+        .collect()
 }
 
 #[cfg(test)]
@@ -154,13 +186,23 @@ mod tests {
 
     fn own(ranks: &[Vec<Origin>]) -> Vec<Vec<Vec<u32>>> {
         let origins: Vec<&[Origin]> = ranks.iter().map(|rank| &rank[..]).collect();
-        resolve(&origins).into_iter().map(|rank| rank.into_iter().map(|members| members.own).collect()).collect()
+        resolve(&origins)
+            .into_iter()
+            .map(|rank| rank.into_iter().map(|members| members.own).collect())
+            .collect()
     }
 
     #[test]
     fn a_split_orders_the_ranks_of_a_colour_by_key() {
-        let ranks: Vec<Vec<Origin>> =
-            (0..4).map(|rank| vec![Origin::World, Origin::Split(0, rank % 2, -rank), Origin::Same(1)]).collect();
+        let ranks: Vec<Vec<Origin>> = (0..4)
+            .map(|rank| {
+                vec![
+                    Origin::World,
+                    Origin::Split(0, rank % 2, -rank),
+                    Origin::Same(1),
+                ]
+            })
+            .collect();
         let known = own(&ranks);
         assert_eq!(known[0], [vec![0, 1, 2, 3], vec![2, 0], vec![2, 0]]);
         assert_eq!(known[3][1], [3, 1]);
@@ -170,8 +212,16 @@ mod tests {
     fn ranks_without_a_colour_get_nobody_and_parts_are_parts_of_their_parent() {
         let ranks = [
             vec![Origin::World, Origin::Split(0, -1, 0)],
-            vec![Origin::World, Origin::Split(0, 5, 0), Origin::Part(1, vec![1, 0])],
-            vec![Origin::World, Origin::Split(0, 5, 0), Origin::Part(1, vec![1, 0])],
+            vec![
+                Origin::World,
+                Origin::Split(0, 5, 0),
+                Origin::Part(1, vec![1, 0]),
+            ],
+            vec![
+                Origin::World,
+                Origin::Split(0, 5, 0),
+                Origin::Part(1, vec![1, 0]),
+            ],
         ];
         let known = own(&ranks);
         assert!(known[0][1].is_empty());
@@ -188,7 +238,10 @@ mod tests {
 
     #[test]
     fn a_split_that_not_all_come_to_ends_all_the_same() {
-        let ranks = [vec![Origin::World, Origin::Split(0, 0, 0)], vec![Origin::World]];
+        let ranks = [
+            vec![Origin::World, Origin::Split(0, 0, 0)],
+            vec![Origin::World],
+        ];
         assert!(own(&ranks)[0][1].is_empty());
     }
 }

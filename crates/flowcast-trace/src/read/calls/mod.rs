@@ -59,7 +59,11 @@ pub(crate) struct Done {
 impl Done {
     /// A request whose status is not told.
     pub(crate) fn of(request: u64) -> Done {
-        Done { request, matched: None, cancelled: false }
+        Done {
+            request,
+            matched: None,
+            cancelled: false,
+        }
     }
 }
 
@@ -82,12 +86,28 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Bytes that a rank sends and receives, all peers together, as recordings count them.
-    fn volume(&self, op: CollectiveOp, (size, position, is_root): (i64, usize, bool)) -> (i64, i64) {
+    fn volume(
+        &self,
+        op: CollectiveOp,
+        (size, position, is_root): (i64, usize, bool),
+    ) -> (i64, i64) {
         use CollectiveOp::*;
-        let sum = |list: &Vec<i64>| list.iter().fold(0i64, |sum, bytes| sum.saturating_add(*bytes));
-        let all_in = || self.ins.as_ref().map_or_else(|| self.into.saturating_mul(size), sum);
-        let all_out = || self.outs.as_ref().map_or_else(|| self.out.saturating_mul(size), sum);
-        let share = |all: i64, in_place: bool, own: i64| if in_place { all / size.max(1) } else { own };
+        let sum = |list: &Vec<i64>| {
+            list.iter()
+                .fold(0i64, |sum, bytes| sum.saturating_add(*bytes))
+        };
+        let all_in = || {
+            self.ins
+                .as_ref()
+                .map_or_else(|| self.into.saturating_mul(size), sum)
+        };
+        let all_out = || {
+            self.outs
+                .as_ref()
+                .map_or_else(|| self.out.saturating_mul(size), sum)
+        };
+        let share =
+            |all: i64, in_place: bool, own: i64| if in_place { all / size.max(1) } else { own };
         match op {
             Barrier => (0, 0),
             Bcast | Reduce | Allreduce | Scan => (self.out, self.out),
@@ -103,7 +123,10 @@ impl Sizes {
             Alltoall | Alltoallv | Alltoallw if self.send_in_place => (all_in(), all_in()),
             Alltoall | Alltoallv | Alltoallw => (all_out(), all_in()),
             ReduceScatter | ReduceScatterBlock => {
-                let own = self.ins.as_ref().map_or(self.into, |ins| ins.get(position).copied().unwrap_or(0));
+                let own = self
+                    .ins
+                    .as_ref()
+                    .map_or(self.into, |ins| ins.get(position).copied().unwrap_or(0));
                 (all_in(), own)
             }
         }
@@ -133,7 +156,9 @@ pub(crate) fn program(
 ) -> Result<Program, TraceError> {
     let origins: Vec<&[Origin]> = ranks.iter().map(|rank| &rank.communicators[..]).collect();
     let members = communicators::resolve(&origins);
-    ranks.iter_mut().for_each(|rank| settle::settle(&mut rank.calls));
+    ranks
+        .iter_mut()
+        .for_each(|rank| settle::settle(&mut rank.calls));
     let count = ranks.len() as u32;
     let mut unknown = 0;
     let mut files = Vec::with_capacity(ranks.len());
@@ -143,10 +168,15 @@ pub(crate) fn program(
         files.push(file);
     }
     let mut program = recorded::program(name, &files, recorded::Clock::Wall, options)?;
-    program.ignored.extend(ignored.into_iter().filter(|record| record.count > 0));
+    program
+        .ignored
+        .extend(ignored.into_iter().filter(|record| record.count > 0));
     if unknown > 0 {
         let kind = "calls on communicators whose members the trace does not tell,".to_owned();
-        program.ignored.push(IgnoredRecords { kind, count: unknown });
+        program.ignored.push(IgnoredRecords {
+            kind,
+            count: unknown,
+        });
     }
     Ok(program)
 }
@@ -157,15 +187,35 @@ mod tests {
 
     #[test]
     fn bytes_of_a_collective_are_those_of_all_peers() {
-        let sizes = Sizes { out: 8, into: 4, ..Sizes::default() };
-        assert_eq!(sizes.volume(CollectiveOp::Alltoall, (4, 0, false)), (32, 16));
+        let sizes = Sizes {
+            out: 8,
+            into: 4,
+            ..Sizes::default()
+        };
+        assert_eq!(
+            sizes.volume(CollectiveOp::Alltoall, (4, 0, false)),
+            (32, 16)
+        );
         assert_eq!(sizes.volume(CollectiveOp::Gather, (4, 0, true)), (8, 16));
         assert_eq!(sizes.volume(CollectiveOp::Gather, (4, 1, false)), (8, 0));
         assert_eq!(sizes.volume(CollectiveOp::Scatter, (4, 0, true)), (32, 4));
         assert_eq!(sizes.volume(CollectiveOp::Bcast, (4, 0, true)), (8, 8));
-        let vector = Sizes { ins: Some(vec![8, 16, 24]), ..Sizes::default() };
-        assert_eq!(vector.volume(CollectiveOp::ReduceScatter, (3, 1, false)), (48, 16));
-        let in_place = Sizes { send_in_place: true, into: 4, ..Sizes::default() };
-        assert_eq!(in_place.volume(CollectiveOp::Allgather, (4, 0, false)), (4, 16));
+        let vector = Sizes {
+            ins: Some(vec![8, 16, 24]),
+            ..Sizes::default()
+        };
+        assert_eq!(
+            vector.volume(CollectiveOp::ReduceScatter, (3, 1, false)),
+            (48, 16)
+        );
+        let in_place = Sizes {
+            send_in_place: true,
+            into: 4,
+            ..Sizes::default()
+        };
+        assert_eq!(
+            in_place.volume(CollectiveOp::Allgather, (4, 0, false)),
+            (4, 16)
+        );
     }
 }

@@ -9,11 +9,28 @@ use flowcast_recording::operation;
 use flowcast_units::Rank;
 
 /// The file, and how many calls were on communicators without known members.
-pub(super) fn rank_file((rank, ranks): (u32, u32), calls: RankCalls, communicators: Vec<Members>) -> (RankFile, u64) {
+pub(super) fn rank_file(
+    (rank, ranks): (u32, u32),
+    calls: RankCalls,
+    communicators: Vec<Members>,
+) -> (RankFile, u64) {
     let fields = BTreeMap::from([("program".to_owned(), calls.program)]);
-    let header = Header { fields, rank: Rank(rank), ranks, ..Header::default() };
-    let file = RankFile { header, communicators, ended: true, ..RankFile::default() };
-    let mut writer = Writer { file, ..Writer::default() };
+    let header = Header {
+        fields,
+        rank: Rank(rank),
+        ranks,
+        ..Header::default()
+    };
+    let file = RankFile {
+        header,
+        communicators,
+        ended: true,
+        ..RankFile::default()
+    };
+    let mut writer = Writer {
+        file,
+        ..Writer::default()
+    };
     for call in calls.calls {
         writer.call(call);
     }
@@ -55,7 +72,14 @@ impl Writer {
         let before = self.returned.insert(call.thread, end).unwrap_or(call.begin);
         let burst = call.begin.saturating_sub(before);
         let (thread, begin, time) = (call.thread, call.begin, end - call.begin);
-        self.file.items.push(Item::Call(Call { thread, signature, begin, burst, cpu: burst, time }));
+        self.file.items.push(Item::Call(Call {
+            thread,
+            signature,
+            begin,
+            burst,
+            cpu: burst,
+            time,
+        }));
     }
 
     fn function(&mut self, name: &'static str) -> i64 {
@@ -68,8 +92,12 @@ impl Writer {
 
     /// Whether the members of the call's communicator are known.
     fn is_known(&self, call: &TracedCall) -> bool {
-        let Some(number) = call.words.first() else { return true };
-        let known = usize::try_from(*number).ok().and_then(|number| self.file.communicators.get(number));
+        let Some(number) = call.words.first() else {
+            return true;
+        };
+        let known = usize::try_from(*number)
+            .ok()
+            .and_then(|number| self.file.communicators.get(number));
         known.is_some_and(|members| !members.own.is_empty())
     }
 
@@ -77,9 +105,18 @@ impl Writer {
         words.extend_from_slice(&call.words);
         if let (Some(sizes), Some(op)) = (&call.sizes, operation(call.function)) {
             let members = &self.file.communicators[call.words[0] as usize].own;
-            let position = members.iter().position(|member| Rank(*member) == self.file.header.rank);
-            let root = call.words.get(1).and_then(|root| usize::try_from(*root).ok());
-            let place = (members.len() as i64, position.unwrap_or(0), root.is_some() && root == position);
+            let position = members
+                .iter()
+                .position(|member| Rank(*member) == self.file.header.rank);
+            let root = call
+                .words
+                .get(1)
+                .and_then(|root| usize::try_from(*root).ok());
+            let place = (
+                members.len() as i64,
+                position.unwrap_or(0),
+                root.is_some() && root == position,
+            );
             let (send, recv) = sizes.volume(op, place);
             words.extend_from_slice(&[send, recv]);
         }
@@ -98,7 +135,9 @@ impl Writer {
     }
 
     fn complete(&mut self, done: &Done, words: &mut Vec<i64>) {
-        let Some((slot, persistent)) = self.requests.get(&done.request).copied() else { return };
+        let Some((slot, persistent)) = self.requests.get(&done.request).copied() else {
+            return;
+        };
         let word = slot as i64 * 4;
         match (done.cancelled, done.matched) {
             (true, _) => words.push(word + CANCELLED),
@@ -117,9 +156,12 @@ impl Writer {
     }
 
     fn free_slot(&mut self) -> usize {
-        self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() - 1
-        })
+        self.slots
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() - 1
+            })
     }
 }

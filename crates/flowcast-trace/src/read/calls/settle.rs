@@ -29,13 +29,22 @@ pub(super) fn settle(calls: &mut [TracedCall]) {
             found.extend(tested.map(|test| (test, *request)));
         }
         if let Some(request) = call.makes {
-            live.insert(request, Live { persistent: call.persistent, tested: None });
+            live.insert(
+                request,
+                Live {
+                    persistent: call.persistent,
+                    tested: None,
+                },
+            );
         }
         if let Some(request) = call.frees {
             live.remove(&request);
         }
     }
-    found.extend(live.into_iter().filter_map(|(request, known)| Some((known.tested?, request))));
+    found.extend(
+        live.into_iter()
+            .filter_map(|(request, known)| Some((known.tested?, request))),
+    );
     for (test, request) in found {
         calls[test].completes.push(Done::of(request));
     }
@@ -54,11 +63,21 @@ mod tests {
 
     #[test]
     fn the_last_test_before_the_handle_comes_again_has_found_the_request() {
-        let make = || TracedCall { function: "Irecv", makes: Some(7), ..TracedCall::default() };
-        let test = || TracedCall { function: "Test", tests: vec![7], ..TracedCall::default() };
+        let make = || TracedCall {
+            function: "Irecv",
+            makes: Some(7),
+            ..TracedCall::default()
+        };
+        let test = || TracedCall {
+            function: "Test",
+            tests: vec![7],
+            ..TracedCall::default()
+        };
         let mut calls = vec![make(), test(), test(), make(), test(), make()];
         settle(&mut calls);
-        let completed: Vec<usize> = (0..calls.len()).filter(|index| !calls[*index].completes.is_empty()).collect();
+        let completed: Vec<usize> = (0..calls.len())
+            .filter(|index| !calls[*index].completes.is_empty())
+            .collect();
         assert_eq!(completed, [2, 4], "the third is never tested for");
     }
 }

@@ -26,7 +26,11 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
 }
 
 /// Reads the trace.
-pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     let mut counts = node::Counts::default();
     let mut ranks = Vec::with_capacity(parts.len());
     for (name, bytes) in parts {
@@ -36,16 +40,39 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
     let title = name.rsplit('/').next().unwrap_or(name).to_owned();
     let mut program = recorded::assemble(title, walked.ranks, walked.communicators, options)?;
     let left_out = [
-        ("nodes that cannot begin; they depend on each other or on messages that never come", walked.stuck),
+        (
+            "nodes that cannot begin; they depend on each other or on messages that never come",
+            walked.stuck,
+        ),
         ("dependencies on nodes that are not there", walked.unknown),
-        ("computations without a duration; they take no time", counts.without_duration),
-        ("computations of accelerators; they come one after the other with those of the processor", counts.accelerator),
-        ("memory operations; they take their durations, one after the other", counts.memory),
-        ("communications without a kind; they take their durations", counts.unmodelled),
-        ("control dependencies, which tell who called a node,", counts.with_caller),
+        (
+            "computations without a duration; they take no time",
+            counts.without_duration,
+        ),
+        (
+            "computations of accelerators; they come one after the other with those of the processor",
+            counts.accelerator,
+        ),
+        (
+            "memory operations; they take their durations, one after the other",
+            counts.memory,
+        ),
+        (
+            "communications without a kind; they take their durations",
+            counts.unmodelled,
+        ),
+        (
+            "control dependencies, which tell who called a node,",
+            counts.with_caller,
+        ),
     ];
     let told = left_out.into_iter().filter(|(_, count)| *count > 0);
-    program.ignored.extend(told.map(|(kind, count)| IgnoredRecords { kind: kind.to_owned(), count }));
+    program
+        .ignored
+        .extend(told.map(|(kind, count)| IgnoredRecords {
+            kind: kind.to_owned(),
+            count,
+        }));
     Ok(program)
 }
 
@@ -54,19 +81,33 @@ fn read_part(name: &str, bytes: &[u8], counts: &mut node::Counts) -> Result<Vec<
     let mut at = 0;
     let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));
     if first.is_none() {
-        return Err(refuse(0, Fault::value("no metadata", "the length and the metadata of a Chakra trace")));
+        return Err(refuse(
+            0,
+            Fault::value(
+                "no metadata",
+                "the length and the metadata of a Chakra trace",
+            ),
+        ));
     }
     let mut nodes = Vec::new();
     while at < bytes.len() {
         let start = at;
-        let cut = || Fault::value("a length beyond the end of the file", "the length of a node and the node");
+        let cut = || {
+            Fault::value(
+                "a length beyond the end of the file",
+                "the length of a node and the node",
+            )
+        };
         let message = wire::message(bytes, &mut at).ok_or_else(cut);
         let node = message.and_then(|message| node::read(message, counts));
         nodes.push(node.map_err(|fault| refuse(start, fault))?);
     }
     nodes.sort_by_key(|node| node.id);
     match nodes.windows(2).find(|pair| pair[0].id == pair[1].id) {
-        Some(pair) => Err(refuse(bytes.len(), Fault::value(format!("node {} twice", pair[0].id), "each node once"))),
+        Some(pair) => Err(refuse(
+            bytes.len(),
+            Fault::value(format!("node {} twice", pair[0].id), "each node once"),
+        )),
         None => Ok(nodes),
     }
 }

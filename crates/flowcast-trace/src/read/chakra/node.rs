@@ -14,7 +14,11 @@ pub(super) enum Work {
     /// Receives from a rank.
     Recv { from: Rank, tag: i32 },
     /// Takes part in a collective of a group, which its name tells apart.
-    Collective { op: CollectiveOp, bytes: u64, group: String },
+    Collective {
+        op: CollectiveOp,
+        bytes: u64,
+        group: String,
+    },
 }
 
 /// A node of a rank's graph.
@@ -60,13 +64,19 @@ struct Attribute<'a> {
 
 impl<'a> Attribute<'a> {
     fn read(message: &'a [u8]) -> Option<Attribute<'a>> {
-        let mut attribute = Attribute { name: "", number: None, text: None };
+        let mut attribute = Attribute {
+            name: "",
+            number: None,
+            text: None,
+        };
         let mut at = 0;
         while at < message.len() {
             let (field, value) = wire::field(message, &mut at)?;
             match field {
                 1 => attribute.name = std::str::from_utf8(value.bytes()?).ok()?,
-                7 | 9 | 11 | 13 | 19 | 21 | 23 | 25 | 27 => attribute.number = Some(value.whole()? as i64),
+                7 | 9 | 11 | 13 | 19 | 21 | 23 | 25 | 27 => {
+                    attribute.number = Some(value.whole()? as i64)
+                }
                 15 | 17 => {
                     let coded = value.whole()?;
                     attribute.number = Some((coded >> 1) as i64 ^ -((coded & 1) as i64));
@@ -137,21 +147,43 @@ impl Fields {
 /// # Errors
 /// What was found, and what was expected.
 pub(super) fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
-    let wrong = || Fault::value(format!("{} bytes", message.len()), "a node of a Chakra trace");
+    let wrong = || {
+        Fault::value(
+            format!("{} bytes", message.len()),
+            "a node of a Chakra trace",
+        )
+    };
     let fields = Fields::read(message).ok_or_else(wrong)?;
     let peer = |rank: Option<i64>, name: &str| {
-        let rank =
-            rank.ok_or_else(|| Fault::value(format!("node {} without {name}", fields.id), format!("its {name}")))?;
-        let wrong = || Fault::value(format!("{name} {rank} in node {}", fields.id), "a rank of at least 0");
+        let rank = rank.ok_or_else(|| {
+            Fault::value(
+                format!("node {} without {name}", fields.id),
+                format!("its {name}"),
+            )
+        })?;
+        let wrong = || {
+            Fault::value(
+                format!("{name} {rank} in node {}", fields.id),
+                "a rank of at least 0",
+            )
+        };
         u32::try_from(rank).map(Rank).map_err(|_| wrong())
     };
-    let tag =
-        i32::try_from(fields.tag).map_err(|_| Fault::value(format!("tag {}", fields.tag), "a number of 32 bits"))?;
-    let negative = |_| Fault::value(format!("size {}", fields.size), "a size of at least 0 bytes");
+    let tag = i32::try_from(fields.tag)
+        .map_err(|_| Fault::value(format!("tag {}", fields.tag), "a number of 32 bits"))?;
+    let negative = |_| {
+        Fault::value(
+            format!("size {}", fields.size),
+            "a size of at least 0 bytes",
+        )
+    };
     let bytes = u64::try_from(fields.size).map_err(negative)?;
     let nanos = fields.micros.unwrap_or(0).saturating_mul(1000);
     if nanos > 1 << 62 {
-        return Err(Fault::value(format!("a duration of {} us", fields.micros.unwrap_or(0)), "less than 146 years"));
+        return Err(Fault::value(
+            format!("a duration of {} us", fields.micros.unwrap_or(0)),
+            "less than 146 years",
+        ));
     }
     counts.with_caller += u64::from(fields.has_caller);
     let work = match fields.kind {
@@ -165,18 +197,38 @@ pub(super) fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
             counts.accelerator += u64::from(fields.on_accelerator && fields.micros.is_some());
             Work::Compute(nanos)
         }
-        5 => Work::Send { to: peer(fields.destination, "comm_dst")?, tag, bytes },
-        6 => Work::Recv { from: peer(fields.source, "comm_src")?, tag },
+        5 => Work::Send {
+            to: peer(fields.destination, "comm_dst")?,
+            tag,
+            bytes,
+        },
+        6 => Work::Recv {
+            from: peer(fields.source, "comm_src")?,
+            tag,
+        },
         7 => match fields.op.and_then(operation) {
-            Some(op) => Work::Collective { op, bytes, group: fields.group },
+            Some(op) => Work::Collective {
+                op,
+                bytes,
+                group: fields.group,
+            },
             None => {
                 counts.unmodelled += 1;
                 Work::Compute(nanos)
             }
         },
-        other => return Err(Fault::value(format!("node {} of type {other}", fields.id), "a type from 1 to 7")),
+        other => {
+            return Err(Fault::value(
+                format!("node {} of type {other}", fields.id),
+                "a type from 1 to 7",
+            ));
+        }
     };
-    Ok(Node { id: fields.id, after: fields.after, work })
+    Ok(Node {
+        id: fields.id,
+        after: fields.after,
+        work,
+    })
 }
 
 fn operation(number: i64) -> Option<CollectiveOp> {

@@ -27,7 +27,12 @@ pub(super) struct Walked {
 pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
     let groups = Groups::of(&ranks);
     let mut unknown = 0;
-    let mut walk = Walk { ranks: Vec::new(), groups, counts: BTreeMap::new(), waiting: BTreeMap::new() };
+    let mut walk = Walk {
+        ranks: Vec::new(),
+        groups,
+        counts: BTreeMap::new(),
+        waiting: BTreeMap::new(),
+    };
     for nodes in ranks {
         let graph = Graph::new(nodes);
         unknown += graph.unknown;
@@ -37,9 +42,18 @@ pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
     while let Some(rank) = active.pop_front() {
         active.extend(walk.advance(rank));
     }
-    let stuck = walk.ranks.iter().map(|graph| graph.nodes.len() as u64 - graph.begun).sum();
+    let stuck = walk
+        .ranks
+        .iter()
+        .map(|graph| graph.nodes.len() as u64 - graph.begun)
+        .sum();
     let communicators = walk.groups.communicators();
-    Walked { ranks: walk.ranks.into_iter().map(|graph| graph.out).collect(), communicators, stuck, unknown }
+    Walked {
+        ranks: walk.ranks.into_iter().map(|graph| graph.out).collect(),
+        communicators,
+        stuck,
+        unknown,
+    }
 }
 
 /// The groups of collectives: all ranks that name them.
@@ -50,10 +64,15 @@ struct Groups {
 
 impl Groups {
     fn of(ranks: &[Vec<Node>]) -> Groups {
-        let mut groups = Groups { numbers: BTreeMap::new(), members: Vec::new() };
+        let mut groups = Groups {
+            numbers: BTreeMap::new(),
+            members: Vec::new(),
+        };
         for (rank, nodes) in (0..).map(Rank).zip(ranks) {
             for node in nodes {
-                let Work::Collective { group, .. } = &node.work else { continue };
+                let Work::Collective { group, .. } = &node.work else {
+                    continue;
+                };
                 let next = groups.members.len() as u32;
                 let number = *groups.numbers.entry(group.clone()).or_insert(next);
                 if number == next {
@@ -69,7 +88,11 @@ impl Groups {
     }
 
     fn communicators(self) -> Vec<Communicator> {
-        self.members.into_iter().zip(0..).map(|(members, id)| Communicator { id, members }).collect()
+        self.members
+            .into_iter()
+            .zip(0..)
+            .map(|(members, id)| Communicator { id, members })
+            .collect()
     }
 }
 
@@ -120,7 +143,9 @@ impl Graph {
                 }
             }
         }
-        let ready = (0..nodes.len() as u32).filter(|index| open[*index as usize] == 0).collect();
+        let ready = (0..nodes.len() as u32)
+            .filter(|index| open[*index as usize] == 0)
+            .collect();
         Graph {
             nodes,
             open,
@@ -138,7 +163,12 @@ impl Graph {
 
     fn push(&mut self, action: Action) {
         let item = self.out.steps.len() as u32;
-        self.out.steps.push(Step { item, thread: 0, time: 0, action });
+        self.out.steps.push(Step {
+            item,
+            thread: 0,
+            time: 0,
+            action,
+        });
     }
 
     fn release(&mut self, index: u32) {
@@ -152,8 +182,14 @@ impl Graph {
 
     /// Waits for a communication; if it has begun just before, it is one that blocks.
     fn wait(&mut self, index: u32) {
-        let Some(action) = self.begun_with.remove(&index) else { return };
-        let is_last = self.out.steps.last().is_some_and(|step| step.action == action);
+        let Some(action) = self.begun_with.remove(&index) else {
+            return;
+        };
+        let is_last = self
+            .out
+            .steps
+            .last()
+            .is_some_and(|step| step.action == action);
         match action {
             Action::Irecv(post) if is_last => {
                 self.out.steps.pop();
@@ -201,29 +237,59 @@ impl Walk {
             }
             Work::Send { to, tag, bytes } => self.send(rank, index, (to, tag, bytes)),
             Work::Recv { from, tag } => {
-                self.recv(rank, index, Channel { peer: from, tag, communicator: 0 });
+                self.recv(
+                    rank,
+                    index,
+                    Channel {
+                        peer: from,
+                        tag,
+                        communicator: 0,
+                    },
+                );
                 Vec::new()
             }
-            Work::Collective { op, bytes, group } => self.collective(rank, index, (op, bytes, &group)),
+            Work::Collective { op, bytes, group } => {
+                self.collective(rank, index, (op, bytes, &group))
+            }
         }
     }
 
     fn send(&mut self, rank: Rank, index: u32, (to, tag, bytes): (Rank, i32, u64)) -> Vec<Rank> {
         let graph = &mut self.ranks[rank.index()];
-        let channel = Channel { peer: to, tag, communicator: 0 };
+        let channel = Channel {
+            peer: to,
+            tag,
+            communicator: 0,
+        };
         let size = Bytes(bytes);
         let (synchronous, non_blocking) = (false, true);
-        graph.out.sends.push(Send { channel, size, synchronous, non_blocking, persistent: false, dropped: false });
+        graph.out.sends.push(Send {
+            channel,
+            size,
+            synchronous,
+            non_blocking,
+            persistent: false,
+            dropped: false,
+        });
         let action = Action::Send(graph.out.sends.len() as u32 - 1);
         graph.push(action);
         graph.begun_with.insert(index, action);
         graph.done.push_back(index);
-        self.count(Thing::Sent(to, Channel { peer: rank, ..channel }))
+        self.count(Thing::Sent(
+            to,
+            Channel {
+                peer: rank,
+                ..channel
+            },
+        ))
     }
 
     fn recv(&mut self, rank: Rank, index: u32, channel: Channel) {
         let graph = &mut self.ranks[rank.index()];
-        graph.out.posts.push(Post { channel: Some(channel), takes: None });
+        graph.out.posts.push(Post {
+            channel: Some(channel),
+            takes: None,
+        });
         let action = Action::Irecv(graph.out.posts.len() as u32 - 1);
         graph.push(action);
         graph.begun_with.insert(index, action);
@@ -233,16 +299,32 @@ impl Walk {
         self.wait_for(Thing::Sent(rank, channel), nth, (rank, index));
     }
 
-    fn collective(&mut self, rank: Rank, index: u32, (op, bytes, group): (CollectiveOp, u64, &str)) -> Vec<Rank> {
+    fn collective(
+        &mut self,
+        rank: Rank,
+        index: u32,
+        (op, bytes, group): (CollectiveOp, u64, &str),
+    ) -> Vec<Rank> {
         let number = self.groups.numbers.get(group).copied().unwrap_or(0);
         let members = &self.groups.members[number as usize];
         let size = members.len() as u64;
         let is_root = members.first() == Some(&rank);
         let (send, recv) = volume(op, (bytes, size, is_root));
         let mode = CollectiveMode::NonBlocking;
-        let record = CallRecord { op, communicator: number as i32, mode, is_root, root: None, send, recv };
+        let record = CallRecord {
+            op,
+            communicator: number as i32,
+            mode,
+            is_root,
+            root: None,
+            send,
+            recv,
+        };
         let graph = &mut self.ranks[rank.index()];
-        graph.out.collectives.push(Collective { record, dropped: false });
+        graph.out.collectives.push(Collective {
+            record,
+            dropped: false,
+        });
         let action = Action::Collective(graph.out.collectives.len() as u32 - 1);
         graph.push(action);
         graph.begun_with.insert(index, action);

@@ -58,7 +58,11 @@ impl<'a> Value<'a> {
 
     /// The bytes that it is.
     pub(super) fn bytes(self) -> Option<&'a [u8]> {
-        if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
+        if let Value::Bytes(bytes) = self {
+            Some(bytes)
+        } else {
+            None
+        }
     }
 
     /// Adds the numbers of a repeated field, packed or not.

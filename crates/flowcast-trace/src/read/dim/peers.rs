@@ -33,16 +33,24 @@ const SENDING: usize = 0;
 const RECEIVING: usize = 1;
 
 impl Peers {
-    pub(super) fn new(input: Input<'_>, threads: &[u32], sections: &[Section]) -> Result<Peers, TraceError> {
-        let mut peers = Peers { first: vec![0], ..Peers::default() };
+    pub(super) fn new(
+        input: Input<'_>,
+        threads: &[u32],
+        sections: &[Section],
+    ) -> Result<Peers, TraceError> {
+        let mut peers = Peers {
+            first: vec![0],
+            ..Peers::default()
+        };
         for threads in threads {
             let end = peers.first[peers.first.len() - 1] + threads;
             peers.first.push(end);
         }
         if threads.iter().any(|threads| *threads > 1) {
             let tasks = threads.iter().enumerate();
-            peers.task_of =
-                tasks.flat_map(|(task, threads)| std::iter::repeat_n(task as u32, *threads as usize)).collect();
+            peers.task_of = tasks
+                .flat_map(|(task, threads)| std::iter::repeat_n(task as u32, *threads as usize))
+                .collect();
             for section in sections {
                 peers.find_handlers(input, section)?;
             }
@@ -52,17 +60,29 @@ impl Peers {
 
     /// Lines that cannot be read are left to the second pass, which says what is wrong with them.
     fn find_handlers(&mut self, input: Input<'_>, section: &Section) -> Result<(), TraceError> {
-        let mut cursor = Cursor { text: &input.text[..section.end], at: section.start };
+        let mut cursor = Cursor {
+            text: &input.text[..section.end],
+            at: section.start,
+        };
         let mut tail = Tail::default();
         while !cursor.finished() {
             let start = cursor.at;
             let kind = cursor.integer();
-            let (side, form) = if kind == Some(2) { (SENDING, "send") } else { (RECEIVING, "receive") };
+            let (side, form) = if kind == Some(2) {
+                (SENDING, "send")
+            } else {
+                (RECEIVING, "receive")
+            };
             let read = match kind {
                 Some(2 | 3) => {
                     let placed = cursor.eat(b':') && cursor.integer().is_some();
-                    let placed = placed && cursor.eat(b':') && cursor.integer().is_some() && cursor.eat(b':');
-                    placed.then(|| Message::read(&mut cursor, form, self, &mut tail).ok()).flatten()
+                    let placed = placed
+                        && cursor.eat(b':')
+                        && cursor.integer().is_some()
+                        && cursor.eat(b':');
+                    placed
+                        .then(|| Message::read(&mut cursor, form, self, &mut tail).ok())
+                        .flatten()
                 }
                 _ => None,
             };
@@ -83,8 +103,17 @@ impl Peers {
         Ok(())
     }
 
-    fn note_handler(&mut self, side: usize, section: &Section, message: &Message) -> Result<(), u32> {
-        let (from, to) = if side == SENDING { (section.task, message.peer) } else { (message.peer, section.task) };
+    fn note_handler(
+        &mut self,
+        side: usize,
+        section: &Section,
+        message: &Message,
+    ) -> Result<(), u32> {
+        let (from, to) = if side == SENDING {
+            (section.task, message.peer)
+        } else {
+            (message.peer, section.task)
+        };
         let channel = (from, to, message.tag, message.communicator);
         let handler = &mut self.handlers.entry(channel).or_default()[side];
         match handler.replace(section.thread) {
@@ -111,7 +140,11 @@ impl Peers {
 
     /// Task and thread of each rank, where that says anything.
     pub(super) fn threads(&self) -> Vec<(u32, u32)> {
-        self.task_of.iter().enumerate().map(|(rank, task)| (*task, rank as u32 - self.first[*task as usize])).collect()
+        self.task_of
+            .iter()
+            .enumerate()
+            .map(|(rank, task)| (*task, rank as u32 - self.first[*task as usize]))
+            .collect()
     }
 
     /// The channel of a send, with the rank that receives.
@@ -128,15 +161,28 @@ impl Peers {
 
     #[inline(always)]
     fn channel(&self, message: &Message, side: usize, (from, to): (u32, u32)) -> Channel {
-        let Message { peer, tag, communicator, .. } = *message;
+        let Message {
+            peer,
+            tag,
+            communicator,
+            ..
+        } = *message;
         if self.task_of.is_empty() {
-            return Channel { peer: Rank(peer), tag, communicator };
+            return Channel {
+                peer: Rank(peer),
+                tag,
+                communicator,
+            };
         }
         let thread = u32::try_from(message.thread).unwrap_or_else(|_| {
             let handlers = self.handlers.get(&(from, to, tag, communicator));
             handlers.and_then(|handlers| handlers[side]).unwrap_or(0)
         });
-        Channel { peer: self.rank(peer, thread), tag, communicator }
+        Channel {
+            peer: self.rank(peer, thread),
+            tag,
+            communicator,
+        }
     }
 
     /// The communicators with the rank of each task that calls their collectives.
@@ -150,14 +196,25 @@ impl Peers {
         }
         let resolve = |communicator: Communicator| {
             let member = |task: &Rank| self.caller(communicator.id, task.0, ranks);
-            let members = communicator.members.iter().map(member).collect::<Result<_, _>>()?;
-            Ok(Communicator { id: communicator.id, members })
+            let members = communicator
+                .members
+                .iter()
+                .map(member)
+                .collect::<Result<_, _>>()?;
+            Ok(Communicator {
+                id: communicator.id,
+                members,
+            })
         };
         communicators.into_iter().map(resolve).collect()
     }
 
     fn caller(&self, communicator: i32, task: u32, ranks: &[RankBuilder]) -> Result<Rank, Fault> {
-        let calls = |rank: &u32| ranks[*rank as usize].collective_counts().any(|(id, _)| id == communicator);
+        let calls = |rank: &u32| {
+            ranks[*rank as usize]
+                .collective_counts()
+                .any(|(id, _)| id == communicator)
+        };
         let own = self.first[task as usize]..self.first[task as usize + 1];
         let callers: Vec<u32> = own.filter(calls).collect();
         match callers[..] {

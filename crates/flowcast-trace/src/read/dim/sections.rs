@@ -8,7 +8,11 @@ use crate::read::scan::Input;
 use flowcast_units::Rank;
 
 /// Splits the body by task and thread. Records must be grouped by them in ascending order.
-pub(super) fn find_sections(input: Input<'_>, body: usize, header: &Header) -> Result<Vec<Section>, TraceError> {
+pub(super) fn find_sections(
+    input: Input<'_>,
+    body: usize,
+    header: &Header,
+) -> Result<Vec<Section>, TraceError> {
     let end = records_end(input.text, body);
     let mut sections = Vec::new();
     let mut at = body;
@@ -16,15 +20,29 @@ pub(super) fn find_sections(input: Input<'_>, body: usize, header: &Header) -> R
         for thread in 0..*threads {
             let start = at;
             // Behind the last thread the next task begins, whatever threads the lines name.
-            let last = if thread + 1 == *threads { i64::MAX } else { i64::from(thread) };
+            let last = if thread + 1 == *threads {
+                i64::MAX
+            } else {
+                i64::from(thread)
+            };
             at = first_line_past(input.text, at..end, (task as i64, last));
             let builder = RankBuilder::default();
-            sections.push(Section { task: task as u32, thread, start, end: at, builder, error: None });
+            sections.push(Section {
+                task: task as u32,
+                thread,
+                start,
+                end: at,
+                builder,
+                error: None,
+            });
         }
     }
     if at < end {
         let found = input.shown(at);
-        let expected = format!("records of tasks 0 to {}, grouped by task", header.tasks() - 1);
+        let expected = format!(
+            "records of tasks 0 to {}, grouped by task",
+            header.tasks() - 1
+        );
         return Err(input.fault(at, found, expected));
     }
     Ok(sections)
@@ -35,7 +53,9 @@ fn records_end(text: &[u8], body: usize) -> usize {
     let mut end = text.len();
     while end > body {
         let line_end = if text[end - 1] == b'\n' { end - 1 } else { end };
-        let start = memchr::memrchr(b'\n', &text[..line_end]).map_or(0, |at| at + 1).max(body);
+        let start = memchr::memrchr(b'\n', &text[..line_end])
+            .map_or(0, |at| at + 1)
+            .max(body);
         let line = &text[start..line_end];
         if !line.starts_with(b"s:") && !line.iter().all(u8::is_ascii_whitespace) {
             break;
@@ -86,8 +106,16 @@ fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64))
 fn place_of(line: &[u8]) -> Option<(i64, i64)> {
     let mut cursor = Cursor { text: line, at: 0 };
     cursor.integer()?;
-    let task = if cursor.eat(b':') { cursor.integer()? } else { return None };
-    let thread = if cursor.eat(b':') { cursor.integer() } else { None };
+    let task = if cursor.eat(b':') {
+        cursor.integer()?
+    } else {
+        return None;
+    };
+    let thread = if cursor.eat(b':') {
+        cursor.integer()
+    } else {
+        None
+    };
     Some((task, thread.unwrap_or(0)))
 }
 
@@ -109,15 +137,22 @@ impl Prefix {
         let bytes = format!(":{task}:{thread}:").into_bytes();
         let value = |index: usize| bytes.get(index).copied();
         let word = u128::from_le_bytes(std::array::from_fn(|index| value(index).unwrap_or(0)));
-        let mask = u128::from_le_bytes(std::array::from_fn(|index| if value(index).is_some() { 0xFF } else { 0 }));
+        let mask = u128::from_le_bytes(std::array::from_fn(|index| {
+            if value(index).is_some() { 0xFF } else { 0 }
+        }));
         Prefix { bytes, word, mask }
     }
 
     /// Moves over it if it is next.
     #[inline(always)]
     pub(super) fn eat(&self, cursor: &mut Cursor<'_>) -> bool {
-        let block = cursor.text.get(cursor.at..).and_then(|rest| rest.first_chunk());
-        let Some(block) = block.filter(|_| self.bytes.len() <= 16) else { return cursor.eat_all(&self.bytes) };
+        let block = cursor
+            .text
+            .get(cursor.at..)
+            .and_then(|rest| rest.first_chunk());
+        let Some(block) = block.filter(|_| self.bytes.len() <= 16) else {
+            return cursor.eat_all(&self.bytes);
+        };
         let next = (u128::from_le_bytes(*block) ^ self.word) & self.mask == 0;
         cursor.at += if next { self.bytes.len() } else { 0 };
         next

@@ -41,11 +41,25 @@ pub(super) struct Calls<'a> {
 impl<'a> Calls<'a> {
     /// Nothing is noted yet.
     pub(super) fn new(functions: &'a BTreeMap<&'static str, Function>, types: Types) -> Calls<'a> {
-        let out = RankCalls { communicators: vec![Origin::World, Origin::Own], ..RankCalls::default() };
+        let out = RankCalls {
+            communicators: vec![Origin::World, Origin::Own],
+            ..RankCalls::default()
+        };
         let communicators = BTreeMap::from([(WORLD, 0), (WORLD + 1, 1)]);
         let (groups, grids, open) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (rank, world_size, unfinished) = (None, None, 0);
-        Calls { functions, types, communicators, groups, grids, open, rank, world_size, unfinished, out }
+        Calls {
+            functions,
+            types,
+            communicators,
+            groups,
+            grids,
+            open,
+            rank,
+            world_size,
+            unfinished,
+            out,
+        }
     }
 
     /// Notes a call.
@@ -56,9 +70,17 @@ impl<'a> Calls<'a> {
         let arguments = Arguments(record);
         self.local(&arguments)?;
         // Calls that are not in the table concern no other rank; their time counts as computation.
-        let Some((name, function)) = self.functions.get_key_value(record.name) else { return Ok(()) };
+        let Some((name, function)) = self.functions.get_key_value(record.name) else {
+            return Ok(());
+        };
         let (thread, begin, end) = (record.thread, record.begin, record.end);
-        let mut call = TracedCall { function: name, thread, begin, end, ..TracedCall::default() };
+        let mut call = TracedCall {
+            function: name,
+            thread,
+            begin,
+            end,
+            ..TracedCall::default()
+        };
         self.meaning(&arguments, function, &mut call)?;
         if function.makes_request() && !call.words.is_empty() {
             let request = arguments.requests("request").first().copied();
@@ -72,11 +94,16 @@ impl<'a> Calls<'a> {
     /// What a rank asks for or makes for itself.
     fn local(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
         match arguments.0.name {
-            "Comm_rank" if arguments.int("comm")? == WORLD => self.rank = Some(arguments.int("rank")?),
-            "Comm_size" if arguments.int("comm")? == WORLD => self.world_size = Some(arguments.int("size")?),
+            "Comm_rank" if arguments.int("comm")? == WORLD => {
+                self.rank = Some(arguments.int("rank")?)
+            }
+            "Comm_size" if arguments.int("comm")? == WORLD => {
+                self.world_size = Some(arguments.int("size")?)
+            }
             "Comm_group" => {
                 let communicator = self.communicator(arguments.int("comm")?);
-                self.groups.insert(arguments.int("group")?, (communicator, None));
+                self.groups
+                    .insert(arguments.int("group")?, (communicator, None));
             }
             "Group_incl" => {
                 let (old, new) = (arguments.int("group")?, arguments.int("newgroup")?);
@@ -87,8 +114,15 @@ impl<'a> Calls<'a> {
                     .filter_map(|rank| (*rank).try_into().ok())
                     .collect();
                 if let Some((communicator, known)) = self.groups.get(&old) {
-                    let at = |rank: usize| known.as_ref().map_or(Some(rank as u32), |known| known.get(rank).copied());
-                    let group = (*communicator, Some(ranks.into_iter().filter_map(at).collect()));
+                    let at = |rank: usize| {
+                        known
+                            .as_ref()
+                            .map_or(Some(rank as u32), |known| known.get(rank).copied())
+                    };
+                    let group = (
+                        *communicator,
+                        Some(ranks.into_iter().filter_map(at).collect()),
+                    );
                     self.groups.insert(new, group);
                 }
             }
@@ -109,7 +143,12 @@ impl<'a> Calls<'a> {
         })
     }
 
-    fn meaning(&mut self, arguments: &Arguments<'_>, function: &Function, call: &mut TracedCall) -> Result<(), Fault> {
+    fn meaning(
+        &mut self,
+        arguments: &Arguments<'_>,
+        function: &Function,
+        call: &mut TracedCall,
+    ) -> Result<(), Fault> {
         match function.kind.as_str() {
             "send" | "ssend" | "isend" | "issend" | "send-init" | "ssend-init" => {
                 call.words = self.send(arguments, ("count", "datatype", "tag"))?;
@@ -117,19 +156,27 @@ impl<'a> Calls<'a> {
             "recv" | "irecv" | "recv-init" => {
                 let communicator = self.communicator(arguments.int("comm")?) as i64;
                 let received = self.received(arguments, "tag")?;
-                if let Some(request) = arguments.requests("request").first().filter(|_| function.makes_request()) {
+                if let Some(request) = arguments
+                    .requests("request")
+                    .first()
+                    .filter(|_| function.makes_request())
+                {
                     self.open.insert(*request, received[2] > 0);
                 }
                 call.words = [&[communicator], &received[..]].concat();
             }
             "sendrecv" => {
                 let replaces = arguments.has("count");
-                let what =
-                    if replaces { ("count", "datatype", "sendtag") } else { ("sendcount", "sendtype", "sendtag") };
+                let what = if replaces {
+                    ("count", "datatype", "sendtag")
+                } else {
+                    ("sendcount", "sendtype", "sendtag")
+                };
                 call.words = self.send(arguments, what)?;
                 call.words.extend(self.received(arguments, "recvtag")?);
             }
-            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany" | "testsome" => {
+            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany"
+            | "testsome" => {
                 call.completes = self.completed(arguments, function)?;
             }
             "start" => call.starts = arguments.requests("request"),
@@ -139,7 +186,11 @@ impl<'a> Calls<'a> {
             "comm-free" => drop(self.communicators.remove(&arguments.int("comm")?)),
             _ if operation(&function.name).is_some() => {
                 let communicator = self.communicator(arguments.int("comm")?) as i64;
-                let root = if arguments.has("root") { arguments.int("root")? } else { -1 };
+                let root = if arguments.has("root") {
+                    arguments.int("root")?
+                } else {
+                    -1
+                };
                 call.words = vec![communicator, root];
                 call.sizes = Some(self.sizes(arguments)?);
             }
@@ -148,7 +199,11 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    fn bytes(&mut self, arguments: &Arguments<'_>, (count, datatype): (&str, &str)) -> Result<i64, Fault> {
+    fn bytes(
+        &mut self,
+        arguments: &Arguments<'_>,
+        (count, datatype): (&str, &str),
+    ) -> Result<i64, Fault> {
         match arguments.int(count)?.max(0) {
             0 => Ok(0),
             count => Ok(count.saturating_mul(self.types.size(arguments.int(datatype)?))),
@@ -162,30 +217,48 @@ impl<'a> Calls<'a> {
     ) -> Result<Vec<i64>, Fault> {
         let communicator = self.communicator(arguments.int("comm")?) as i64;
         let bytes = self.bytes(arguments, (count, datatype))?;
-        Ok(vec![communicator, arguments.int("dest")?.max(NO_RANK), arguments.int(tag)?, bytes])
+        Ok(vec![
+            communicator,
+            arguments.int("dest")?.max(NO_RANK),
+            arguments.int(tag)?,
+            bytes,
+        ])
     }
 
     /// Source, tag and flags; the status tells what a wildcard got.
     fn received(&self, arguments: &Arguments<'_>, tag: &str) -> Result<[i64; 3], Fault> {
         let (source, tag) = (arguments.int("source")?, arguments.int(tag)?);
-        let flags = if source == ANY { ANY_SOURCE } else { 0 } | if tag == ANY { ANY_TAG } else { 0 };
+        let flags =
+            if source == ANY { ANY_SOURCE } else { 0 } | if tag == ANY { ANY_TAG } else { 0 };
         if source < ANY {
             return Ok([NO_RANK, tag, 0]);
         }
-        Ok(match arguments.statuses("status").first().filter(|_| flags > 0) {
-            Some(status) => [status.source, status.tag, flags],
-            None => [source, tag, flags],
-        })
+        Ok(
+            match arguments.statuses("status").first().filter(|_| flags > 0) {
+                Some(status) => [status.source, status.tag, flags],
+                None => [source, tag, flags],
+            },
+        )
     }
 
-    fn completed(&mut self, arguments: &Arguments<'_>, function: &Function) -> Result<Vec<Done>, Fault> {
+    fn completed(
+        &mut self,
+        arguments: &Arguments<'_>,
+        function: &Function,
+    ) -> Result<Vec<Done>, Fault> {
         let one = ["wait", "test"].contains(&function.kind.as_str());
         let requests = arguments.requests(if one { "request" } else { "requests" });
-        let statuses = arguments.statuses(if arguments.has("statuses") { "statuses" } else { "status" });
+        let statuses = arguments.statuses(if arguments.has("statuses") {
+            "statuses"
+        } else {
+            "status"
+        });
         let missing = arguments.has("flag") && arguments.int("flag")? == 0;
         let chosen: Vec<usize> = match function.kind.as_str() {
             _ if missing => Vec::new(),
-            "waitany" | "testany" => usize::try_from(arguments.int("index")?).into_iter().collect(),
+            "waitany" | "testany" => usize::try_from(arguments.int("index")?)
+                .into_iter()
+                .collect(),
             "waitsome" | "testsome" => arguments
                 .list("indices")
                 .unwrap_or_default()
@@ -194,23 +267,38 @@ impl<'a> Calls<'a> {
                 .collect(),
             _ => (0..requests.len()).collect(),
         };
-        let is_list = ["waitsome", "testsome", "waitany", "testany"].contains(&function.kind.as_str());
+        let is_list =
+            ["waitsome", "testsome", "waitany", "testany"].contains(&function.kind.as_str());
         let done = chosen.into_iter().enumerate().filter_map(|(nth, index)| {
             let request = *requests.get(index)?;
             let status = statuses.get(if is_list { nth } else { index });
             let matched = status.filter(|_| self.open.get(&request) == Some(&true));
             // Of other requests the status may be anything.
             let matched = matched.map(|status| (status.source, status.tag));
-            Some(Done { request, matched, cancelled: false })
+            Some(Done {
+                request,
+                matched,
+                cancelled: false,
+            })
         });
         Ok(done.collect())
     }
 
     fn sizes(&mut self, arguments: &Arguments<'_>) -> Result<Sizes, Fault> {
         let mut sizes = Sizes::default();
-        let sent = ["sendcount", "count"].into_iter().find(|name| arguments.has(name));
-        let out_type = if arguments.has("sendtype") { "sendtype" } else { "datatype" };
-        let in_type = if arguments.has("recvtype") { "recvtype" } else { "datatype" };
+        let sent = ["sendcount", "count"]
+            .into_iter()
+            .find(|name| arguments.has(name));
+        let out_type = if arguments.has("sendtype") {
+            "sendtype"
+        } else {
+            "datatype"
+        };
+        let in_type = if arguments.has("recvtype") {
+            "recvtype"
+        } else {
+            "datatype"
+        };
         if let Some(count) = sent {
             sizes.out = self.bytes(arguments, (count, out_type))?;
         }
@@ -222,18 +310,37 @@ impl<'a> Calls<'a> {
         Ok(sizes)
     }
 
-    fn vector(&mut self, arguments: &Arguments<'_>, names: (&str, &str, &str)) -> Result<Option<Vec<i64>>, Fault> {
+    fn vector(
+        &mut self,
+        arguments: &Arguments<'_>,
+        names: (&str, &str, &str),
+    ) -> Result<Option<Vec<i64>>, Fault> {
         let (counts, datatype, datatypes) = names;
-        let Some(counts) = arguments.list(counts) else { return Ok(None) };
+        let Some(counts) = arguments.list(counts) else {
+            return Ok(None);
+        };
         let units: Vec<i64> = match arguments.list(datatypes) {
-            Some(types) => types.into_iter().map(|number| self.types.size(number)).collect(),
+            Some(types) => types
+                .into_iter()
+                .map(|number| self.types.size(number))
+                .collect(),
             None => {
                 let number = arguments.int(datatype)?;
-                let unit = if counts.iter().any(|count| *count > 0) { self.types.size(number) } else { 1 };
+                let unit = if counts.iter().any(|count| *count > 0) {
+                    self.types.size(number)
+                } else {
+                    1
+                };
                 vec![unit; counts.len()]
             }
         };
-        Ok(Some(counts.iter().zip(units).map(|(count, unit)| count.max(&0).saturating_mul(unit)).collect()))
+        Ok(Some(
+            counts
+                .iter()
+                .zip(units)
+                .map(|(count, unit)| count.max(&0).saturating_mul(unit))
+                .collect(),
+        ))
     }
 
     fn new_communicator(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
@@ -264,22 +371,38 @@ impl<'a> Calls<'a> {
     /// A grid has the first ranks of its parent; that they are put in another order is allowed, and done by no library
     /// that these traces come from.
     fn grid(&mut self, parent: usize, place: usize, arguments: &Arguments<'_>) -> Origin {
-        let dimensions: Option<Vec<u32>> =
-            arguments.list("dims").and_then(|dims| dims.iter().map(|width| (*width).try_into().ok()).collect());
-        let Some(dimensions) = dimensions else { return Origin::Unknown };
-        let size =
-            dimensions.iter().try_fold(1u32, |size, width| size.checked_mul(*width)).filter(|size| *size < 1 << 24);
+        let dimensions: Option<Vec<u32>> = arguments
+            .list("dims")
+            .and_then(|dims| dims.iter().map(|width| (*width).try_into().ok()).collect());
+        let Some(dimensions) = dimensions else {
+            return Origin::Unknown;
+        };
+        let size = dimensions
+            .iter()
+            .try_fold(1u32, |size, width| size.checked_mul(*width))
+            .filter(|size| *size < 1 << 24);
         self.grids.insert(place, dimensions);
-        size.map_or(Origin::Unknown, |size| Origin::Part(parent, (0..size).collect()))
+        size.map_or(Origin::Unknown, |size| {
+            Origin::Part(parent, (0..size).collect())
+        })
     }
 
     fn slice(&mut self, parent: usize, place: usize, arguments: &Arguments<'_>) -> Origin {
-        let (Some(dimensions), Some(remain)) = (self.grids.get(&parent), arguments.list("remain_dims")) else {
+        let (Some(dimensions), Some(remain)) =
+            (self.grids.get(&parent), arguments.list("remain_dims"))
+        else {
             return Origin::Unknown;
         };
-        let slice: Vec<(u32, bool)> =
-            dimensions.iter().zip(remain).map(|(width, remains)| (*width, remains != 0)).collect();
-        let left = slice.iter().filter(|(_, remains)| *remains).map(|(width, _)| *width).collect();
+        let slice: Vec<(u32, bool)> = dimensions
+            .iter()
+            .zip(remain)
+            .map(|(width, remains)| (*width, remains != 0))
+            .collect();
+        let left = slice
+            .iter()
+            .filter(|(_, remains)| *remains)
+            .map(|(width, _)| *width)
+            .collect();
         self.grids.insert(place, left);
         Origin::Slice(parent, slice)
     }
@@ -295,7 +418,11 @@ struct Arguments<'a>(&'a Record<'a>);
 
 impl Arguments<'_> {
     fn value(&self, name: &str) -> Option<&str> {
-        self.0.arguments.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        self.0
+            .arguments
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -303,35 +430,67 @@ impl Arguments<'_> {
     }
 
     fn missing(&self, name: &str) -> Fault {
-        Fault::value(format!("MPI_{} without `{name}`", self.0.name), format!("`{name}=` among its arguments"))
+        Fault::value(
+            format!("MPI_{} without `{name}`", self.0.name),
+            format!("`{name}=` among its arguments"),
+        )
     }
 
     /// `7` or `7 (MPI_SOMETHING)`.
     fn int(&self, name: &str) -> Result<i64, Fault> {
         let value = self.value(name).ok_or_else(|| self.missing(name))?;
-        let number = value.split_whitespace().next().and_then(|word| word.parse().ok());
-        number.ok_or_else(|| Fault::value(format!("{name}={value}"), format!("a whole number in MPI_{}", self.0.name)))
+        let number = value
+            .split_whitespace()
+            .next()
+            .and_then(|word| word.parse().ok());
+        number.ok_or_else(|| {
+            Fault::value(
+                format!("{name}={value}"),
+                format!("a whole number in MPI_{}", self.0.name),
+            )
+        })
     }
 
     /// `[1, 2]`, also with a name behind each; nothing if it is left out.
     fn list(&self, name: &str) -> Option<Vec<i64>> {
-        let inner = self.value(name)?.trim().strip_prefix('[')?.strip_suffix(']')?;
+        let inner = self
+            .value(name)?
+            .trim()
+            .strip_prefix('[')?
+            .strip_suffix(']')?;
         let number = |item: &str| item.split_whitespace().next()?.parse().ok();
-        if inner.trim().is_empty() { Some(Vec::new()) } else { inner.split(',').map(number).collect() }
+        if inner.trim().is_empty() {
+            Some(Vec::new())
+        } else {
+            inner.split(',').map(number).collect()
+        }
     }
 
     fn requests(&self, name: &str) -> Vec<u64> {
-        self.list(name).unwrap_or_default().into_iter().map(|number| number as u64).collect()
+        self.list(name)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|number| number as u64)
+            .collect()
     }
 
     /// `[{bytes=4, cancelled=0, source=3, tag=7, error=0}]`
     fn statuses(&self, name: &str) -> Vec<Status> {
-        let Some(text) = self.value(name) else { return Vec::new() };
+        let Some(text) = self.value(name) else {
+            return Vec::new();
+        };
         let field = |status: &str, name: &str| -> Option<i64> {
             let rest = &status[status.find(name)? + name.len()..];
             rest.split([',', '}']).next()?.trim().parse().ok()
         };
         let statuses = text.split('{').skip(1);
-        statuses.filter_map(|one| Some(Status { source: field(one, "source=")?, tag: field(one, "tag=")? })).collect()
+        statuses
+            .filter_map(|one| {
+                Some(Status {
+                    source: field(one, "source=")?,
+                    tag: field(one, "tag=")?,
+                })
+            })
+            .collect()
     }
 }

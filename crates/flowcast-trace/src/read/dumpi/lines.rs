@@ -34,7 +34,9 @@ pub(super) fn sections(text: &[u8]) -> Vec<(usize, usize)> {
     let mut has_calls = true;
     for range in lines(text, 0) {
         let line = &text[range.clone()];
-        let is_init = line.starts_with(b"MPI_Init") && is_entering(line) && !line.starts_with(b"MPI_Initialized");
+        let is_init = line.starts_with(b"MPI_Init")
+            && is_entering(line)
+            && !line.starts_with(b"MPI_Initialized");
         if line.starts_with(b"version=") || is_init && has_calls {
             starts.push(range.start);
             has_calls = false;
@@ -57,7 +59,12 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads from `at` to `end`.
     pub(super) fn new(input: Input<'a>, at: usize, end: usize) -> Reader<'a> {
-        Reader { input, at, end, is_unfinished: false }
+        Reader {
+            input,
+            at,
+            end,
+            is_unfinished: false,
+        }
     }
 
     /// The next call.
@@ -69,7 +76,10 @@ impl<'a> Reader<'a> {
         let mut open: Option<Record<'a>> = None;
         for range in lines(text, self.at) {
             let line = std::str::from_utf8(&text[range.clone()]);
-            let line = line.map_err(|_| self.input.fault(range.start, "bytes that are not UTF-8", "text"))?;
+            let line = line.map_err(|_| {
+                self.input
+                    .fault(range.start, "bytes that are not UTF-8", "text")
+            })?;
             match &mut open {
                 None if is_entering(line.as_bytes()) => {
                     open = Some(self.entering(range.start, line)?);
@@ -80,7 +90,11 @@ impl<'a> Reader<'a> {
                     if let Some((name, times)) = split_at(line, RETURNING) {
                         if name.strip_prefix("MPI_") != Some(record.name) {
                             let expected = format!("the end of MPI_{}", record.name);
-                            return Err(self.input.fault(range.start, shown(line.as_bytes()), expected));
+                            return Err(self.input.fault(
+                                range.start,
+                                shown(line.as_bytes()),
+                                expected,
+                            ));
                         }
                         record.end = self.times(range.start, times)?.0;
                         self.at = range.end;
@@ -88,7 +102,11 @@ impl<'a> Reader<'a> {
                     }
                     if is_entering(line.as_bytes()) {
                         let expected = format!("an argument or the end of MPI_{}", record.name);
-                        return Err(self.input.fault(range.start, shown(line.as_bytes()), expected));
+                        return Err(self.input.fault(
+                            range.start,
+                            shown(line.as_bytes()),
+                            expected,
+                        ));
                     }
                     record.arguments.extend(argument(line));
                 }
@@ -102,9 +120,21 @@ impl<'a> Reader<'a> {
     fn entering(&self, at: usize, line: &'a str) -> Result<Record<'a>, TraceError> {
         let (name, times) = split_at(line, ENTERING).unwrap_or((line, ""));
         let (begin, thread) = self.times(at, times)?;
-        let name = name.strip_prefix("MPI_").or_else(|| name.strip_prefix("MPIO_"));
-        let name = name.ok_or_else(|| self.input.fault(at, shown(line.as_bytes()), "MPI_NAME entering at walltime"))?;
-        Ok(Record { at, name, arguments: Vec::new(), thread, begin, end: begin })
+        let name = name
+            .strip_prefix("MPI_")
+            .or_else(|| name.strip_prefix("MPIO_"));
+        let name = name.ok_or_else(|| {
+            self.input
+                .fault(at, shown(line.as_bytes()), "MPI_NAME entering at walltime")
+        })?;
+        Ok(Record {
+            at,
+            name,
+            arguments: Vec::new(),
+            thread,
+            begin,
+            end: begin,
+        })
     }
 
     /// `S.NNNNNNNNN, cputime ... in thread T.`
@@ -112,14 +142,27 @@ impl<'a> Reader<'a> {
         let read = || {
             let (wall, rest) = text.split_once(',')?;
             let (seconds, nanos) = wall.split_once('.')?;
-            let (seconds, nanos): (i64, u64) =
-                (seconds.parse().ok()?, nanos.parse().ok().filter(|n| *n < 1_000_000_000)?);
-            let thread = rest.rsplit_once("thread ")?.1.trim_end_matches('.').parse().ok()?;
-            let seconds = u64::try_from(seconds).ok().filter(|seconds| *seconds < 1 << 33)?;
+            let (seconds, nanos): (i64, u64) = (
+                seconds.parse().ok()?,
+                nanos.parse().ok().filter(|n| *n < 1_000_000_000)?,
+            );
+            let thread = rest
+                .rsplit_once("thread ")?
+                .1
+                .trim_end_matches('.')
+                .parse()
+                .ok()?;
+            let seconds = u64::try_from(seconds)
+                .ok()
+                .filter(|seconds| *seconds < 1 << 33)?;
             Some((seconds * 1_000_000_000 + nanos, thread))
         };
         read().ok_or_else(|| {
-            self.input.fault(at, shown(text.as_bytes()), "SECONDS.NANOSECONDS, cputime ... in thread N.")
+            self.input.fault(
+                at,
+                shown(text.as_bytes()),
+                "SECONDS.NANOSECONDS, cputime ... in thread N.",
+            )
         })
     }
 }

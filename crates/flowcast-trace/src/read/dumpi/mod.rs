@@ -20,22 +20,32 @@ use lines::Reader;
 /// Whether the text is such a trace.
 pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(4096)];
-    head.starts_with(b"MPI_") && lines::is_entering(head.split(|byte| *byte == b'\n').next().unwrap_or(head))
+    head.starts_with(b"MPI_")
+        && lines::is_entering(head.split(|byte| *byte == b'\n').next().unwrap_or(head))
         || head.starts_with(b"version=") && memchr::memmem::find(head, lines::ENTERING).is_some()
 }
 
 /// Reads the trace.
-pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(
+    name: &str,
+    parts: &[Part],
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     let functions = table::by_name();
     let mut sections = Vec::new();
     for (name, bytes) in parts {
-        let input = Input { name, text: bytes_of(bytes) };
+        let input = Input {
+            name,
+            text: bytes_of(bytes),
+        };
         for (start, end) in lines::sections(input.text) {
             let mut calls = Calls::new(&functions, types::sizes(&input.text[start..end]));
             let mut reader = Reader::new(input, start, end);
             while let Some(record) = reader.next()? {
                 let at = record.at;
-                calls.call(&record).map_err(|fault| input.refuse(at, fault))?;
+                calls
+                    .call(&record)
+                    .map_err(|fault| input.refuse(at, fault))?;
             }
             calls.unfinished += u64::from(reader.is_unfinished);
             sections.push((input, start, calls));
@@ -47,12 +57,22 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
     for (number, (input, start, calls)) in sections.into_iter().enumerate() {
         if calls.world_size.is_some_and(|size| size != count as i64) {
             let found = format!("{count} ranks");
-            let expected = format!("{}: a file for each rank, or one after the other", calls.world_size.unwrap_or(0));
+            let expected = format!(
+                "{}: a file for each rank, or one after the other",
+                calls.world_size.unwrap_or(0)
+            );
             return Err(input.fault(start, found, expected));
         }
-        let rank = calls.rank.and_then(|rank| usize::try_from(rank).ok()).unwrap_or(number);
+        let rank = calls
+            .rank
+            .and_then(|rank| usize::try_from(rank).ok())
+            .unwrap_or(number);
         if ranks.get(rank).is_none_or(Option::is_some) {
-            return Err(input.fault(start, format!("rank {rank} again"), format!("each rank below {count} once")));
+            return Err(input.fault(
+                start,
+                format!("rank {rank} again"),
+                format!("each rank below {count} once"),
+            ));
         }
         unfinished += calls.unfinished;
         unsized_types += calls.types.unknown;
@@ -60,8 +80,21 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
     }
     let ignored = [
         ("calls that did not return", unfinished),
-        ("uses of datatypes whose size the trace does not tell; they count as one byte", unsized_types),
+        (
+            "uses of datatypes whose size the trace does not tell; they count as one byte",
+            unsized_types,
+        ),
     ];
-    let ignored = ignored.map(|(kind, count)| IgnoredRecords { kind: kind.to_owned(), count }).to_vec();
-    calls::program(name, ranks.into_iter().map(Option::unwrap_or_default).collect(), ignored, options)
+    let ignored = ignored
+        .map(|(kind, count)| IgnoredRecords {
+            kind: kind.to_owned(),
+            count,
+        })
+        .to_vec();
+    calls::program(
+        name,
+        ranks.into_iter().map(Option::unwrap_or_default).collect(),
+        ignored,
+        options,
+    )
 }

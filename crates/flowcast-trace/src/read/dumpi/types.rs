@@ -14,18 +14,28 @@ pub(super) struct Types {
 }
 
 /// Bytes of the types 2 (`MPI_CHAR`) to 27 (`MPI_LONG_DOUBLE_INT`), for traces that do not list them.
-const BUILT_IN: [i64; 26] = [1, 1, 1, 1, 4, 2, 2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 8, 1, 0, 0, 8, 12, 12, 6, 8, 20];
+const BUILT_IN: [i64; 26] = [
+    1, 1, 1, 1, 4, 2, 2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 8, 1, 0, 0, 8, 12, 12, 6, 8, 20,
+];
 
 /// The sizes that a rank's text lists behind its calls: `Datatype 9 (MPI_INT) has size 4`. A built-in type that the
 /// tracer's library lacked is listed with 0.
 pub(super) fn sizes(text: &[u8]) -> Types {
-    let mut types = Types { sizes: (2..).zip(BUILT_IN).collect(), unknown: 0 };
-    let Some(start) = memchr::memmem::find(text, b"\nDatatype ") else { return types };
+    let mut types = Types {
+        sizes: (2..).zip(BUILT_IN).collect(),
+        unknown: 0,
+    };
+    let Some(start) = memchr::memmem::find(text, b"\nDatatype ") else {
+        return types;
+    };
     for range in lines(text, start + 1) {
         let listed = std::str::from_utf8(&text[range]).ok().and_then(|line| {
             let (number, rest) = line.strip_prefix("Datatype ")?.split_once(' ')?;
             let (_, size) = rest.rsplit_once("has size ")?;
-            Some((number.parse().ok()?, size.trim().parse().ok().filter(|size: &i64| *size > 0)?))
+            Some((
+                number.parse().ok()?,
+                size.trim().parse().ok().filter(|size: &i64| *size > 0)?,
+            ))
         });
         if let Some((number, size)) = listed {
             types.sizes.insert(number, size);
@@ -55,10 +65,12 @@ impl Types {
     ) {
         let elements = || match record.name {
             "Type_contiguous" => int("count"),
-            "Type_vector" | "Type_hvector" | "Type_create_hvector" => int("count")?.checked_mul(int("blocklength")?),
-            "Type_indexed" | "Type_hindexed" | "Type_create_hindexed" => {
-                list("lengths").or_else(|| list("blocklengths")).map(|lengths| lengths.iter().sum())
+            "Type_vector" | "Type_hvector" | "Type_create_hvector" => {
+                int("count")?.checked_mul(int("blocklength")?)
             }
+            "Type_indexed" | "Type_hindexed" | "Type_create_hindexed" => list("lengths")
+                .or_else(|| list("blocklengths"))
+                .map(|lengths| lengths.iter().sum()),
             "Type_create_indexed_block" => int("count")?.checked_mul(int("blocklength")?),
             "Type_create_subarray" => list("subsizes").map(|sizes| sizes.iter().product()),
             "Type_dup" | "Type_create_resized" => Some(1),

@@ -68,14 +68,19 @@ pub(super) struct Body {
 /// Reads from byte `at` to the end.
 pub(super) fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceError> {
     let mut body = Body::default();
-    body.tasks.resize_with(header.ranks() as usize, Task::default);
-    let mut cursor = Cursor { text: input.text, at };
+    body.tasks
+        .resize_with(header.ranks() as usize, Task::default);
+    let mut cursor = Cursor {
+        text: input.text,
+        at,
+    };
     while !cursor.finished() {
         let start = cursor.at;
         if cursor.eat_line_end() {
             continue;
         }
-        body.read_line(&mut cursor, header).map_err(|fault| input.refuse(start, fault))?;
+        body.read_line(&mut cursor, header)
+            .map_err(|fault| input.refuse(start, fault))?;
     }
     Ok(body)
 }
@@ -95,7 +100,8 @@ impl Body {
             }
             _ => {}
         }
-        const RECORD: &str = "a record: 1 (state), 2 (event), 3 (message), c (communicator) or # (comment)";
+        const RECORD: &str =
+            "a record: 1 (state), 2 (event), 3 (message), c (communicator) or # (comment)";
         let kind = cursor.integer().ok_or_else(|| Fault::malformed(RECORD))?;
         match kind {
             1 => self.read_state(cursor, header)?,
@@ -107,7 +113,11 @@ impl Body {
                 return Ok(());
             }
         }
-        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed("the end of the record")) }
+        if cursor.eat_line_end() {
+            Ok(())
+        } else {
+            Err(Fault::malformed("the end of the record"))
+        }
     }
 
     fn ignore(&mut self, kind: &str, count: u64) {
@@ -132,14 +142,26 @@ impl Body {
         check_members(own, &members, count)?;
         // Each application numbers its own.
         let id = match header.first_ranks.len() {
-            2 => i32::try_from(own).map_err(|_| Fault::value(format!("communicator {own}"), "a number of 32 bits"))?,
+            2 => i32::try_from(own)
+                .map_err(|_| Fault::value(format!("communicator {own}"), "a number of 32 bits"))?,
             _ => self.communicators.len() as i32 + 1,
         };
-        if self.communicator_ids.insert((application, own), id).is_some() {
-            return Err(Fault::value(format!("communicator {own} again"), "each communicator defined once"));
+        if self
+            .communicator_ids
+            .insert((application, own), id)
+            .is_some()
+        {
+            return Err(Fault::value(
+                format!("communicator {own} again"),
+                "each communicator defined once",
+            ));
         }
         self.communicators.push(Communicator { id, members });
-        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(FORMAT)) }
+        if cursor.eat_line_end() {
+            Ok(())
+        } else {
+            Err(Fault::malformed(FORMAT))
+        }
     }
 
     fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
@@ -149,7 +171,10 @@ impl Body {
         let rank = rank_of_thread(header, application, task, thread)?;
         let (begin, end) = (time(header, begin)?, time(header, end)?);
         if end < begin {
-            return Err(Fault::value(format!("a state from {begin} ns to {end} ns"), "an end after the begin"));
+            return Err(Fault::value(
+                format!("a state from {begin} ns to {end} ns"),
+                "an end after the begin",
+            ));
         }
         if state != RUNNING {
             return Ok(());
@@ -157,7 +182,10 @@ impl Body {
         let bursts = &mut self.tasks[rank.index()].bursts;
         if (begin as u64) < bursts.end() {
             let found = format!("a running state at {begin} ns before the end of the one before");
-            return Err(Fault::value(found, "states sorted by time, one after the other"));
+            return Err(Fault::value(
+                found,
+                "states sorted by time, one after the other",
+            ));
         }
         bursts.push((begin as u64, end as u64), 0);
         Ok(())
@@ -165,7 +193,8 @@ impl Body {
 
     fn read_events(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
         const FORMAT: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
-        let [_, application, task, thread, at] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
+        let [_, application, task, thread, at] =
+            fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let at = time(header, at)?;
         let mut call = CollectiveEvent::default();
@@ -192,7 +221,9 @@ impl Body {
     }
 
     fn note_call(&mut self, rank: Rank, (application, at): (i64, i64), call: &CollectiveEvent) {
-        let communicator = call.communicator.and_then(|own| self.communicator_ids.get(&(application, own)));
+        let communicator = call
+            .communicator
+            .and_then(|own| self.communicator_ids.get(&(application, own)));
         match (operation(call.value), communicator) {
             (Some(op), Some(communicator)) => {
                 let record = CallRecord {
@@ -214,15 +245,44 @@ impl Body {
     fn read_message(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
         const FORMAT: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
         let numbers: [i64; 14] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
-        let [_, from_app, from, from_thread, send, _, _, to_app, to, to_thread, receive, arrival, size, tag] = numbers;
+        let [
+            _,
+            from_app,
+            from,
+            from_thread,
+            send,
+            _,
+            _,
+            to_app,
+            to,
+            to_thread,
+            receive,
+            arrival,
+            size,
+            tag,
+        ] = numbers;
         let from = rank_of_thread(header, from_app, from, from_thread)?;
         let to = rank_of_thread(header, to_app, to, to_thread)?;
-        let [send, receive, arrival] = [time(header, send)?, time(header, receive)?, time(header, arrival)?];
-        let tag = i32::try_from(tag).map_err(|_| Fault::value(format!("tag {tag}"), "a number of 32 bits"))?;
+        let [send, receive, arrival] = [
+            time(header, send)?,
+            time(header, receive)?,
+            time(header, arrival)?,
+        ];
+        let tag = i32::try_from(tag)
+            .map_err(|_| Fault::value(format!("tag {tag}"), "a number of 32 bits"))?;
         let negative = |_| Fault::value(format!("size {size}"), "a size of at least 0 bytes");
         let size = u64::try_from(size).map_err(negative)?;
         let done = send.max(receive).max(arrival);
-        self.messages.push(Message { from, to, tag, lane: 0, size, send, receive, done });
+        self.messages.push(Message {
+            from,
+            to,
+            tag,
+            lane: 0,
+            size,
+            send,
+            receive,
+            done,
+        });
         if self.messages.len() >= u32::MAX as usize {
             return Err(Fault::value("2^32 messages", "fewer"));
         }
@@ -279,24 +339,41 @@ fn operation(value: i64) -> Option<CollectiveOp> {
 fn rank(header: &Header, application: i64, task: i64) -> Result<Rank, Fault> {
     header.rank(application, task).ok_or_else(|| {
         let found = format!("task {task} of application {application}");
-        Fault::value(found, "a task and an application that the header counts, from 1")
+        Fault::value(
+            found,
+            "a task and an application that the header counts, from 1",
+        )
     })
 }
 
-fn rank_of_thread(header: &Header, application: i64, task: i64, thread: i64) -> Result<Rank, Fault> {
+fn rank_of_thread(
+    header: &Header,
+    application: i64,
+    task: i64,
+    thread: i64,
+) -> Result<Rank, Fault> {
     if thread != 1 {
-        return Err(Fault::value(format!("thread {thread}"), "thread 1, the only one of its task"));
+        return Err(Fault::value(
+            format!("thread {thread}"),
+            "thread 1, the only one of its task",
+        ));
     }
     rank(header, application, task)
 }
 
 fn time(header: &Header, units: i64) -> Result<i64, Fault> {
-    let nanos = units.checked_mul(header.unit).filter(|nanos| (0..=LATEST).contains(nanos));
+    let nanos = units
+        .checked_mul(header.unit)
+        .filter(|nanos| (0..=LATEST).contains(nanos));
     nanos.ok_or_else(|| Fault::value(format!("time {units}"), "a time from 0 to 73 years"))
 }
 
 /// Numbers with a colon before each.
 #[inline]
 fn fields<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
-    if cursor.eat(b':') { cursor.integers() } else { None }
+    if cursor.eat(b':') {
+        cursor.integers()
+    } else {
+        None
+    }
 }

@@ -5,8 +5,7 @@ use super::super::scan::Input;
 use crate::TraceError;
 use flowcast_units::Rank;
 
-const FORMAT: &str =
-    "#Paraver (date):time[_ns]:nodes(processors,...):applications:tasks(threads:node,...)[,communicators]";
+const FORMAT: &str = "#Paraver (date):time[_ns]:nodes(processors,...):applications:tasks(threads:node,...)[,communicators]";
 
 /// More tasks than this are taken for a mistake.
 const MOST_TASKS: i64 = 1 << 24;
@@ -29,7 +28,10 @@ impl Header {
     /// The rank of a task of an application, both counted from 1.
     pub(super) fn rank(&self, application: i64, task: i64) -> Option<Rank> {
         let index = usize::try_from(application.checked_sub(1)?).ok()?;
-        let (first, next) = (*self.first_ranks.get(index)?, *self.first_ranks.get(index + 1)?);
+        let (first, next) = (
+            *self.first_ranks.get(index)?,
+            *self.first_ranks.get(index + 1)?,
+        );
         let task = u32::try_from(task.checked_sub(1)?).ok()?;
         let rank = first.checked_add(task)?;
         (rank < next).then_some(Rank(rank))
@@ -42,10 +44,17 @@ pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     let line_end = memchr::memchr(b'\n', input.text).unwrap_or(input.text.len());
     // The date has colons of its own.
     let date_end = memchr::memmem::find(&input.text[..line_end], b"):").ok_or_else(wrong)?;
-    let mut cursor = Cursor { text: &input.text[..line_end], at: date_end + 2 };
+    let mut cursor = Cursor {
+        text: &input.text[..line_end],
+        at: date_end + 2,
+    };
     cursor.integer().ok_or_else(wrong)?;
     let unit = if cursor.eat_all(b"_ns") { 1 } else { 1000 };
-    let nodes = if cursor.eat(b':') { cursor.integer() } else { None };
+    let nodes = if cursor.eat(b':') {
+        cursor.integer()
+    } else {
+        None
+    };
     nodes.ok_or_else(wrong)?;
     if cursor.eat(b'(') {
         cursor.until(b')');
@@ -53,8 +62,14 @@ pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
             return Err(wrong());
         }
     }
-    let applications = if cursor.eat(b':') { cursor.integer() } else { None };
-    let applications = applications.filter(|number| (1..=MOST_TASKS).contains(number)).ok_or_else(wrong)?;
+    let applications = if cursor.eat(b':') {
+        cursor.integer()
+    } else {
+        None
+    };
+    let applications = applications
+        .filter(|number| (1..=MOST_TASKS).contains(number))
+        .ok_or_else(wrong)?;
     let mut first_ranks = vec![0];
     for _ in 0..applications {
         let tasks = read_application(input, &mut cursor)?;
@@ -67,14 +82,23 @@ pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     if !cursor.eat_line_end() {
         return Err(wrong());
     }
-    Ok((Header { unit, first_ranks }, (line_end + 1).min(input.text.len())))
+    Ok((
+        Header { unit, first_ranks },
+        (line_end + 1).min(input.text.len()),
+    ))
 }
 
 /// Number of tasks of `:tasks(threads:node,...)[,communicators]`.
 fn read_application(input: Input<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
-    let tasks = if cursor.eat(b':') { cursor.integer() } else { None };
-    let tasks = tasks.filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(wrong)?;
+    let tasks = if cursor.eat(b':') {
+        cursor.integer()
+    } else {
+        None
+    };
+    let tasks = tasks
+        .filter(|tasks| (1..=MOST_TASKS).contains(tasks))
+        .ok_or_else(wrong)?;
     if !cursor.eat(b'(') {
         return Err(wrong());
     }
@@ -82,13 +106,21 @@ fn read_application(input: Input<'_>, cursor: &mut Cursor<'_>) -> Result<i64, Tr
         let threads = cursor.integer().ok_or_else(wrong)?;
         if threads != 1 {
             let found = format!("{threads} threads in task {task}");
-            return Err(input.fault(0, found, "one thread in each task (more are not replayed yet)"));
+            return Err(input.fault(
+                0,
+                found,
+                "one thread in each task (more are not replayed yet)",
+            ));
         }
         if !cursor.eat(b':') || cursor.integer().is_none() {
             return Err(wrong());
         }
         if !cursor.eat(if task == tasks { b')' } else { b',' }) {
-            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), FORMAT));
+            return Err(input.fault(
+                0,
+                format!("threads of another number than {tasks} tasks"),
+                FORMAT,
+            ));
         }
     }
     if cursor.eat(b',') && cursor.integer().is_none() {

@@ -18,8 +18,15 @@ use crate::{ReadOptions, TraceError};
 pub(super) const MAGIC: &[u8] = b"#Paraver";
 
 /// Reads a trace.
-pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
-    let input = Input { name, text: bytes_of(&bytes) };
+pub(super) fn read(
+    name: &str,
+    bytes: SharedBytes,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let input = Input {
+        name,
+        text: bytes_of(&bytes),
+    };
     let (header, at) = header::read(input)?;
     let body = body::read(input, at, &header)?;
     program::build(name, header, body, options)

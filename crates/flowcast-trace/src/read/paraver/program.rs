@@ -12,10 +12,19 @@ use crate::program::{Communicator, IgnoredRecords, MessageClass, Program, SendMo
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-const EAGER: SendMode = SendMode { synchronous: false, non_blocking: true, persistent: false };
+const EAGER: SendMode = SendMode {
+    synchronous: false,
+    non_blocking: true,
+    persistent: false,
+};
 
 /// Puts the program together.
-pub(super) fn build(name: &str, header: Header, mut body: Body, options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn build(
+    name: &str,
+    header: Header,
+    mut body: Body,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     drop_partial_calls(&mut body);
     note_missing_states(&mut body);
     assign_lanes(&mut body.messages);
@@ -25,7 +34,11 @@ pub(super) fn build(name: &str, header: Header, mut body: Body, options: ReadOpt
     let mut ranks = Vec::with_capacity(body.tasks.len());
     for (rank, task) in body.tasks.iter_mut().enumerate() {
         let order = orders.take(rank, &body.messages);
-        let walk = Walk { messages: &body.messages, events: &events, slots: &mut slots };
+        let walk = Walk {
+            messages: &body.messages,
+            events: &events,
+            slots: &mut slots,
+        };
         let task = std::mem::take(task);
         ranks.push(walk.rank(&task, &order).map_err(|_| TOO_MANY)?);
     }
@@ -40,41 +53,63 @@ pub(super) fn build(name: &str, header: Header, mut body: Body, options: ReadOpt
         threads: Vec::new(),
     };
     let mut program = link(parts, options)?;
-    program.ignored.extend(body.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }));
+    program.ignored.extend(
+        body.ignored
+            .into_iter()
+            .map(|(kind, count)| IgnoredRecords { kind, count }),
+    );
     Ok(program)
 }
 
-const TOO_MANY: TraceError = TraceError::Limit("more messages or events than a compiled trace can number (2^27)");
+const TOO_MANY: TraceError =
+    TraceError::Limit("more messages or events than a compiled trace can number (2^27)");
 
 /// Leaves out the collective calls of communicators whose members do not all make the same calls, as happens where
 /// tracing began late.
 fn drop_partial_calls(body: &mut Body) {
     let made: Vec<CallsOn> = body.tasks.iter().map(calls_on).collect();
     let mut callers: BTreeMap<i32, usize> = BTreeMap::new();
-    made.iter().flat_map(BTreeMap::keys).for_each(|communicator| *callers.entry(*communicator).or_default() += 1);
+    made.iter()
+        .flat_map(BTreeMap::keys)
+        .for_each(|communicator| *callers.entry(*communicator).or_default() += 1);
     let is_whole = |communicator: &&Communicator| {
-        let mut calls = communicator.members.iter().map(|member| made[member.index()].get(&communicator.id));
+        let mut calls = communicator
+            .members
+            .iter()
+            .map(|member| made[member.index()].get(&communicator.id));
         let first = calls.next().flatten();
         first.is_some()
             && calls.all(|other| other == first)
             && callers.get(&communicator.id) == Some(&communicator.members.len())
     };
-    let whole: BTreeSet<i32> = body.communicators.iter().filter(is_whole).map(|communicator| communicator.id).collect();
+    let whole: BTreeSet<i32> = body
+        .communicators
+        .iter()
+        .filter(is_whole)
+        .map(|communicator| communicator.id)
+        .collect();
     let mut dropped = 0;
     for task in &mut body.tasks {
         let before = task.calls.len();
-        task.calls.retain(|(_, call)| whole.contains(&call.communicator));
+        task.calls
+            .retain(|(_, call)| whole.contains(&call.communicator));
         dropped += (before - task.calls.len()) as u64;
     }
     if dropped > 0 {
-        body.ignored.insert("collective calls that not all tasks of their communicator make".to_owned(), dropped);
+        body.ignored.insert(
+            "collective calls that not all tasks of their communicator make".to_owned(),
+            dropped,
+        );
     }
 }
 
 /// Dimemas writes traces without running states: what such a program computes is not in them.
 fn note_missing_states(body: &mut Body) {
     if body.tasks.iter().all(|task| task.bursts.end() == 0) {
-        body.ignored.insert("tasks without running states (their computation)".to_owned(), body.tasks.len() as u64);
+        body.ignored.insert(
+            "tasks without running states (their computation)".to_owned(),
+            body.tasks.len() as u64,
+        );
     }
 }
 
@@ -83,7 +118,9 @@ type CallsOn = BTreeMap<i32, Vec<CollectiveOp>>;
 
 fn calls_on(task: &Task) -> CallsOn {
     let mut calls = CallsOn::new();
-    task.calls.iter().for_each(|(_, call)| calls.entry(call.communicator).or_default().push(call.op));
+    task.calls
+        .iter()
+        .for_each(|(_, call)| calls.entry(call.communicator).or_default().push(call.op));
     calls
 }
 
@@ -105,7 +142,10 @@ fn assign_lanes(messages: &mut [Message]) {
             lanes.clear();
         }
         let posted = (message.receive, index);
-        let lane = lanes.iter().position(|last| *last < posted).unwrap_or(lanes.len());
+        let lane = lanes
+            .iter()
+            .position(|last| *last < posted)
+            .unwrap_or(lanes.len());
         message.lane = lane as u32;
         match lanes.get_mut(lane) {
             Some(last) => *last = posted,
@@ -129,7 +169,10 @@ struct Order {
 
 impl Orders {
     fn new(messages: &[Message], ranks: usize) -> Orders {
-        let mut orders = Orders { sends: vec![Vec::new(); ranks], receives: vec![Vec::new(); ranks] };
+        let mut orders = Orders {
+            sends: vec![Vec::new(); ranks],
+            receives: vec![Vec::new(); ranks],
+        };
         for (index, message) in messages.iter().enumerate() {
             orders.sends[message.from.index()].push(index as u32);
             orders.receives[message.to.index()].push(index as u32);
@@ -144,7 +187,11 @@ impl Orders {
         sends.sort_unstable_by_key(|index| (messages[*index as usize].send, *index));
         posts.sort_unstable_by_key(|index| (messages[*index as usize].receive, *index));
         waits.sort_unstable_by_key(|index| (messages[*index as usize].done, *index));
-        Order { sends, posts, waits }
+        Order {
+            sends,
+            posts,
+            waits,
+        }
     }
 }
 
@@ -168,16 +215,47 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn rank(self, task: &Task, order: &Order) -> Result<RankBuilder, RecordFault> {
-        let Walk { messages, events, slots } = self;
+        let Walk {
+            messages,
+            events,
+            slots,
+        } = self;
         let mut builder = RankBuilder::default();
-        let mut bursts = Bursts { rest: task.bursts.spans().map(|(begin, end, _)| (begin, end)), current: None };
+        let mut bursts = Bursts {
+            rest: task.bursts.spans().map(|(begin, end, _)| (begin, end)),
+            current: None,
+        };
         let at = |index: &u32| &messages[*index as usize];
         let mut sources: [Timed<'_>; 5] = [
-            boxed(task.events.spans().map(|(time, _, number)| (time as i64, Action::Event(number as u32)))),
-            boxed(order.posts.iter().map(|index| (at(index).receive, Action::Post(*index)))),
-            boxed(order.sends.iter().map(|index| (at(index).send, Action::Send(*index)))),
-            boxed(task.calls.iter().zip(0..).map(|((time, _), number)| (*time, Action::Call(number)))),
-            boxed(order.waits.iter().map(|index| (at(index).done, Action::Wait(*index)))),
+            boxed(
+                task.events
+                    .spans()
+                    .map(|(time, _, number)| (time as i64, Action::Event(number as u32))),
+            ),
+            boxed(
+                order
+                    .posts
+                    .iter()
+                    .map(|index| (at(index).receive, Action::Post(*index))),
+            ),
+            boxed(
+                order
+                    .sends
+                    .iter()
+                    .map(|index| (at(index).send, Action::Send(*index))),
+            ),
+            boxed(
+                task.calls
+                    .iter()
+                    .zip(0..)
+                    .map(|((time, _), number)| (*time, Action::Call(number))),
+            ),
+            boxed(
+                order
+                    .waits
+                    .iter()
+                    .map(|index| (at(index).done, Action::Wait(*index))),
+            ),
         ];
         while let Some((time, action)) = earliest(&mut sources) {
             bursts.until(time as u64, &mut builder);
@@ -197,8 +275,15 @@ impl Walk<'_> {
                 }
                 Action::Send(index) => {
                     let message = at(&index);
-                    let Channel { tag, communicator, .. } = channel(message, message.to);
-                    let class = MessageClass { size: Bytes(message.size), tag, communicator, mode: EAGER };
+                    let Channel {
+                        tag, communicator, ..
+                    } = channel(message, message.to);
+                    let class = MessageClass {
+                        size: Bytes(message.size),
+                        tag,
+                        communicator,
+                        mode: EAGER,
+                    };
                     builder.send(message.to, class, Record::Begins)?;
                 }
                 Action::Wait(index) => builder.wait_slot(slots[index as usize], Record::Begins),
@@ -218,13 +303,21 @@ fn boxed<'a>(items: impl Iterator<Item = (i64, Action)> + 'a) -> Timed<'a> {
 
 /// The first of what comes next; of equal times the first source's.
 fn earliest(sources: &mut [Timed<'_>; 5]) -> Option<(i64, Action)> {
-    let next = sources.iter_mut().enumerate().filter_map(|(number, source)| Some((source.peek()?.0, number))).min();
+    let next = sources
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(number, source)| Some((source.peek()?.0, number)))
+        .min();
     sources[next?.1].next()
 }
 
 /// Messages are told apart by lane where a trace of another form has the communicator.
 fn channel(message: &Message, peer: Rank) -> Channel {
-    Channel { peer, tag: message.tag, communicator: message.lane as i32 + 1 }
+    Channel {
+        peer,
+        tag: message.tag,
+        communicator: message.lane as i32 + 1,
+    }
 }
 
 /// The running states that are still to be computed.

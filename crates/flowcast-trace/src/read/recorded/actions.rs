@@ -196,13 +196,25 @@ enum Started {
 /// Turns a rank's calls into actions.
 pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let known = known_functions();
-    let functions: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
+    let functions: Vec<Option<&Function>> =
+        file.functions.iter().map(|name| known.get(name)).collect();
     let several = has_threads(file);
     let out = RankActions::default();
     let gaps = gaps::Gaps::new(if several { &file.items } else { &[] });
     let (slots, left_out, epochs) = (Vec::new(), BTreeMap::new(), Epochs::default());
-    let mut translation =
-        Translation { file, context, functions, several, gaps, slots, epochs, out, left_out, item: 0, thread: 0 };
+    let mut translation = Translation {
+        file,
+        context,
+        functions,
+        several,
+        gaps,
+        slots,
+        epochs,
+        out,
+        left_out,
+        item: 0,
+        thread: 0,
+    };
     for (item, number) in file.items.iter().zip(0..) {
         translation.item = number;
         match item {
@@ -219,15 +231,22 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     }
     translation.release_locks();
     translation.insert_signals();
-    let name = |((function, remark), sum): ((usize, _), _)| ((file.functions[function].clone(), remark), sum);
+    let name = |((function, remark), sum): ((usize, _), _)| {
+        ((file.functions[function].clone(), remark), sum)
+    };
     translation.out.left_out = translation.left_out.into_iter().map(name).collect();
     translation.out
 }
 
 /// The names of a rank's regions; numbered ones are named by their number.
 pub(crate) fn region_names(file: &RankFile) -> Vec<String> {
-    let is_region = |words: &&Vec<i64>| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3;
-    file.signatures.iter().filter(is_region).map(|words| region_name(file, words)).collect()
+    let is_region =
+        |words: &&Vec<i64>| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3;
+    file.signatures
+        .iter()
+        .filter(is_region)
+        .map(|words| region_name(file, words))
+        .collect()
 }
 
 struct Translation<'a> {
@@ -253,7 +272,12 @@ fn word(words: &[i64], index: usize) -> i64 {
 
 impl<'a> Translation<'a> {
     fn push(&mut self, time: u64, action: Action) {
-        self.out.steps.push(Step { item: self.item, thread: self.thread, time, action });
+        self.out.steps.push(Step {
+            item: self.item,
+            thread: self.thread,
+            time,
+            action,
+        });
     }
 
     fn compute(&mut self, nanos: u64, time: u64) {
@@ -285,7 +309,9 @@ impl<'a> Translation<'a> {
                 }
             }
             // A call that failed has no words but its function; so have those without arguments.
-            Some(function) if words.len() == 1 && function.makes_request() => self.push(call.begin, Action::Nothing),
+            Some(function) if words.len() == 1 && function.makes_request() => {
+                self.push(call.begin, Action::Nothing)
+            }
             Some(function) => self.meaning(function, words, (call.begin, end)),
         }
         if self.several {
@@ -300,11 +326,14 @@ impl<'a> Translation<'a> {
             "send-init" | "ssend-init" | "recv-init" => self.persistent(),
             "sendrecv" => self.sendrecv(words, (begin, end)),
             "start" | "startall" => words[1..].iter().for_each(|slot| self.start(*slot, begin)),
-            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany" | "testsome" => {
+            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany"
+            | "testsome" => {
                 self.complete(&words[1..], end);
             }
             "request-free" => self.free(word(words, 1)),
-            "rma" | "irma" | "win-sync" | "win-test" | "win-free" => self.one_sided(function, words, (begin, end)),
+            "rma" | "irma" | "win-sync" | "win-test" | "win-free" => {
+                self.one_sided(function, words, (begin, end))
+            }
             "io" | "iio" => {
                 self.leave_out(words, FILES, begin);
                 self.compute(end - begin, end);
@@ -339,14 +368,21 @@ impl<'a> Translation<'a> {
 
     fn communicator(&self, words: &[i64]) -> Option<(&'a Members, u32)> {
         let own = usize::try_from(word(words, 1)).ok()?;
-        Some((self.file.communicators.get(own)?, *self.context.ids.get(own)?))
+        Some((
+            self.file.communicators.get(own)?,
+            *self.context.ids.get(own)?,
+        ))
     }
 
     /// The channel of a peer's number; nothing if there is no peer.
     fn channel(&self, words: &[i64], peer: i64, tag: i64) -> Option<Channel> {
         let (members, id) = self.communicator(words)?;
         let peer = members.world_rank(peer)?;
-        Some(Channel { peer, tag: i32::try_from(tag).ok()?, communicator: id as i32 })
+        Some(Channel {
+            peer,
+            tag: i32::try_from(tag).ok()?,
+            communicator: id as i32,
+        })
     }
 
     /// The lowest free slot is the new request's, as in the recorder.
@@ -366,19 +402,36 @@ impl<'a> Translation<'a> {
     fn add_send(&mut self, words: &[i64], synchronous: bool, non_blocking: bool) -> Option<u32> {
         let channel = self.channel(words, word(words, 2), word(words, 3))?;
         let size = Bytes(word(words, 4).max(0) as u64);
-        self.out.sends.push(Send { channel, size, synchronous, non_blocking, persistent: false, dropped: false });
+        self.out.sends.push(Send {
+            channel,
+            size,
+            synchronous,
+            non_blocking,
+            persistent: false,
+            dropped: false,
+        });
         Some(self.out.sends.len() as u32 - 1)
     }
 
     /// A message that goes on its way while the rank goes on.
     fn add_message(&mut self, channel: Channel, size: Bytes) -> u32 {
         let (synchronous, non_blocking) = (false, true);
-        self.out.sends.push(Send { channel, size, synchronous, non_blocking, persistent: false, dropped: false });
+        self.out.sends.push(Send {
+            channel,
+            size,
+            synchronous,
+            non_blocking,
+            persistent: false,
+            dropped: false,
+        });
         self.out.sends.len() as u32 - 1
     }
 
     fn add_post(&mut self, channel: Option<Channel>) -> u32 {
-        self.out.posts.push(Post { channel, takes: None });
+        self.out.posts.push(Post {
+            channel,
+            takes: None,
+        });
         self.out.posts.len() as u32 - 1
     }
 
@@ -387,10 +440,21 @@ impl<'a> Translation<'a> {
         let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
         let takes = self.communicator(words).map(|(members, id)| Takes {
             communicator: id as i32,
-            source: if flags & ANY_SOURCE == 0 { members.world_rank(source) } else { None },
-            tag: if flags & ANY_TAG == 0 { i32::try_from(tag).ok() } else { None },
+            source: if flags & ANY_SOURCE == 0 {
+                members.world_rank(source)
+            } else {
+                None
+            },
+            tag: if flags & ANY_TAG == 0 {
+                i32::try_from(tag).ok()
+            } else {
+                None
+            },
         });
-        self.out.posts.push(Post { channel: None, takes });
+        self.out.posts.push(Post {
+            channel: None,
+            takes,
+        });
         self.out.posts.len() as u32 - 1
     }
 
@@ -415,7 +479,11 @@ impl<'a> Translation<'a> {
             self.push(begin, Action::Nothing);
             return self.request(function, Request::Nothing);
         }
-        let post = if is_open { self.add_wildcard(words) } else { self.add_post(matched) };
+        let post = if is_open {
+            self.add_wildcard(words)
+        } else {
+            self.add_post(matched)
+        };
         match returns_at_once {
             true => self.push(begin, Action::Irecv(post)),
             false => self.receive(post, (begin, end)),
@@ -437,7 +505,13 @@ impl<'a> Translation<'a> {
         let send = self.add_send(words, false, true);
         let from = self.channel(words, word(words, 5), word(words, 6));
         self.push(begin, send.map_or(Action::Nothing, Action::Send));
-        let received = [word(words, 0), word(words, 1), word(words, 5), word(words, 6), word(words, 7)];
+        let received = [
+            word(words, 0),
+            word(words, 1),
+            word(words, 5),
+            word(words, 6),
+            word(words, 7),
+        ];
         let post = match from {
             Some(channel) => Some(self.add_post(Some(channel))),
             None => (received[4] > 0).then(|| self.add_wildcard(&received)),
@@ -450,8 +524,15 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn add_collective(&mut self, op: CollectiveOp, words: &[i64], mode: CollectiveMode) -> Option<u32> {
-        let (members, id) = self.communicator(words).filter(|(members, _)| members.remote.is_empty())?;
+    fn add_collective(
+        &mut self,
+        op: CollectiveOp,
+        words: &[i64],
+        mode: CollectiveMode,
+    ) -> Option<u32> {
+        let (members, id) = self
+            .communicator(words)
+            .filter(|(members, _)| members.remote.is_empty())?;
         let record = CallRecord {
             op,
             communicator: id as i32,
@@ -465,13 +546,20 @@ impl<'a> Translation<'a> {
     }
 
     fn add_call(&mut self, record: CallRecord) -> u32 {
-        self.out.collectives.push(Collective { record, dropped: false });
+        self.out.collectives.push(Collective {
+            record,
+            dropped: false,
+        });
         self.out.collectives.len() as u32 - 1
     }
 
     /// How a collective that blocks is executed.
     fn mode_of_blocking(&self) -> CollectiveMode {
-        if self.several { CollectiveMode::NonBlocking } else { CollectiveMode::Blocking }
+        if self.several {
+            CollectiveMode::NonBlocking
+        } else {
+            CollectiveMode::Blocking
+        }
     }
 
     /// Executes a collective before it goes on.
@@ -482,16 +570,29 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64], (begin, end): (u64, u64)) {
+    fn collective(
+        &mut self,
+        function: &Function,
+        op: CollectiveOp,
+        words: &[i64],
+        (begin, end): (u64, u64),
+    ) {
         let returns_at_once = function.makes_request();
-        let mode = if returns_at_once { CollectiveMode::NonBlocking } else { self.mode_of_blocking() };
+        let mode = if returns_at_once {
+            CollectiveMode::NonBlocking
+        } else {
+            self.mode_of_blocking()
+        };
         let number = self.add_collective(op, words, mode);
         match number {
             Some(number) if returns_at_once => self.push(begin, Action::Collective(number)),
             Some(number) => self.execute(number, (begin, end)),
             None => self.leave_out(words, BETWEEN_GROUPS, begin),
         }
-        self.request(function, number.map_or(Request::Nothing, Request::Collective));
+        self.request(
+            function,
+            number.map_or(Request::Nothing, Request::Collective),
+        );
     }
 
     fn region(&mut self, words: &[i64], time: u64) {

@@ -9,7 +9,11 @@ use crate::read::fault::Fault;
 use flowcast_units::{Rank, Time};
 
 /// Builds the stream of a rank, or of one of its threads, from these steps.
-pub(super) fn instructions(rank: Rank, actions: &RankActions, steps: &[Step]) -> Result<RankBuilder, TraceError> {
+pub(super) fn instructions(
+    rank: Rank,
+    actions: &RankActions,
+    steps: &[Step],
+) -> Result<RankBuilder, TraceError> {
     let mut instructions = InstructionBuilder {
         slots: vec![None; actions.posts.len()],
         numbers: vec![None; actions.sends.len()],
@@ -20,10 +24,16 @@ pub(super) fn instructions(rank: Rank, actions: &RankActions, steps: &[Step]) ->
     };
     let mut item = None;
     for step in steps {
-        let record = if item == Some(step.item) { Record::Continues } else { Record::Begins };
+        let record = if item == Some(step.item) {
+            Record::Continues
+        } else {
+            Record::Begins
+        };
         item = Some(step.item);
         let place = || format!("rank {rank}, call {}", step.item + 1);
-        instructions.step(step, record).map_err(|fault| Fault::from(fault).at(place(), String::new))?;
+        instructions
+            .step(step, record)
+            .map_err(|fault| Fault::from(fault).at(place(), String::new))?;
     }
     Ok(instructions.builder)
 }
@@ -50,9 +60,13 @@ impl InstructionBuilder<'_> {
                     self.slots[post as usize] = Some(self.builder.irecv_waited_by_slot(channel)?);
                 }
             }
-            Action::Collective(number) if self.is_behind_access => self.collective(number, record)?,
+            Action::Collective(number) if self.is_behind_access => {
+                self.collective(number, record)?
+            }
             Action::Collective(number) => self.collective(number, Record::Begins)?,
-            Action::Access(number) => self.builder.access(self.actions.accesses[number as usize], record)?,
+            Action::Access(number) => self
+                .builder
+                .access(self.actions.accesses[number as usize], record)?,
             Action::WaitSend(send) => {
                 if let Some(number) = self.numbers[send as usize] {
                     self.builder.wait_send(number, record)?;
@@ -82,17 +96,33 @@ impl InstructionBuilder<'_> {
         if message.dropped {
             return Ok(());
         }
-        let Send { synchronous, non_blocking, persistent, .. } = message;
-        let mode = SendMode { synchronous, non_blocking, persistent };
+        let Send {
+            synchronous,
+            non_blocking,
+            persistent,
+            ..
+        } = message;
+        let mode = SendMode {
+            synchronous,
+            non_blocking,
+            persistent,
+        };
         let channel = message.channel;
-        let class = MessageClass { size: message.size, tag: channel.tag, communicator: channel.communicator, mode };
+        let class = MessageClass {
+            size: message.size,
+            tag: channel.tag,
+            communicator: channel.communicator,
+            mode,
+        };
         self.numbers[send as usize] = Some(self.builder.sends());
         self.builder.send(channel.peer, class, record)?;
         Ok(())
     }
 
     fn recv(&mut self, post: u32, record: Record) -> Result<(), RecordFault> {
-        let Some(channel) = self.actions.posts[post as usize].channel else { return Ok(()) };
+        let Some(channel) = self.actions.posts[post as usize].channel else {
+            return Ok(());
+        };
         let channel = self.builder.channel(channel);
         self.builder.recv(channel, record)
     }

@@ -41,7 +41,8 @@ pub const FAILED: &str = "program that failed; what it did until then is replaye
 const SPENT: &str = "ends of ranks, for which the budget was not enough,";
 
 /// That of ranks whose threads share requests.
-const IN_A_ROW: &str = "ranks of which threads complete each other's requests; their calls are in one row";
+const IN_A_ROW: &str =
+    "ranks of which threads complete each other's requests; their calls are in one row";
 
 /// Whether the text is that of a recording.
 pub(super) fn recognises(text: &[u8]) -> bool {
@@ -49,14 +50,27 @@ pub(super) fn recognises(text: &[u8]) -> bool {
 }
 
 /// Reads a recording.
-pub(super) fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(
+    name: &str,
+    text: &[u8],
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     let files = files(name, text, open, options)?;
     let (clock, reason) = (Clock::of(&files), WallFault::of(&files));
     let mut program = program(name, &files, clock, options)?;
-    if String::from_utf8_lossy(text).lines().any(|line| line.starts_with(format::FAILED)) {
-        program.ignored.push(IgnoredRecords { kind: FAILED.to_owned(), count: 1 });
+    if String::from_utf8_lossy(text)
+        .lines()
+        .any(|line| line.starts_with(format::FAILED))
+    {
+        program.ignored.push(IgnoredRecords {
+            kind: FAILED.to_owned(),
+            count: 1,
+        });
     }
-    program.assumed.extend(reason.map(|reason| format!("computation takes thread CPU time: {}", reason.words())));
+    program.assumed.extend(
+        reason.map(|reason| format!("computation takes thread CPU time: {}", reason.words())),
+    );
     Ok(program)
 }
 
@@ -64,20 +78,54 @@ pub(super) fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOpt
 ///
 /// # Errors
 /// Ranks that do not fit together: calls that the others lack, members of communicators that do not agree.
-pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOptions) -> Result<Program, TraceError> {
+pub fn program(
+    name: &str,
+    files: &[RankFile],
+    clock: Clock,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
     let communicators = Communicators::of(files);
     let regions = Regions::of(files);
     let mut ranks = Vec::with_capacity(files.len());
-    for ((file, ids), windows) in files.iter().zip(&communicators.ids).zip(&communicators.windows) {
-        ranks.push(actions::actions(file, &actions::Context { ids, windows, regions: &regions, clock }));
+    for ((file, ids), windows) in files
+        .iter()
+        .zip(&communicators.ids)
+        .zip(&communicators.windows)
+    {
+        ranks.push(actions::actions(
+            file,
+            &actions::Context {
+                ids,
+                windows,
+                regions: &regions,
+                clock,
+            },
+        ));
     }
-    let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
-    program.library = files.first().and_then(|file| library(file.header.fields.get("library")?));
-    let count =
-        |is_so: &dyn Fn(&RankFile) -> bool| files.iter().filter(|file| !file.ended && is_so(file)).count() as u64;
-    for (kind, count) in [(CUT, count(&|file| !file.stopped)), (SPENT, count(&|file| file.stopped))] {
+    let mut program = assemble(
+        program_name(name, files),
+        ranks,
+        communicators.members,
+        options,
+    )?;
+    program.library = files
+        .first()
+        .and_then(|file| library(file.header.fields.get("library")?));
+    let count = |is_so: &dyn Fn(&RankFile) -> bool| {
+        files
+            .iter()
+            .filter(|file| !file.ended && is_so(file))
+            .count() as u64
+    };
+    for (kind, count) in [
+        (CUT, count(&|file| !file.stopped)),
+        (SPENT, count(&|file| file.stopped)),
+    ] {
         if count > 0 {
-            program.ignored.push(IgnoredRecords { kind: kind.to_owned(), count });
+            program.ignored.push(IgnoredRecords {
+                kind: kind.to_owned(),
+                count,
+            });
         }
     }
     Ok(program)
@@ -115,7 +163,10 @@ pub(super) fn assemble(
     program.ignored.extend(guessed);
     program.ignored.extend(pruned);
     if rows > 0 {
-        program.ignored.push(IgnoredRecords { kind: IN_A_ROW.to_owned(), count: rows });
+        program.ignored.push(IgnoredRecords {
+            kind: IN_A_ROW.to_owned(),
+            count: rows,
+        });
     }
     Ok(program)
 }
@@ -129,8 +180,15 @@ fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
         sum.bytes = sum.bytes.saturating_add(one.bytes);
     }
     let record = |((function, remark), sum): ((&str, &str), CallSum)| {
-        let bytes = if sum.bytes > 0 { format!(" ({} bytes)", sum.bytes) } else { String::new() };
-        IgnoredRecords { kind: format!("calls of MPI_{function}{bytes}{remark}"), count: sum.calls }
+        let bytes = if sum.bytes > 0 {
+            format!(" ({} bytes)", sum.bytes)
+        } else {
+            String::new()
+        };
+        IgnoredRecords {
+            kind: format!("calls of MPI_{function}{bytes}{remark}"),
+            count: sum.calls,
+        }
     };
     sums.into_iter().map(record).collect()
 }
@@ -141,23 +199,37 @@ pub fn region_names(files: &[RankFile]) -> Vec<String> {
 }
 
 /// A file's name, its bytes and what they became.
-type Job = (String, Option<SharedBytes>, Option<Result<RankFile, TraceError>>);
+type Job = (
+    String,
+    Option<SharedBytes>,
+    Option<Result<RankFile, TraceError>>,
+);
 
 /// Reads and decodes the file of each rank.
 ///
 /// # Errors
 /// A file is missing or damaged, or belongs to another recording.
-pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Vec<RankFile>, TraceError> {
+pub fn files(
+    name: &str,
+    text: &[u8],
+    open: OpenPart<'_>,
+    options: ReadOptions,
+) -> Result<Vec<RankFile>, TraceError> {
     let ranks = summary::ranks(name, text)?;
     let mut jobs: Vec<Job> = Vec::new();
     for rank in (0..ranks).map(Rank) {
         let file = summary::rank_file(rank);
-        let bytes =
-            open(&file).map_err(|error| TraceError::Part { place: name.to_owned(), file: file.clone(), error })?;
+        let bytes = open(&file).map_err(|error| TraceError::Part {
+            place: name.to_owned(),
+            file: file.clone(),
+            error,
+        })?;
         jobs.push((file, Some(bytes), None));
     }
     for_each_mut(&mut jobs, options.threads, |(file, bytes, read)| {
-        *read = bytes.take().map(|bytes| decode::read(file, bytes_of(&bytes)).map_err(TraceError::from));
+        *read = bytes
+            .take()
+            .map(|bytes| decode::read(file, bytes_of(&bytes)).map_err(TraceError::from));
     });
     let mut files = Vec::with_capacity(jobs.len());
     for (rank, (file, _, read)) in (0..ranks).map(Rank).zip(jobs) {
@@ -182,8 +254,13 @@ fn library(version: &str) -> Option<Base> {
 }
 
 fn program_name(name: &str, files: &[RankFile]) -> String {
-    let recorded = files.first().and_then(|file| file.header.fields.get("program"));
-    recorded.filter(|program| !program.is_empty()).cloned().unwrap_or_else(|| name.to_owned())
+    let recorded = files
+        .first()
+        .and_then(|file| file.header.fields.get("program"));
+    recorded
+        .filter(|program| !program.is_empty())
+        .cloned()
+        .unwrap_or_else(|| name.to_owned())
 }
 
 /// Which of a computation's two times counts.
@@ -219,13 +296,24 @@ impl WallFault {
         let mut machines: BTreeMap<&str, Vec<(&str, u64)>> = BTreeMap::new();
         for file in files {
             let field = |key: &str| file.header.fields.get(key).map_or("", String::as_str);
-            let kernel = if field(CLOCK).is_empty() { field("host") } else { field(CLOCK) };
+            let kernel = if field(CLOCK).is_empty() {
+                field("host")
+            } else {
+                field(CLOCK)
+            };
             let processors = field("cores").parse().unwrap_or(u64::MAX);
-            machines.entry(kernel).or_default().push((field("host"), processors));
+            machines
+                .entry(kernel)
+                .or_default()
+                .push((field("host"), processors));
         }
-        let takes_turns =
-            |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(_, processors)| ranks.len() as u64 > *processors);
-        let has_hosts = |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(host, _)| *host != ranks[0].0);
+        let takes_turns = |ranks: &Vec<(&str, u64)>| {
+            ranks
+                .iter()
+                .any(|(_, processors)| ranks.len() as u64 > *processors)
+        };
+        let has_hosts =
+            |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(host, _)| *host != ranks[0].0);
         match () {
             () if machines.values().any(takes_turns) => Some(WallFault::Turns),
             () if machines.values().any(has_hosts) => Some(WallFault::OneMachine),
@@ -235,9 +323,13 @@ impl WallFault {
 
     fn words(self) -> &'static str {
         match self {
-            WallFault::Threads => "several threads of a rank call MPI, and one that sleeps does not compute",
+            WallFault::Threads => {
+                "several threads of a rank call MPI, and one that sleeps does not compute"
+            }
             WallFault::Turns => "a machine has more ranks than processors, so they take turns",
-            WallFault::OneMachine => "hosts of the recording are one machine, as in a lab, and share its processors",
+            WallFault::OneMachine => {
+                "hosts of the recording are one machine, as in a lab, and share its processors"
+            }
         }
     }
 }
@@ -255,7 +347,11 @@ struct Communicators {
 impl Communicators {
     fn of(files: &[RankFile]) -> Communicators {
         let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
-        let mut all = Communicators { members: Vec::new(), ids: Vec::new(), windows: Vec::new() };
+        let mut all = Communicators {
+            members: Vec::new(),
+            ids: Vec::new(),
+            windows: Vec::new(),
+        };
         for file in files {
             let mut times: BTreeMap<Members, u32> = BTreeMap::new();
             let mut ids = Vec::new();
@@ -267,7 +363,10 @@ impl Communicators {
                 let id = *known.entry((group, *time)).or_insert(next);
                 if id == next {
                     let members = communicator.own.iter().copied().map(Rank).collect();
-                    all.members.push(Communicator { id: id as i32, members });
+                    all.members.push(Communicator {
+                        id: id as i32,
+                        members,
+                    });
                 }
                 ids.push(id);
             }
@@ -284,7 +383,10 @@ impl Communicators {
             let mut times: BTreeMap<u32, u32> = BTreeMap::new();
             let mut windows = Vec::with_capacity(file.windows.len());
             for own in &file.windows {
-                let of = usize::try_from(*own).ok().and_then(|own| ids.get(own)).copied();
+                let of = usize::try_from(*own)
+                    .ok()
+                    .and_then(|own| ids.get(own))
+                    .copied();
                 windows.push(of.map(|of| {
                     let time = times.entry(of).or_default();
                     *time += 1;
@@ -303,7 +405,14 @@ impl Communicators {
 /// A communicator between two groups, seen from either of them alike.
 fn one_view(members: &Members) -> Members {
     let Members { own, remote } = members.clone();
-    if !remote.is_empty() && remote < own { Members { own: remote, remote: own } } else { Members { own, remote } }
+    if !remote.is_empty() && remote < own {
+        Members {
+            own: remote,
+            remote: own,
+        }
+    } else {
+        Members { own, remote }
+    }
 }
 
 /// Regions by number, from 1, in the order of their names.

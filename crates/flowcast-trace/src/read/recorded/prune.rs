@@ -12,7 +12,10 @@ use crate::program::{Communicator, IgnoredRecords};
 use flowcast_units::Rank;
 
 /// Prunes all ranks; gives what was taken out.
-pub(super) fn prune(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<IgnoredRecords> {
+pub(super) fn prune(
+    ranks: &mut [RankActions],
+    communicators: &[Communicator],
+) -> Vec<IgnoredRecords> {
     let (sends, receives) = prune_messages(ranks);
     let collectives = prune_collectives(ranks, communicators);
     let taken = [
@@ -21,7 +24,11 @@ pub(super) fn prune(ranks: &mut [RankActions], communicators: &[Communicator]) -
         ("collective calls that not all ranks came to", collectives),
     ];
     let some = taken.into_iter().filter(|(_, count)| *count > 0);
-    some.map(|(kind, count)| IgnoredRecords { kind: kind.to_owned(), count }).collect()
+    some.map(|(kind, count)| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    })
+    .collect()
 }
 
 /// Sends that are still to come minus receives, by receiver and channel as the receiver sees it.
@@ -32,7 +39,9 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
     let mut balance = Balance::new();
     for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
         for send in &actions.sends {
-            *balance.entry(seen_by_receiver(rank, send.channel)).or_default() += 1;
+            *balance
+                .entry(seen_by_receiver(rank, send.channel))
+                .or_default() += 1;
         }
         for channel in actions.posts.iter().filter_map(|post| post.channel) {
             *balance.entry((rank, channel)).or_default() -= 1;
@@ -42,7 +51,9 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
     let (mut sends, mut receives) = (0, 0);
     for (rank, actions) in (0..).map(Rank).zip(ranks) {
         for send in actions.sends.iter_mut().rev() {
-            let open = balance.get_mut(&seen_by_receiver(rank, send.channel)).filter(|open| **open > 0);
+            let open = balance
+                .get_mut(&seen_by_receiver(rank, send.channel))
+                .filter(|open| **open > 0);
             if let Some(open) = open {
                 *open -= 1;
                 send.dropped = true;
@@ -51,7 +62,10 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
             send.dropped |= send.channel.peer.index() >= count;
         }
         for post in actions.posts.iter_mut().rev() {
-            let open = post.channel.and_then(|channel| balance.get_mut(&(rank, channel))).filter(|open| **open < 0);
+            let open = post
+                .channel
+                .and_then(|channel| balance.get_mut(&(rank, channel)))
+                .filter(|open| **open < 0);
             if let Some(open) = open {
                 *open += 1;
                 post.channel = None;
@@ -63,22 +77,36 @@ fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
 }
 
 fn seen_by_receiver(sender: Rank, channel: Channel) -> (Rank, Channel) {
-    (channel.peer, Channel { peer: sender, ..channel })
+    (
+        channel.peer,
+        Channel {
+            peer: sender,
+            ..channel
+        },
+    )
 }
 
 fn prune_collectives(ranks: &mut [RankActions], communicators: &[Communicator]) -> u64 {
     let mut made: Vec<BTreeMap<i32, u64>> = Vec::with_capacity(ranks.len());
     for actions in ranks.iter() {
         let mut calls = BTreeMap::new();
-        actions.collectives.iter().for_each(|call| *calls.entry(call.record.communicator).or_default() += 1);
+        actions
+            .collectives
+            .iter()
+            .for_each(|call| *calls.entry(call.record.communicator).or_default() += 1);
         made.push(calls);
     }
     let common: BTreeMap<i32, u64> = communicators
         .iter()
         .map(|communicator| {
-            let calls =
-                communicator.members.iter().map(|member| made.get(member.index())?.get(&communicator.id).copied());
-            (communicator.id, calls.map(|calls| calls.unwrap_or(0)).min().unwrap_or(0))
+            let calls = communicator
+                .members
+                .iter()
+                .map(|member| made.get(member.index())?.get(&communicator.id).copied());
+            (
+                communicator.id,
+                calls.map(|calls| calls.unwrap_or(0)).min().unwrap_or(0),
+            )
         })
         .collect();
     let mut taken = 0;

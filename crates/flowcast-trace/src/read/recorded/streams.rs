@@ -22,20 +22,39 @@ pub(super) struct Streams {
 }
 
 /// Divides the steps of ranks, which are in order, among the streams of their threads.
-pub(super) fn divide(ranks: &mut [RankActions], orders: &[Order], communicators: Vec<Communicator>) -> Streams {
+pub(super) fn divide(
+    ranks: &mut [RankActions],
+    orders: &[Order],
+    communicators: Vec<Communicator>,
+) -> Streams {
     let numbers = StreamNumbers::new(ranks, orders);
     if numbers.count as usize == ranks.len() {
-        let steps = ranks.iter_mut().map(|rank| vec![std::mem::take(&mut rank.steps)]).collect();
-        return Streams { threads: Vec::new(), steps, communicators };
+        let steps = ranks
+            .iter_mut()
+            .map(|rank| vec![std::mem::take(&mut rank.steps)])
+            .collect();
+        return Streams {
+            threads: Vec::new(),
+            steps,
+            communicators,
+        };
     }
     address_messages(ranks, &numbers);
     address_accesses(ranks, &numbers);
     let mut communicators = Meetings::new(ranks, &numbers).divide(ranks, &numbers, communicators);
-    let steps = (0..).map(Rank).zip(ranks).map(|(rank, actions)| numbers.split(rank, actions, &mut communicators));
+    let steps = (0..)
+        .map(Rank)
+        .zip(ranks)
+        .map(|(rank, actions)| numbers.split(rank, actions, &mut communicators));
     let steps: Vec<Vec<Vec<Step>>> = steps.collect();
-    let tasks =
-        (0..).zip(&steps).flat_map(|(task, streams)| (0..streams.len() as u32).map(move |thread| (task, thread)));
-    Streams { threads: tasks.collect(), steps, communicators }
+    let tasks = (0..)
+        .zip(&steps)
+        .flat_map(|(task, streams)| (0..streams.len() as u32).map(move |thread| (task, thread)));
+    Streams {
+        threads: tasks.collect(),
+        steps,
+        communicators,
+    }
 }
 
 /// The numbers of all streams.
@@ -47,12 +66,18 @@ struct StreamNumbers {
 
 impl StreamNumbers {
     fn new(ranks: &[RankActions], orders: &[Order]) -> StreamNumbers {
-        let mut numbers = StreamNumbers { of_rank: Vec::with_capacity(ranks.len()), count: 0 };
+        let mut numbers = StreamNumbers {
+            of_rank: Vec::with_capacity(ranks.len()),
+            count: 0,
+        };
         for (actions, order) in ranks.iter().zip(orders) {
             let mut threads = BTreeMap::new();
             if *order == Order::Streams && !actions.calls.is_empty() {
                 threads.extend(actions.steps.iter().map(|step| (step.thread, 0)));
-                threads.values_mut().zip(0..).for_each(|(place, number)| *place = number);
+                threads
+                    .values_mut()
+                    .zip(0..)
+                    .for_each(|(place, number)| *place = number);
             }
             let streams = threads.len().max(1) as u32;
             numbers.of_rank.push((numbers.count, threads));
@@ -67,7 +92,12 @@ impl StreamNumbers {
     }
 
     /// The steps of each stream of a rank, in which a call that blocks is one again.
-    fn split(&self, rank: Rank, actions: &mut RankActions, communicators: &mut Vec<Communicator>) -> Vec<Vec<Step>> {
+    fn split(
+        &self,
+        rank: Rank,
+        actions: &mut RankActions,
+        communicators: &mut Vec<Communicator>,
+    ) -> Vec<Vec<Step>> {
         let (first, threads) = &self.of_rank[rank.index()];
         let steps = std::mem::take(&mut actions.steps);
         if threads.is_empty() {
@@ -78,13 +108,19 @@ impl StreamNumbers {
         for step in steps {
             let own = self.stream(rank, step.thread);
             let pair = match step.action {
-                Action::Signal(to) => Some((own, self.stream(rank, to), CollectiveMode::NonBlocking)),
-                Action::Await(from) => Some((self.stream(rank, from), own, CollectiveMode::Blocking)),
+                Action::Signal(to) => {
+                    Some((own, self.stream(rank, to), CollectiveMode::NonBlocking))
+                }
+                Action::Await(from) => {
+                    Some((self.stream(rank, from), own, CollectiveMode::Blocking))
+                }
                 _ => None,
             };
             let mut step = step;
             if let Some((from, to, mode)) = pair {
-                let id = *pairs.entry((from, to)).or_insert_with(|| define(communicators, vec![from, to]));
+                let id = *pairs
+                    .entry((from, to))
+                    .or_insert_with(|| define(communicators, vec![from, to]));
                 step.action = meet(actions, id, mode);
             }
             push(&mut streams[(own.0 - first) as usize], step, actions);
@@ -95,7 +131,11 @@ impl StreamNumbers {
 
 /// A further communicator; gives its number.
 pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) -> i32 {
-    let id = communicators.iter().map(|known| known.id).max().map_or(0, |id| id + 1);
+    let id = communicators
+        .iter()
+        .map(|known| known.id)
+        .max()
+        .map_or(0, |id| id + 1);
     communicators.push(Communicator { id, members });
     id
 }
@@ -103,16 +143,31 @@ pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) 
 /// A meeting of two streams of a rank, which costs nothing: the thread that signals goes on at once.
 fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> Action {
     let (op, nothing) = (CollectiveOp::Barrier, Bytes(0));
-    let record = CallRecord { op, communicator, mode, is_root: false, root: None, send: nothing, recv: nothing };
-    actions.collectives.push(Collective { record, dropped: false });
+    let record = CallRecord {
+        op,
+        communicator,
+        mode,
+        is_root: false,
+        root: None,
+        send: nothing,
+        recv: nothing,
+    };
+    actions.collectives.push(Collective {
+        record,
+        dropped: false,
+    });
     Action::Collective(actions.collectives.len() as u32 - 1)
 }
 
 /// Appends a step; what begins and waits in one call blocks.
 fn push(stream: &mut Vec<Step>, step: Step, actions: &mut RankActions) {
-    let Some(last) = stream.last_mut().filter(|last| last.item == step.item) else { return stream.push(step) };
+    let Some(last) = stream.last_mut().filter(|last| last.item == step.item) else {
+        return stream.push(step);
+    };
     match (last.action, step.action) {
-        (Action::Irecv(post), Action::WaitRecv(awaited)) if post == awaited => last.action = Action::Recv(post),
+        (Action::Irecv(post), Action::WaitRecv(awaited)) if post == awaited => {
+            last.action = Action::Recv(post)
+        }
         (Action::Send(send), Action::WaitSend(awaited)) if send == awaited => {
             actions.sends[send as usize].non_blocking = false;
         }
@@ -140,12 +195,22 @@ fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
             match step.action {
                 Action::Send(send) if !actions.sends[send as usize].dropped => {
                     let channel = actions.sends[send as usize].channel;
-                    let seen = (channel.peer, Channel { peer: rank, ..channel });
+                    let seen = (
+                        channel.peer,
+                        Channel {
+                            peer: rank,
+                            ..channel
+                        },
+                    );
                     channels.entry(seen).or_default().sends.push((send, stream));
                 }
                 Action::Recv(post) | Action::Irecv(post) => {
                     if let Some(channel) = actions.posts[post as usize].channel {
-                        channels.entry((rank, channel)).or_default().posts.push((post, stream));
+                        channels
+                            .entry((rank, channel))
+                            .or_default()
+                            .posts
+                            .push((post, stream));
                     }
                 }
                 _ => {}
@@ -154,8 +219,13 @@ fn address_messages(ranks: &mut [RankActions], numbers: &StreamNumbers) {
     }
     for ((receiver, channel), Ends { sends, posts }) in channels {
         for ((send, from), (post, to)) in sends.into_iter().zip(posts) {
-            ranks[channel.peer.index()].sends[send as usize].channel.peer = to;
-            ranks[receiver.index()].posts[post as usize].channel = Some(Channel { peer: from, ..channel });
+            ranks[channel.peer.index()].sends[send as usize]
+                .channel
+                .peer = to;
+            ranks[receiver.index()].posts[post as usize].channel = Some(Channel {
+                peer: from,
+                ..channel
+            });
         }
     }
 }
@@ -177,11 +247,15 @@ impl Meetings {
         let mut all: BTreeMap<(i32, Rank), Vec<(u32, Rank)>> = BTreeMap::new();
         for (rank, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
-                let Action::Collective(number) = step.action else { continue };
+                let Action::Collective(number) = step.action else {
+                    continue;
+                };
                 let call = actions.collectives[number as usize];
                 if !call.dropped {
                     let stream = numbers.stream(rank, step.thread);
-                    all.entry((call.record.communicator, rank)).or_default().push((number, stream));
+                    all.entry((call.record.communicator, rank))
+                        .or_default()
+                        .push((number, stream));
                 }
             }
         }
@@ -195,12 +269,18 @@ impl Meetings {
         numbers: &StreamNumbers,
         communicators: Vec<Communicator>,
     ) -> Vec<Communicator> {
-        let mut next = communicators.iter().map(|known| known.id).max().map_or(0, |id| id + 1);
+        let mut next = communicators
+            .iter()
+            .map(|known| known.id)
+            .max()
+            .map_or(0, |id| id + 1);
         let mut divided = Vec::with_capacity(communicators.len());
         for Communicator { id, members } in communicators {
             let mut known: BTreeMap<Vec<Rank>, i32> = BTreeMap::new();
-            let calls: Vec<&[(u32, Rank)]> =
-                members.iter().map(|rank| self.0.get(&(id, *rank)).map_or(&[][..], Vec::as_slice)).collect();
+            let calls: Vec<&[(u32, Rank)]> = members
+                .iter()
+                .map(|rank| self.0.get(&(id, *rank)).map_or(&[][..], Vec::as_slice))
+                .collect();
             for turn in 0..calls.iter().map(|calls| calls.len()).min().unwrap_or(0) {
                 let streams: Vec<Rank> = calls.iter().map(|calls| calls[turn].1).collect();
                 let own = match known.get(&streams) {
@@ -209,16 +289,24 @@ impl Meetings {
                         let own = if known.is_empty() { id } else { next };
                         next += i32::from(!known.is_empty());
                         known.insert(streams.clone(), own);
-                        divided.push(Communicator { id: own, members: streams });
+                        divided.push(Communicator {
+                            id: own,
+                            members: streams,
+                        });
                         own
                     }
                 };
                 for (rank, calls) in members.iter().zip(&calls) {
-                    ranks[rank.index()].collectives[calls[turn].0 as usize].record.communicator = own;
+                    ranks[rank.index()].collectives[calls[turn].0 as usize]
+                        .record
+                        .communicator = own;
                 }
             }
             if known.is_empty() {
-                let members = members.iter().map(|rank| Rank(numbers.of_rank[rank.index()].0)).collect();
+                let members = members
+                    .iter()
+                    .map(|rank| Rank(numbers.of_rank[rank.index()].0))
+                    .collect();
                 divided.push(Communicator { id, members });
             }
         }

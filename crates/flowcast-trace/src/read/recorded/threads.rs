@@ -37,8 +37,16 @@ pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) -
     let mut orders = Vec::with_capacity(ranks.len());
     for (rank, done) in ranks.iter_mut().zip(done) {
         let is_apart = is_whole && completes_its_own(&done);
-        rank.steps = if is_apart || rank.calls.is_empty() { done } else { in_a_row(&rank.calls, done) };
-        orders.push(if is_apart || rank.calls.is_empty() { Order::Streams } else { Order::Row });
+        rank.steps = if is_apart || rank.calls.is_empty() {
+            done
+        } else {
+            in_a_row(&rank.calls, done)
+        };
+        orders.push(if is_apart || rank.calls.is_empty() {
+            Order::Streams
+        } else {
+            Order::Row
+        });
     }
     orders
 }
@@ -49,14 +57,21 @@ fn completes_its_own(done: &[Step]) -> bool {
     done.iter().all(|step| match step.action {
         Action::Send(send) => begun.insert(Action::WaitSend(send), step.thread).is_none(),
         Action::Irecv(post) => begun.insert(Action::WaitRecv(post), step.thread).is_none(),
-        Action::Collective(number) => begun.insert(Action::WaitCollective(number), step.thread).is_none(),
+        Action::Collective(number) => begun
+            .insert(Action::WaitCollective(number), step.thread)
+            .is_none(),
         wait => begun.get(&wait).is_none_or(|thread| *thread == step.thread),
     })
 }
 
 /// The steps of all threads one after the other.
 fn in_a_row(calls: &[ThreadCall], mut done: Vec<Step>) -> Vec<Step> {
-    done.retain(|step| !matches!(step.action, Action::Compute(_) | Action::Signal(_) | Action::Await(_)));
+    done.retain(|step| {
+        !matches!(
+            step.action,
+            Action::Compute(_) | Action::Signal(_) | Action::Await(_)
+        )
+    });
     with_computation(&computing(calls), done)
 }
 
@@ -95,13 +110,19 @@ impl<'a> Walk<'a> {
     fn new(ranks: &'a [RankActions], communicators: &[Communicator]) -> Walk<'a> {
         let mut walk = Walk {
             ranks,
-            sizes: communicators.iter().map(|group| (group.id, group.members.len() as u32)).collect(),
+            sizes: communicators
+                .iter()
+                .map(|group| (group.id, group.members.len() as u32))
+                .collect(),
             queues: BTreeMap::new(),
             ready: BinaryHeap::new(),
             counts: BTreeMap::new(),
             waiting: BTreeMap::new(),
             posts: ranks.iter().map(|rank| vec![0; rank.posts.len()]).collect(),
-            executions: ranks.iter().map(|rank| vec![0; rank.collectives.len()]).collect(),
+            executions: ranks
+                .iter()
+                .map(|rank| vec![0; rank.collectives.len()])
+                .collect(),
             posted: BTreeMap::new(),
             executed: BTreeMap::new(),
             awaited: BTreeMap::new(),
@@ -109,10 +130,17 @@ impl<'a> Walk<'a> {
         };
         for (rank, actions) in (0..).map(Rank).zip(ranks) {
             for step in &actions.steps {
-                walk.queues.entry((rank, step.thread)).or_default().push_back(*step);
+                walk.queues
+                    .entry((rank, step.thread))
+                    .or_default()
+                    .push_back(*step);
             }
         }
-        walk.ready = walk.queues.iter().map(|(place, queue)| Reverse((queue[0].time, *place))).collect();
+        walk.ready = walk
+            .queues
+            .iter()
+            .map(|(place, queue)| Reverse((queue[0].time, *place)))
+            .collect();
         walk
     }
 
@@ -132,8 +160,12 @@ impl<'a> Walk<'a> {
 
     /// Does the next step of a thread, if it may be done.
     fn advance(&mut self, place: Place, now: u64) {
-        let Some(queue) = self.queues.get_mut(&place) else { return };
-        let Some(step) = queue.front().copied() else { return };
+        let Some(queue) = self.queues.get_mut(&place) else {
+            return;
+        };
+        let Some(step) = queue.front().copied() else {
+            return;
+        };
         if let Some(thing) = self.lacks(place.0, &step) {
             self.waiting.entry(thing).or_default().push(place);
             return;
@@ -154,21 +186,35 @@ impl<'a> Walk<'a> {
         let (thing, wanted) = match step.action {
             Action::WaitRecv(post) => {
                 let channel = actions.posts[post as usize].channel?;
-                (Thing::Sent(rank, channel), self.posts[rank.index()][post as usize])
+                (
+                    Thing::Sent(rank, channel),
+                    self.posts[rank.index()][post as usize],
+                )
             }
             Action::Recv(post) => {
                 let channel = actions.posts[post as usize].channel?;
-                (Thing::Sent(rank, channel), self.posted.get(&(rank, channel)).map_or(1, |count| count + 1))
+                (
+                    Thing::Sent(rank, channel),
+                    self.posted
+                        .get(&(rank, channel))
+                        .map_or(1, |count| count + 1),
+                )
             }
             Action::WaitCollective(number) => {
                 let call = actions.collectives[number as usize];
                 let id = call.record.communicator;
                 let execution = self.executions[rank.index()][number as usize];
-                (Thing::Came(id, execution), self.sizes.get(&id).copied().filter(|_| !call.dropped)?)
+                (
+                    Thing::Came(id, execution),
+                    self.sizes.get(&id).copied().filter(|_| !call.dropped)?,
+                )
             }
             Action::Await(from) => {
                 let pair = (rank, from, step.thread);
-                (Thing::Signalled(rank, from, step.thread), self.awaited.get(&pair).map_or(1, |count| count + 1))
+                (
+                    Thing::Signalled(rank, from, step.thread),
+                    self.awaited.get(&pair).map_or(1, |count| count + 1),
+                )
             }
             _ => return None,
         };
@@ -182,7 +228,10 @@ impl<'a> Walk<'a> {
             Action::Await(from) => *self.awaited.entry((rank, from, step.thread)).or_default() += 1,
             Action::Send(send) if !actions.sends[send as usize].dropped => {
                 let Channel { peer, .. } = actions.sends[send as usize].channel;
-                let channel = Channel { peer: rank, ..actions.sends[send as usize].channel };
+                let channel = Channel {
+                    peer: rank,
+                    ..actions.sends[send as usize].channel
+                };
                 self.count(Thing::Sent(peer, channel), now);
             }
             Action::Recv(post) | Action::Irecv(post) => {
@@ -207,7 +256,8 @@ impl<'a> Walk<'a> {
     fn count(&mut self, thing: Thing, now: u64) {
         *self.counts.entry(thing).or_default() += 1;
         let waiting = self.waiting.remove(&thing).unwrap_or_default();
-        self.ready.extend(waiting.into_iter().map(|place| Reverse((now, place))));
+        self.ready
+            .extend(waiting.into_iter().map(|place| Reverse((now, place))));
     }
 }
 
@@ -226,7 +276,10 @@ fn with_computation(computing: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
             spans.next();
         }
         if computed > 0 {
-            steps.push(Step { action: Action::Compute(computed), ..step });
+            steps.push(Step {
+                action: Action::Compute(computed),
+                ..step
+            });
         }
         now = now.max(step.time);
         steps.push(step);
@@ -236,8 +289,10 @@ fn with_computation(computing: &[(u64, u64)], done: Vec<Step>) -> Vec<Step> {
 
 /// The times in which at least one thread computes, in order and without overlap: each does so last before it calls.
 fn computing(calls: &[ThreadCall]) -> Vec<(u64, u64)> {
-    let mut spans: Vec<(u64, u64)> =
-        calls.iter().map(|call| (call.begin.saturating_sub(call.computed), call.begin)).collect();
+    let mut spans: Vec<(u64, u64)> = calls
+        .iter()
+        .map(|call| (call.begin.saturating_sub(call.computed), call.begin))
+        .collect();
     spans.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (begin, end) in spans {
@@ -258,25 +313,58 @@ mod tests {
     #[test]
     fn a_rank_computes_while_any_of_its_threads_does() {
         // Thread 0 computes from 0 to 10 and from 20 to 30, thread 1 from 16 to 36.
-        let call = |thread, computed, begin, end| ThreadCall { thread, computed, begin, end };
-        let calls = [call(0, 10, 10, 20), call(1, 0, 15, 16), call(0, 10, 30, 35), call(1, 20, 36, 40)];
+        let call = |thread, computed, begin, end| ThreadCall {
+            thread,
+            computed,
+            begin,
+            end,
+        };
+        let calls = [
+            call(0, 10, 10, 20),
+            call(1, 0, 15, 16),
+            call(0, 10, 30, 35),
+            call(1, 20, 36, 40),
+        ];
         assert_eq!(computing(&calls), [(0, 10), (15, 15), (16, 36)]);
-        let step = |time, action| Step { item: 0, thread: 0, time, action };
+        let step = |time, action| Step {
+            item: 0,
+            thread: 0,
+            time,
+            action,
+        };
         let steps = vec![
             step(10, Action::Send(0)),
             step(15, Action::Irecv(0)),
             step(20, Action::WaitSend(0)),
             step(40, Action::WaitRecv(0)),
         ];
-        let actions: Vec<Action> = with_computation(&computing(&calls), steps).iter().map(|step| step.action).collect();
+        let actions: Vec<Action> = with_computation(&computing(&calls), steps)
+            .iter()
+            .map(|step| step.action)
+            .collect();
         use Action::*;
-        assert_eq!(actions, [Compute(10), Send(0), Irecv(0), Compute(4), WaitSend(0), Compute(16), WaitRecv(0)]);
+        assert_eq!(
+            actions,
+            [
+                Compute(10),
+                Send(0),
+                Irecv(0),
+                Compute(4),
+                WaitSend(0),
+                Compute(16),
+                WaitRecv(0)
+            ]
+        );
     }
 
     /// Rank 0's first thread waits for an answer to what its second thread sends, which the times put later.
     #[test]
     fn a_wait_comes_after_the_send_of_another_thread_that_it_depends_on() {
-        let channel = |peer, tag| Channel { peer: Rank(peer), tag, communicator: 0 };
+        let channel = |peer, tag| Channel {
+            peer: Rank(peer),
+            tag,
+            communicator: 0,
+        };
         let send = |peer, tag| Send {
             channel: channel(peer, tag),
             size: Bytes(8),
@@ -285,17 +373,37 @@ mod tests {
             persistent: false,
             dropped: false,
         };
-        let step = |thread, time, action| Step { item: 0, thread, time, action };
+        let step = |thread, time, action| Step {
+            item: 0,
+            thread,
+            time,
+            action,
+        };
         let two_threads = RankActions {
-            steps: vec![step(0, 1, Action::Irecv(0)), step(0, 10, Action::WaitRecv(0)), step(1, 11, Action::Send(0))],
-            posts: vec![Post { channel: Some(channel(1, 5)), takes: None }],
+            steps: vec![
+                step(0, 1, Action::Irecv(0)),
+                step(0, 10, Action::WaitRecv(0)),
+                step(1, 11, Action::Send(0)),
+            ],
+            posts: vec![Post {
+                channel: Some(channel(1, 5)),
+                takes: None,
+            }],
             sends: vec![send(1, 6)],
-            calls: vec![ThreadCall { thread: 0, computed: 0, begin: 1, end: 10 }],
+            calls: vec![ThreadCall {
+                thread: 0,
+                computed: 0,
+                begin: 1,
+                end: 10,
+            }],
             ..RankActions::default()
         };
         let one_thread = RankActions {
             steps: vec![step(0, 3, Action::Recv(0)), step(0, 4, Action::Send(0))],
-            posts: vec![Post { channel: Some(channel(0, 6)), takes: None }],
+            posts: vec![Post {
+                channel: Some(channel(0, 6)),
+                takes: None,
+            }],
             sends: vec![send(0, 5)],
             ..RankActions::default()
         };

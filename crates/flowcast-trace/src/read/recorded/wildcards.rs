@@ -12,20 +12,32 @@ use flowcast_units::Rank;
 
 /// Gives them their channels; tells how many there were.
 pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
-    let open = |actions: &RankActions| actions.posts.iter().any(|post| post.channel.is_none() && post.takes.is_some());
+    let open = |actions: &RankActions| {
+        actions
+            .posts
+            .iter()
+            .any(|post| post.channel.is_none() && post.takes.is_some())
+    };
     if !ranks.iter().any(open) {
         return None;
     }
     let mut left = Left::of(ranks);
     let mut count = 0;
     for (receiver, actions) in (0..).map(Rank).zip(ranks) {
-        for post in actions.posts.iter_mut().filter(|post| post.channel.is_none()) {
+        for post in actions
+            .posts
+            .iter_mut()
+            .filter(|post| post.channel.is_none())
+        {
             post.channel = post.takes.and_then(|takes| left.first(receiver, &takes));
             count += u64::from(post.channel.is_some());
         }
     }
     let kind = "receives whose source the trace does not tell; they get the messages left over, first sent first";
-    (count > 0).then(|| IgnoredRecords { kind: kind.to_owned(), count })
+    (count > 0).then(|| IgnoredRecords {
+        kind: kind.to_owned(),
+        count,
+    })
 }
 
 /// When the messages of each receiver's channels were sent, without those that a receive names.
@@ -38,8 +50,13 @@ impl Left {
             for step in &actions.steps {
                 if let Action::Send(number) = step.action {
                     let channel = actions.sends[number as usize].channel;
-                    let seen = Channel { peer: sender, ..channel };
-                    sent.entry((channel.peer, seen)).or_default().push(step.time);
+                    let seen = Channel {
+                        peer: sender,
+                        ..channel
+                    };
+                    sent.entry((channel.peer, seen))
+                        .or_default()
+                        .push(step.time);
                 }
             }
         }
@@ -55,8 +72,16 @@ impl Left {
 
     /// Takes the message sent first of those that fit.
     fn first(&mut self, receiver: Rank, takes: &Takes) -> Option<Channel> {
-        let lowest = Channel { peer: Rank(0), tag: i32::MIN, communicator: i32::MIN };
-        let highest = Channel { peer: Rank(u32::MAX), tag: i32::MAX, communicator: i32::MAX };
+        let lowest = Channel {
+            peer: Rank(0),
+            tag: i32::MIN,
+            communicator: i32::MIN,
+        };
+        let highest = Channel {
+            peer: Rank(u32::MAX),
+            tag: i32::MAX,
+            communicator: i32::MAX,
+        };
         let fits = |channel: &Channel| {
             channel.communicator == takes.communicator
                 && takes.tag.is_none_or(|tag| tag == channel.tag)
@@ -64,8 +89,9 @@ impl Left {
         };
         let own = self.0.range_mut((receiver, lowest)..=(receiver, highest));
         let times = own.filter(|((_, channel), _)| fits(channel));
-        let (key, times) =
-            times.filter(|(_, times)| !times.is_empty()).min_by_key(|(_, times)| times.last().copied())?;
+        let (key, times) = times
+            .filter(|(_, times)| !times.is_empty())
+            .min_by_key(|(_, times)| times.last().copied())?;
         times.pop();
         Some(key.1)
     }
@@ -79,9 +105,18 @@ mod tests {
 
     #[test]
     fn messages_left_over_go_to_receives_from_any_source_in_the_order_of_their_sends() {
-        let channel = |peer| Channel { peer: Rank(peer), tag: 3, communicator: 0 };
+        let channel = |peer| Channel {
+            peer: Rank(peer),
+            tag: 3,
+            communicator: 0,
+        };
         let sender = |time| RankActions {
-            steps: vec![Step { item: 0, thread: 0, time, action: Action::Send(0) }],
+            steps: vec![Step {
+                item: 0,
+                thread: 0,
+                time,
+                action: Action::Send(0),
+            }],
             sends: vec![Send {
                 channel: channel(0),
                 size: Bytes(8),
@@ -92,12 +127,33 @@ mod tests {
             }],
             ..RankActions::default()
         };
-        let any = Post { channel: None, takes: Some(Takes { communicator: 0, source: None, tag: Some(3) }) };
-        let named = Post { channel: Some(channel(3)), takes: None };
-        let receiver = RankActions { posts: vec![any, named, any, any], ..RankActions::default() };
+        let any = Post {
+            channel: None,
+            takes: Some(Takes {
+                communicator: 0,
+                source: None,
+                tag: Some(3),
+            }),
+        };
+        let named = Post {
+            channel: Some(channel(3)),
+            takes: None,
+        };
+        let receiver = RankActions {
+            posts: vec![any, named, any, any],
+            ..RankActions::default()
+        };
         let mut ranks = [receiver, sender(20), sender(10), sender(5)];
         assert_eq!(assign(&mut ranks).unwrap().count, 2);
-        let peers: Vec<_> = ranks[0].posts.iter().map(|post| post.channel.map(|channel| channel.peer.0)).collect();
-        assert_eq!(peers, [Some(2), Some(3), Some(1), None], "the fourth gets nothing");
+        let peers: Vec<_> = ranks[0]
+            .posts
+            .iter()
+            .map(|post| post.channel.map(|channel| channel.peer.0))
+            .collect();
+        assert_eq!(
+            peers,
+            [Some(2), Some(3), Some(1), None],
+            "the fourth gets nothing"
+        );
     }
 }

@@ -23,7 +23,11 @@ pub(crate) fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
 ///
 /// # Panics
 /// If the ranks wait for each other.
-pub(crate) fn end_times_where(records: &Records, numbers: &Numbers, latency_of: &LatencyOf<'_>) -> Vec<f64> {
+pub(crate) fn end_times_where(
+    records: &Records,
+    numbers: &Numbers,
+    latency_of: &LatencyOf<'_>,
+) -> Vec<f64> {
     let ranks = records.ranks.len();
     let mut world = World {
         records,
@@ -41,7 +45,10 @@ pub(crate) fn end_times_where(records: &Records, numbers: &Numbers, latency_of: 
     while let Some(Reverse((Nanos(now), _, event))) = world.events.pop() {
         world.happen(now, event);
     }
-    assert!(world.ranks.iter().all(|rank| rank.end.is_some()), "ranks wait for each other");
+    assert!(
+        world.ranks.iter().all(|rank| rank.end.is_some()),
+        "ranks wait for each other"
+    );
     world.ranks.iter().map(|rank| rank.end.unwrap()).collect()
 }
 
@@ -160,7 +167,8 @@ struct World<'a> {
 impl World<'_> {
     fn at(&mut self, time: f64, event: Event) {
         self.created += 1;
-        self.events.push(Reverse((Nanos(time), self.created, event)));
+        self.events
+            .push(Reverse((Nanos(time), self.created, event)));
     }
 
     fn happen(&mut self, now: f64, event: Event) {
@@ -182,9 +190,21 @@ impl World<'_> {
         };
         self.ranks[rank].next += 1;
         match record {
-            Record::Compute(nanos) => self.at(now + nanos as f64 / self.numbers.speed, Event::Run(rank)),
-            Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
-                let rendezvous = self.numbers.rendezvous_from.map_or(sync, |from| bytes >= from);
+            Record::Compute(nanos) => {
+                self.at(now + nanos as f64 / self.numbers.speed, Event::Run(rank))
+            }
+            Record::Send {
+                to,
+                bytes,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            } => {
+                let rendezvous = self
+                    .numbers
+                    .rendezvous_from
+                    .map_or(sync, |from| bytes >= from);
                 let cost = self.cost(rank, to, bytes);
                 let channel = (rank, to, tag, comm);
                 self.messages.push(Message {
@@ -216,36 +236,63 @@ impl World<'_> {
             }
             Record::Recv { from, tag, comm } => {
                 let receive = self.receive((from, rank, tag, comm));
-                self.at(now + self.cost(from, rank, 0).receiver_before, Event::Ask(receive, true));
+                self.at(
+                    now + self.cost(from, rank, 0).receiver_before,
+                    Event::Ask(receive, true),
+                );
             }
             Record::Irecv { from, tag, comm } => {
                 let receive = self.receive((from, rank, tag, comm));
-                self.channels.entry((from, rank, tag, comm)).or_default().unwaited.push_back(receive);
+                self.channels
+                    .entry((from, rank, tag, comm))
+                    .or_default()
+                    .unwaited
+                    .push_back(receive);
                 self.post(now, receive);
                 self.at(now, Event::Run(rank));
             }
             Record::Wait { from, tag, comm } => {
                 let channel = self.channels.get_mut(&(from, rank, tag, comm)).unwrap();
                 let receive = channel.unwaited.pop_front().unwrap();
-                self.at(now + self.cost(from, rank, 0).receiver_before, Event::Ask(receive, false));
+                self.at(
+                    now + self.cost(from, rank, 0).receiver_before,
+                    Event::Ask(receive, false),
+                );
             }
             Record::Collective { comm, mode, .. } => {
                 let called = self.ranks[rank].called.entry(comm).or_default();
                 let instance = (comm, *called);
                 *called += 1;
-                let startup = if mode == Mode::Blocking { 0.0 } else { self.startup(comm).trunc() };
+                let startup = if mode == Mode::Blocking {
+                    0.0
+                } else {
+                    self.startup(comm).trunc()
+                };
                 self.at(now + startup, Event::Come(rank, instance));
             }
             Record::WaitCollective => {
                 let instance = self.ranks[rank].started.pop_front().unwrap();
-                self.at(now + self.startup(instance.0), Event::WaitFor(rank, instance));
+                self.at(
+                    now + self.startup(instance.0),
+                    Event::WaitFor(rank, instance),
+                );
             }
         }
     }
 
     fn ready(&mut self, now: f64, message: usize) {
-        let Message { channel, cost, rendezvous, non_blocking, .. } = self.messages[message];
-        self.channels.entry(channel).or_default().sent.push_back(message);
+        let Message {
+            channel,
+            cost,
+            rendezvous,
+            non_blocking,
+            ..
+        } = self.messages[message];
+        self.channels
+            .entry(channel)
+            .or_default()
+            .sent
+            .push_back(message);
         if !rendezvous {
             self.at(now + cost.delay, Event::Arrive(message));
         }
@@ -268,26 +315,38 @@ impl World<'_> {
     }
 
     fn receive(&mut self, channel: ChannelKey) -> usize {
-        self.receives.push(Receive { channel, arrived: false, asked: false });
+        self.receives.push(Receive {
+            channel,
+            arrived: false,
+            asked: false,
+        });
         self.receives.len() - 1
     }
 
     fn post(&mut self, now: f64, receive: usize) {
         let channel = self.receives[receive].channel;
-        self.channels.entry(channel).or_default().posted.push_back(receive);
+        self.channels
+            .entry(channel)
+            .or_default()
+            .posted
+            .push_back(receive);
         self.pair(now, channel);
     }
 
     /// The first send and the first receive of a channel meet; a rendezvous begins to move.
     fn pair(&mut self, now: f64, key: ChannelKey) {
         let channel = self.channels.get_mut(&key).unwrap();
-        let (Some(&sent), Some(&posted)) = (channel.sent.front(), channel.posted.front()) else { return };
+        let (Some(&sent), Some(&posted)) = (channel.sent.front(), channel.posted.front()) else {
+            return;
+        };
         channel.sent.pop_front();
         channel.posted.pop_front();
         let message = &mut self.messages[sent];
         message.receive = Some(posted);
         self.receives[posted].arrived = message.arrived;
-        let Message { cost, rendezvous, .. } = *message;
+        let Message {
+            cost, rendezvous, ..
+        } = *message;
         if rendezvous {
             self.at(now + cost.delay, Event::Arrive(sent));
             self.at(now + cost.held, Event::Leave(sent));
@@ -298,7 +357,9 @@ impl World<'_> {
         let message = &mut self.messages[message];
         message.arrived = true;
         let after = message.cost.receiver_after;
-        let Some(receive) = message.receive else { return };
+        let Some(receive) = message.receive else {
+            return;
+        };
         self.receives[receive].arrived = true;
         if self.receives[receive].asked {
             self.at(now + after, Event::Run(self.receives[receive].channel.1));
@@ -312,13 +373,22 @@ impl World<'_> {
         let (from, rank, ..) = self.receives[receive].channel;
         self.receives[receive].asked = true;
         if self.receives[receive].arrived {
-            self.at(now + self.cost(from, rank, 0).receiver_after, Event::Run(rank));
+            self.at(
+                now + self.cost(from, rank, 0).receiver_after,
+                Event::Run(rank),
+            );
         }
     }
 
     fn come(&mut self, now: f64, rank: usize, instance: Instance) {
-        let Record::Collective { op, comm, root, send, recv, mode } =
-            self.records.ranks[rank][self.ranks[rank].next - 1]
+        let Record::Collective {
+            op,
+            comm,
+            root,
+            send,
+            recv,
+            mode,
+        } = self.records.ranks[rank][self.ranks[rank].next - 1]
         else {
             unreachable!("a rank stays at its collective until it has come");
         };
@@ -334,10 +404,16 @@ impl World<'_> {
         gathering.last = now;
         gathering.own_ends = gathering.own_ends.max(own_end);
         if gathering.came == members {
-            let finish = if mode == Mode::RootSynchronous { gathering.own_ends } else { gathering.last + cost };
+            let finish = if mode == Mode::RootSynchronous {
+                gathering.own_ends
+            } else {
+                gathering.last + cost
+            };
             gathering.finish = Some(finish);
             let waiting = std::mem::take(&mut gathering.waiting);
-            waiting.into_iter().for_each(|(came, rank)| self.at(finish.max(came), Event::Run(rank)));
+            waiting
+                .into_iter()
+                .for_each(|(came, rank)| self.at(finish.max(came), Event::Run(rank)));
         }
         match mode {
             Mode::NonBlocking => {
@@ -370,16 +446,43 @@ impl World<'_> {
     }
 
     fn cost(&self, from: usize, to: usize, bytes: u64) -> Cost {
-        let Numbers { rule, latency, overhead, gap, inside_latency, .. } = *self.numbers;
+        let Numbers {
+            rule,
+            latency,
+            overhead,
+            gap,
+            inside_latency,
+            ..
+        } = *self.numbers;
         let inside = self.shares_node(from, to);
-        let (latency, overhead, gap) = if inside { (inside_latency, 0.0, 0.0) } else { (latency, overhead, gap) };
+        let (latency, overhead, gap) = if inside {
+            (inside_latency, 0.0, 0.0)
+        } else {
+            (latency, overhead, gap)
+        };
         let latency = (self.latency_of)(from, to, bytes).unwrap_or(latency);
         let per_byte = self.per_byte(from, to);
         let transfer = bytes as f64 * per_byte;
-        let none = Cost { sender: 0.0, receiver_before: 0.0, receiver_after: 0.0, delay: 0.0, busy: 0.0, held: 0.0 };
+        let none = Cost {
+            sender: 0.0,
+            receiver_before: 0.0,
+            receiver_after: 0.0,
+            delay: 0.0,
+            busy: 0.0,
+            held: 0.0,
+        };
         match rule {
-            Rule::Hockney => Cost { delay: latency + transfer, held: transfer, ..none },
-            Rule::Dimemas => Cost { sender: latency, receiver_before: latency, delay: transfer, ..none },
+            Rule::Hockney => Cost {
+                delay: latency + transfer,
+                held: transfer,
+                ..none
+            },
+            Rule::Dimemas => Cost {
+                sender: latency,
+                receiver_before: latency,
+                delay: transfer,
+                ..none
+            },
             Rule::Loggops => {
                 let transfer = bytes.saturating_sub(1) as f64 * per_byte;
                 Cost {
@@ -397,31 +500,64 @@ impl World<'_> {
     /// How many members of a communicator run on each node.
     fn tasks_on_nodes(&self, comm: usize) -> Vec<usize> {
         let mut tasks = vec![0; self.records.ranks.len()];
-        self.records.comms[comm].iter().for_each(|rank| tasks[self.numbers.node(*rank)] += 1);
+        self.records.comms[comm]
+            .iter()
+            .for_each(|rank| tasks[self.numbers.node(*rank)] += 1);
         tasks.into_iter().filter(|tasks| *tasks > 0).collect()
     }
 
     /// Whole nanoseconds of it count where a collective starts, all of it where a rank waits for one.
     fn startup(&self, comm: usize) -> f64 {
         let tasks = self.tasks_on_nodes(comm);
-        let between = if tasks.len() > 1 { self.numbers.latency } else { 0.0 };
-        let inside = if tasks.iter().any(|tasks| *tasks > 1) { self.numbers.inside_latency } else { 0.0 };
+        let between = if tasks.len() > 1 {
+            self.numbers.latency
+        } else {
+            0.0
+        };
+        let inside = if tasks.iter().any(|tasks| *tasks > 1) {
+            self.numbers.inside_latency
+        } else {
+            0.0
+        };
         let startup = between.max(inside);
         if startup < 1.0 { 0.0 } else { startup }
     }
 
     fn collective_cost(&self, op: CollectiveOp, comm: usize, send: u64, recv: u64) -> f64 {
-        let Numbers { latency, overhead, per_byte, inside_latency, inside_rate, .. } = *self.numbers;
+        let Numbers {
+            latency,
+            overhead,
+            per_byte,
+            inside_latency,
+            inside_rate,
+            ..
+        } = *self.numbers;
         let tasks = self.tasks_on_nodes(comm);
-        let between = formula(op, tasks.len(), (latency + 2.0 * overhead, per_byte), (send, recv));
-        let per_byte = if inside_rate == 0.0 { 0.0 } else { 1e9 / inside_rate };
-        let inside = tasks.iter().map(|tasks| formula(op, *tasks, (inside_latency, per_byte), (send, recv)));
+        let between = formula(
+            op,
+            tasks.len(),
+            (latency + 2.0 * overhead, per_byte),
+            (send, recv),
+        );
+        let per_byte = if inside_rate == 0.0 {
+            0.0
+        } else {
+            1e9 / inside_rate
+        };
+        let inside = tasks
+            .iter()
+            .map(|tasks| formula(op, *tasks, (inside_latency, per_byte), (send, recv)));
         between + inside.fold(0.0, f64::max)
     }
 }
 
 /// Fan-in and fan-out of the operations that the random programs use, from the table of the SGI Origin.
-fn formula(op: CollectiveOp, processes: usize, (latency, per_byte): (f64, f64), (send, recv): (u64, u64)) -> f64 {
+fn formula(
+    op: CollectiveOp,
+    processes: usize,
+    (latency, per_byte): (f64, f64),
+    (send, recv): (u64, u64),
+) -> f64 {
     let linear = (processes - 1) as f64;
     let logarithmic = (0..).find(|steps| 1 << steps >= processes).unwrap() as f64;
     let phase = |bytes: u64| latency + bytes as f64 * per_byte;

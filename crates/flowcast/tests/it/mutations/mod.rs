@@ -13,9 +13,22 @@ pub(crate) enum Mutation {
 }
 
 fn any_mutation() -> impl Strategy<Value = Mutation> {
-    let byte = || prop_oneof![proptest::sample::select(&b"0123456789:-.,()\n \"{}abdsrecv#/*"[..]), any::<u8>()];
-    const NUMBERS: [&str; 8] =
-        ["-1", "99999999999999999999", "4294967296", "16777215", "1e308", "nan", "2147483648", "0"];
+    let byte = || {
+        prop_oneof![
+            proptest::sample::select(&b"0123456789:-.,()\n \"{}abdsrecv#/*"[..]),
+            any::<u8>()
+        ]
+    };
+    const NUMBERS: [&str; 8] = [
+        "-1",
+        "99999999999999999999",
+        "4294967296",
+        "16777215",
+        "1e308",
+        "nan",
+        "2147483648",
+        "0",
+    ];
     let inserted = prop_oneof![
         proptest::collection::vec(byte(), 1..4),
         proptest::sample::select(&NUMBERS[..]).prop_map(|text| text.as_bytes().to_vec()),
@@ -31,8 +44,14 @@ fn any_mutation() -> impl Strategy<Value = Mutation> {
 }
 
 fn line_at(text: &[u8], at: usize) -> std::ops::Range<usize> {
-    let start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let end = text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length + 1);
+    let start = text[..at]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let end = text[at..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(text.len(), |length| at + length + 1);
     start..end
 }
 
@@ -45,8 +64,12 @@ pub(crate) fn mutate(text: &mut Vec<u8>, mutation: &Mutation) {
     }
     match mutation {
         Mutation::Replace(at, byte) => text[place(*at)] = *byte,
-        Mutation::Insert(at, bytes) => drop(text.splice(place(*at)..place(*at), bytes.iter().copied())),
-        Mutation::Remove(at, count) => drop(text.drain(place(*at)..(place(*at) + count).min(length))),
+        Mutation::Insert(at, bytes) => {
+            drop(text.splice(place(*at)..place(*at), bytes.iter().copied()))
+        }
+        Mutation::Remove(at, count) => {
+            drop(text.drain(place(*at)..(place(*at) + count).min(length)))
+        }
         Mutation::RemoveLine(at) => drop(text.drain(line_at(text, place(*at)))),
         Mutation::CopyLine(from, to) => {
             let line = text[line_at(text, place(*from))].to_vec();

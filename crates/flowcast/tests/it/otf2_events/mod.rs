@@ -11,7 +11,11 @@ pub(crate) fn read(told: &[(u8, u8, u8, u8)]) {
     let definitions = definitions();
     let mut events = Events::new(&definitions);
     for (time, (kind, location, a, b)) in (0..).zip(told) {
-        events.event(LOCATIONS[usize::from(*location) % LOCATIONS.len()], time, event(*kind, *a, *b));
+        events.event(
+            LOCATIONS[usize::from(*location) % LOCATIONS.len()],
+            time,
+            event(*kind, *a, *b),
+        );
     }
     let _ = events.program("t", ReadOptions::default());
 }
@@ -27,7 +31,13 @@ fn definitions() -> Definitions {
     for (rank, location) in (0..).zip(&LOCATIONS[..3]) {
         definitions.location(*location, 1, rank);
     }
-    let names = ["MPI_Wait", "mpi_waitall_", "MPI_Sendrecv", "MPI_Iallreduce", "main"];
+    let names = [
+        "MPI_Wait",
+        "mpi_waitall_",
+        "MPI_Sendrecv",
+        "MPI_Iallreduce",
+        "main",
+    ];
     for (number, name) in (0..).zip(names) {
         definitions.string(number, name);
         definitions.region(number, number, 0);
@@ -37,18 +47,38 @@ fn definitions() -> Definitions {
 
 fn event(kind: u8, a: u8, b: u8) -> Event {
     let communicator = u32::from(b % 3);
-    let peer = Peer { rank: u32::from(a), communicator, tag: u32::from(b) };
+    let peer = Peer {
+        rank: u32::from(a),
+        communicator,
+        tag: u32::from(b),
+    };
     let request = u64::from(b % 8);
-    let operation = Collective { operation: a % 20, communicator, root: 0, sent: 8, received: 8 };
+    let operation = Collective {
+        operation: a % 20,
+        communicator,
+        root: 0,
+        sent: 8,
+        received: 8,
+    };
     match kind % 13 {
         0 => Event::Enter(u32::from(a % 6)),
         1 => Event::Leave(u32::from(a % 6)),
-        2 => Event::Send { to: peer, bytes: u64::from(a) },
-        3 => Event::Isend { to: peer, bytes: u64::from(a), request },
+        2 => Event::Send {
+            to: peer,
+            bytes: u64::from(a),
+        },
+        3 => Event::Isend {
+            to: peer,
+            bytes: u64::from(a),
+            request,
+        },
         4 => Event::IsendComplete(request),
         5 => Event::IrecvPosted(request),
         6 => Event::Recv(peer),
-        7 => Event::Irecv { from: peer, request },
+        7 => Event::Irecv {
+            from: peer,
+            request,
+        },
         8 => Event::Cancelled(request),
         9 => Event::Collective(operation),
         10 => Event::CollectivePosted(request),

@@ -26,10 +26,16 @@ pub(crate) struct Contents {
 /// Checks the three files together.
 pub(crate) fn check(prv: &str, pcf: &str, row: &str) -> Result<Contents, Vec<String>> {
     let mut problems = Vec::new();
-    let Some((contents, states)) = check_records(prv, &mut problems) else { return Err(problems) };
+    let Some((contents, states)) = check_records(prv, &mut problems) else {
+        return Err(problems);
+    };
     check_legend(pcf, &states, &contents, &mut problems);
     check_names(row, &contents, &mut problems);
-    if problems.is_empty() { Ok(contents) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(contents)
+    } else {
+        Err(problems)
+    }
 }
 
 fn numbers(text: &str) -> Option<Vec<i64>> {
@@ -50,26 +56,40 @@ fn header(line: &str) -> Option<(Contents, usize)> {
     let (end, rest) = rest.split_once("_ns:")?;
     let (nodes, rest) = rest.split_once('(')?;
     let (cpus, rest) = rest.split_once("):")?;
-    let cpus: Vec<u64> = cpus.split(',').map(|cpus| cpus.parse().ok()).collect::<Option<_>>()?;
+    let cpus: Vec<u64> = cpus
+        .split(',')
+        .map(|cpus| cpus.parse().ok())
+        .collect::<Option<_>>()?;
     let (applications, rest) = rest.split_once(':')?;
     let (count, rest) = rest.split_once('(')?;
     let (tasks, communicators) = rest.split_once("),")?;
     let node_of = |task: &str| match task.split_once(':')? {
-        ("1", node) => node.parse().ok().filter(|node| (1..=cpus.len() as u64).contains(node)),
+        ("1", node) => node
+            .parse()
+            .ok()
+            .filter(|node| (1..=cpus.len() as u64).contains(node)),
         _ => None,
     };
     let tasks: Vec<u64> = tasks.split(',').map(node_of).collect::<Option<_>>()?;
-    let counts_fit = nodes.parse() == Ok(cpus.len()) && applications == "1" && count.parse() == Ok(tasks.len());
+    let counts_fit =
+        nodes.parse() == Ok(cpus.len()) && applications == "1" && count.parse() == Ok(tasks.len());
     let end = end.parse().ok()?;
     counts_fit.then_some((
-        Contents { end, cpus, tasks, messages_by_logical_send: true, ..Contents::default() },
+        Contents {
+            end,
+            cpus,
+            tasks,
+            messages_by_logical_send: true,
+            ..Contents::default()
+        },
         communicators.trim().parse().ok()?,
     ))
 }
 
 fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTreeSet<u64>)> {
     let mut lines = prv.lines().enumerate();
-    let Some((mut contents, communicators)) = lines.next().and_then(|(_, line)| header(line)) else {
+    let Some((mut contents, communicators)) = lines.next().and_then(|(_, line)| header(line))
+    else {
         problems.push("line 1 is no header".into());
         return None;
     };
@@ -82,7 +102,8 @@ fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTr
         let mut wrong = |what: &str| problems.push(format!("line {}: {what}: {line}", index + 1));
         if let Some(rest) = line.strip_prefix("c:") {
             let fields = numbers(rest).unwrap_or_default();
-            let is_whole = fields.len() >= 3 && fields[0] == 1 && fields[2] as usize == fields.len() - 3;
+            let is_whole =
+                fields.len() >= 3 && fields[0] == 1 && fields[2] as usize == fields.len() - 3;
             let tasks = 1..=contents.tasks.len() as i64;
             if in_body || !is_whole || !fields[3..].iter().all(|task| tasks.contains(task)) {
                 wrong("communicator");
@@ -116,8 +137,11 @@ fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTr
         match fields[0] {
             1 => {
                 let (begin, end, state) = (fields[5], fields[6], fields[7]);
-                if begin > end || begin < busy_until[task] || end > contents.end as i64 || state < 0 {
-                    wrong("a state that ends before it begins, overlaps the one before or outlives the trace");
+                if begin > end || begin < busy_until[task] || end > contents.end as i64 || state < 0
+                {
+                    wrong(
+                        "a state that ends before it begins, overlaps the one before or outlives the trace",
+                    );
                 }
                 busy_until[task] = end;
                 contents.states += 1;
@@ -140,9 +164,11 @@ fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTr
                 }
             }
             _ => {
-                let (logical_send, physical_send, physical_receive) = (fields[5], fields[6], fields[12]);
+                let (logical_send, physical_send, physical_receive) =
+                    (fields[5], fields[6], fields[12]);
                 let in_order = logical_send <= physical_send && physical_send <= physical_receive;
-                let in_time = fields[11].max(physical_receive) <= contents.end as i64 && fields[11] >= 0;
+                let in_time =
+                    fields[11].max(physical_receive) <= contents.end as i64 && fields[11] >= 0;
                 if !is_place(&fields[7..11], &contents) || !in_order || !in_time || fields[13] < 0 {
                     wrong("a message out of range or out of order");
                 }
@@ -152,7 +178,10 @@ fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTr
         }
     }
     if contents.communicators != communicators {
-        problems.push(format!("{} communicators, {communicators} in the header", contents.communicators));
+        problems.push(format!(
+            "{} communicators, {communicators} in the header",
+            contents.communicators
+        ));
     }
     if inside.values().any(|value| *value != 0) {
         problems.push("a call without an end".into());
@@ -162,15 +191,24 @@ fn check_records(prv: &str, problems: &mut Vec<String>) -> Option<(Contents, BTr
 
 /// `cpu:application:task:thread`: cpu 0 is none, else one of the task's node.
 fn is_place(fields: &[i64], contents: &Contents) -> bool {
-    let [cpu, application, task, thread] = fields else { return false };
-    let Some(node) = contents.tasks.get((*task - 1) as usize) else { return false };
+    let [cpu, application, task, thread] = fields else {
+        return false;
+    };
+    let Some(node) = contents.tasks.get((*task - 1) as usize) else {
+        return false;
+    };
     let before: u64 = contents.cpus[..*node as usize - 1].iter().sum();
     let own = before as i64 + 1..=(before + contents.cpus[*node as usize - 1]) as i64;
     *application == 1 && *thread == 1 && (*cpu == 0 || own.contains(cpu))
 }
 
 /// Blocks begin with a keyword on a line of its own.
-fn check_legend(pcf: &str, states: &BTreeSet<u64>, contents: &Contents, problems: &mut Vec<String>) {
+fn check_legend(
+    pcf: &str,
+    states: &BTreeSet<u64>,
+    contents: &Contents,
+    problems: &mut Vec<String>,
+) {
     let mut block = "";
     let mut named = BTreeSet::new();
     let mut coloured = BTreeSet::new();
@@ -179,8 +217,8 @@ fn check_legend(pcf: &str, states: &BTreeSet<u64>, contents: &Contents, problems
         let words: Vec<&str> = line.split_whitespace().collect();
         match (line, block) {
             (
-                "DEFAULT_OPTIONS" | "DEFAULT_SEMANTIC" | "STATES" | "STATES_COLOR" | "EVENT_TYPE" | "VALUES"
-                | "GRADIENT_COLOR" | "GRADIENT_NAMES",
+                "DEFAULT_OPTIONS" | "DEFAULT_SEMANTIC" | "STATES" | "STATES_COLOR" | "EVENT_TYPE"
+                | "VALUES" | "GRADIENT_COLOR" | "GRADIENT_NAMES",
                 _,
             ) => block = line,
             (_, "STATES") if words.len() >= 2 && words[0].parse::<u64>().is_ok() => {
@@ -198,15 +236,22 @@ fn check_legend(pcf: &str, states: &BTreeSet<u64>, contents: &Contents, problems
         }
     }
     if !states.is_subset(&named) || named != coloured {
-        problems.push(format!("pcf: states {states:?} occur, {named:?} have names, {coloured:?} colours"));
+        problems.push(format!(
+            "pcf: states {states:?} occur, {named:?} have names, {coloured:?} colours"
+        ));
     }
     if !contents.event_types.is_subset(&types) {
-        problems.push(format!("pcf: events {:?} occur, {types:?} have names", contents.event_types));
+        problems.push(format!(
+            "pcf: events {:?} occur, {types:?} have names",
+            contents.event_types
+        ));
     }
 }
 
 fn is_colour(text: &str) -> bool {
-    let inside = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+    let inside = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
     inside.is_some_and(|inside| {
         let parts: Vec<_> = inside.split(',').map(str::parse::<u8>).collect();
         parts.len() == 3 && parts.iter().all(Result::is_ok)
@@ -216,7 +261,10 @@ fn is_colour(text: &str) -> bool {
 /// `LEVEL name SIZE n`, then n lines.
 fn check_names(row: &str, contents: &Contents, problems: &mut Vec<String>) {
     let mut sizes = BTreeMap::new();
-    let mut lines = row.lines().filter(|line| !line.trim().is_empty()).peekable();
+    let mut lines = row
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .peekable();
     while let Some(line) = lines.next() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["LEVEL", level, "SIZE", size] = words[..] else {
@@ -224,16 +272,26 @@ fn check_names(row: &str, contents: &Contents, problems: &mut Vec<String>) {
             return;
         };
         let size: usize = size.parse().unwrap_or(usize::MAX);
-        let names = std::iter::from_fn(|| lines.next_if(|line| !line.starts_with("LEVEL "))).count();
+        let names =
+            std::iter::from_fn(|| lines.next_if(|line| !line.starts_with("LEVEL "))).count();
         if names != size {
-            problems.push(format!("row: {names} names of level {level}, expected {size}"));
+            problems.push(format!(
+                "row: {names} names of level {level}, expected {size}"
+            ));
         }
         sizes.insert(level, size);
     }
     let cpus = contents.cpus.iter().sum::<u64>() as usize;
-    for (level, size) in [("CPU", cpus), ("NODE", contents.cpus.len()), ("THREAD", contents.tasks.len())] {
+    for (level, size) in [
+        ("CPU", cpus),
+        ("NODE", contents.cpus.len()),
+        ("THREAD", contents.tasks.len()),
+    ] {
         if sizes.get(level) != Some(&size) {
-            problems.push(format!("row: level {level} has size {:?}, expected {size}", sizes.get(level)));
+            problems.push(format!(
+                "row: level {level} has size {:?}, expected {size}",
+                sizes.get(level)
+            ));
         }
     }
 }

@@ -48,6 +48,9 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 
 /// The only value of a field, if there is exactly one.
 pub(crate) fn one(fields: &[(u64, Value)], number: u64) -> Option<&Value> {
-    let mut found = fields.iter().filter(|(field, _)| *field == number).map(|(_, value)| value);
+    let mut found = fields
+        .iter()
+        .filter(|(field, _)| *field == number)
+        .map(|(_, value)| value);
     found.next().filter(|_| found.next().is_none())
 }

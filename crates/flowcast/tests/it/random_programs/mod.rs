@@ -37,10 +37,18 @@ pub(crate) fn recorded<'a>(
 /// Computation, overhead and blocked time of each rank are its time, and what was observed of it says the same.
 pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &Journal<'_>) {
     for (rank, times) in (0..).map(Rank).zip(&outcome.ranks) {
-        assert_eq!(times.compute + times.overhead + times.blocked, times.end, "{times:?}");
+        assert_eq!(
+            times.compute + times.overhead + times.blocked,
+            times.end,
+            "{times:?}"
+        );
         let [compute, overhead, waits @ ..] = journal.times(rank);
         let waits: Time = waits.into_iter().sum();
-        for (observed, booked) in [(compute, times.compute), (overhead, times.overhead), (waits, times.blocked)] {
+        for (observed, booked) in [
+            (compute, times.compute),
+            (overhead, times.overhead),
+            (waits, times.blocked),
+        ] {
             let difference = (observed - booked).as_nanos().abs();
             assert!(
                 difference <= 1e-6 + 1e-9 * times.end.as_nanos(),
@@ -141,11 +149,19 @@ enum Event {
     },
 }
 
-const OPS: [CollectiveOp; 4] =
-    [CollectiveOp::Barrier, CollectiveOp::Bcast, CollectiveOp::Alltoall, CollectiveOp::Allreduce];
+const OPS: [CollectiveOp; 4] = [
+    CollectiveOp::Barrier,
+    CollectiveOp::Bcast,
+    CollectiveOp::Alltoall,
+    CollectiveOp::Allreduce,
+];
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let mode = prop_oneof![Just(Mode::Blocking), Just(Mode::NonBlocking), Just(Mode::RootSynchronous)];
+    let mode = prop_oneof![
+        Just(Mode::Blocking),
+        Just(Mode::NonBlocking),
+        Just(Mode::RootSynchronous)
+    ];
     let bytes = || prop_oneof![Just(0u64), Just(1), 2u64..5000, 5000u64..2_000_000];
     let awaited = proptest::option::weighted(0.7, 0usize..6);
     let early = proptest::option::of((0usize..6, proptest::option::weighted(0.9, 0usize..6)));
@@ -160,15 +176,24 @@ fn any_event() -> impl Strategy<Value = Event> {
 
 /// Programs of 1 to 7 ranks.
 pub(crate) fn any_records() -> impl Strategy<Value = Records> {
-    (1usize..8, 1u32..128, 1u32..128, proptest::collection::vec(any_event(), 0..50))
-        .prop_map(|(ranks, first, second, events)| Layout::new(ranks, [first, second]).records(&events))
+    (
+        1usize..8,
+        1u32..128,
+        1u32..128,
+        proptest::collection::vec(any_event(), 0..50),
+    )
+        .prop_map(|(ranks, first, second, events)| {
+            Layout::new(ranks, [first, second]).records(&events)
+        })
 }
 
 /// Several programs of the same ranks and communicators.
 pub(crate) fn any_alike() -> impl Strategy<Value = Vec<Records>> {
     let events = proptest::collection::vec(proptest::collection::vec(any_event(), 0..12), 1..4);
     (1usize..8, 1u32..128, 1u32..128, events).prop_map(|(ranks, first, second, all)| {
-        all.iter().map(|events| Layout::new(ranks, [first, second]).records(events)).collect()
+        all.iter()
+            .map(|events| Layout::new(ranks, [first, second]).records(events))
+            .collect()
     })
 }
 
@@ -183,10 +208,23 @@ struct Layout {
 
 impl Layout {
     fn new(ranks: usize, masks: [u32; 2]) -> Layout {
-        let part = |mask: u32| (0..ranks).filter(move |rank| mask >> rank & 1 == 1).collect::<Vec<_>>();
+        let part = |mask: u32| {
+            (0..ranks)
+                .filter(move |rank| mask >> rank & 1 == 1)
+                .collect::<Vec<_>>()
+        };
         let mut comms = vec![(0..ranks).collect::<Vec<_>>()];
-        comms.extend(masks.into_iter().map(part).filter(|members| !members.is_empty()));
-        Layout { comms, placed: vec![Vec::new(); ranks], posted: Default::default() }
+        comms.extend(
+            masks
+                .into_iter()
+                .map(part)
+                .filter(|members| !members.is_empty()),
+        );
+        Layout {
+            comms,
+            placed: vec![Vec::new(); ranks],
+            posted: Default::default(),
+        }
     }
 
     fn records(mut self, events: &[Event]) -> Records {
@@ -197,19 +235,44 @@ impl Layout {
             placed.sort_by_key(|(place, _)| *place);
             with_counted_sends(placed)
         };
-        Records { ranks: self.placed.into_iter().map(in_order).collect(), comms: self.comms }
+        Records {
+            ranks: self.placed.into_iter().map(in_order).collect(),
+            comms: self.comms,
+        }
     }
 
     fn put(&mut self, place: usize, event: &Event) {
         let ranks = self.placed.len();
         match *event {
-            Event::Compute { rank, nanos } => self.placed[rank % ranks].push((place, Record::Compute(nanos))),
-            Event::Message { src, dst, bytes, tag, comm, mode: (sync, non_blocking), early, awaited } => {
+            Event::Compute { rank, nanos } => {
+                self.placed[rank % ranks].push((place, Record::Compute(nanos)))
+            }
+            Event::Message {
+                src,
+                dst,
+                bytes,
+                tag,
+                comm,
+                mode: (sync, non_blocking),
+                early,
+                awaited,
+            } => {
                 let (src, dst, comm) = (src % ranks, dst % ranks, comm % self.comms.len());
                 // A rank cannot wait for itself: its own messages are always asked for before.
-                let early = if src == dst { early.or(Some((0, Some(0)))) } else { early };
+                let early = if src == dst {
+                    early.or(Some((0, Some(0))))
+                } else {
+                    early
+                };
                 self.put_receive(place, (src, dst, tag, comm), early);
-                let record = Record::Send { to: dst, bytes, tag, comm, sync, non_blocking };
+                let record = Record::Send {
+                    to: dst,
+                    bytes,
+                    tag,
+                    comm,
+                    sync,
+                    non_blocking,
+                };
                 self.placed[src].push((place, record));
                 self.put_wait(place, (src, dst, tag, comm), early);
                 if let Some(slots) = awaited.filter(|_| non_blocking) {
@@ -217,11 +280,25 @@ impl Layout {
                     self.placed[src].push((place + 16 * slots + 7, Record::WaitSend(place)));
                 }
             }
-            Event::Collective { op, comm, root, sizes, mode, later } => {
+            Event::Collective {
+                op,
+                comm,
+                root,
+                sizes,
+                mode,
+                later,
+            } => {
                 let comm = comm % self.comms.len();
                 let members = self.comms[comm].clone();
                 let root = members[root % members.len()];
-                let record = Record::Collective { op: OPS[op], comm, root, send: sizes.0, recv: sizes.1, mode };
+                let record = Record::Collective {
+                    op: OPS[op],
+                    comm,
+                    root,
+                    send: sizes.0,
+                    recv: sizes.1,
+                    mode,
+                };
                 for member in members {
                     self.placed[member].push((place, record));
                     if mode == Mode::NonBlocking {
@@ -242,14 +319,22 @@ impl Layout {
         let (from, dst, tag, comm) = channel;
         let before = self.posted.get(&channel).copied().unwrap_or(0);
         let (posted, record) = match early {
-            Some((slots, _)) => ((place - 16 * slots - 3).max(before + 1), Record::Irecv { from, tag, comm }),
+            Some((slots, _)) => (
+                (place - 16 * slots - 3).max(before + 1),
+                Record::Irecv { from, tag, comm },
+            ),
             None => (place, Record::Recv { from, tag, comm }),
         };
         self.posted.insert(channel, posted);
         self.placed[dst].push((posted, record));
     }
 
-    fn put_wait(&mut self, place: usize, channel: (usize, usize, u32, usize), early: Option<(usize, Option<usize>)>) {
+    fn put_wait(
+        &mut self,
+        place: usize,
+        channel: (usize, usize, u32, usize),
+        early: Option<(usize, Option<usize>)>,
+    ) {
         let (from, dst, tag, comm) = channel;
         if let Some((_, Some(slots))) = early {
             self.placed[dst].push((place + 16 * slots + 5, Record::Wait { from, tag, comm }));
@@ -263,7 +348,9 @@ fn with_counted_sends(placed: Vec<(usize, Record)>) -> Vec<Record> {
     let mut records = Vec::new();
     for (place, record) in placed {
         records.push(match record {
-            Record::WaitSend(at) => Record::WaitSend(sends.iter().rev().position(|send| *send == at).unwrap()),
+            Record::WaitSend(at) => {
+                Record::WaitSend(sends.iter().rev().position(|send| *send == at).unwrap())
+            }
             other => other,
         });
         if let Record::Send { .. } = record {
@@ -288,20 +375,32 @@ impl Records {
         let mut body = String::new();
         for (number, members) in self.comms.iter().enumerate() {
             let members: Vec<String> = members.iter().map(usize::to_string).collect();
-            writeln!(body, "d:1:{}:{}:{}", number + 1, members.len(), members.join(":")).unwrap();
+            writeln!(
+                body,
+                "d:1:{}:{}:{}",
+                number + 1,
+                members.len(),
+                members.join(":")
+            )
+            .unwrap();
         }
         let mut starts = Vec::new();
         for (rank, records) in self.ranks.iter().enumerate() {
             starts.push(body.len());
-            records.iter().for_each(|record| body.push_str(&dim_line(rank, *record)));
+            records
+                .iter()
+                .for_each(|record| body.push_str(&dim_line(rank, *record)));
         }
         if offsets == Offsets::Absent {
             return format!("#DIMEMAS:\"random\":0{tail}{body}");
         }
         let head = |footer: usize| format!("#DIMEMAS:\"random\":1,{footer:020}{tail}");
         let length = head(0).len();
-        let footer: String =
-            starts.iter().enumerate().map(|(rank, start)| format!("s:{rank}:{}\n", length + start)).collect();
+        let footer: String = starts
+            .iter()
+            .enumerate()
+            .map(|(rank, start)| format!("s:{rank}:{}\n", length + start))
+            .collect();
         format!("{}{body}{footer}", head(length + body.len()))
     }
 
@@ -313,22 +412,62 @@ impl Records {
     /// The same program with rank `r` called `names[r]`.
     pub(crate) fn renamed(&self, names: &[usize]) -> Records {
         let renamed = |record: Record| match record {
-            Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
-                Record::Send { to: names[to], bytes, tag, comm, sync, non_blocking }
-            }
-            Record::Recv { from, tag, comm } => Record::Recv { from: names[from], tag, comm },
-            Record::Irecv { from, tag, comm } => Record::Irecv { from: names[from], tag, comm },
-            Record::Wait { from, tag, comm } => Record::Wait { from: names[from], tag, comm },
-            Record::Collective { op, comm, root, send, recv, mode } => {
-                Record::Collective { op, comm, root: names[root], send, recv, mode }
-            }
+            Record::Send {
+                to,
+                bytes,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            } => Record::Send {
+                to: names[to],
+                bytes,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            },
+            Record::Recv { from, tag, comm } => Record::Recv {
+                from: names[from],
+                tag,
+                comm,
+            },
+            Record::Irecv { from, tag, comm } => Record::Irecv {
+                from: names[from],
+                tag,
+                comm,
+            },
+            Record::Wait { from, tag, comm } => Record::Wait {
+                from: names[from],
+                tag,
+                comm,
+            },
+            Record::Collective {
+                op,
+                comm,
+                root,
+                send,
+                recv,
+                mode,
+            } => Record::Collective {
+                op,
+                comm,
+                root: names[root],
+                send,
+                recv,
+                mode,
+            },
             same => same,
         };
         let mut ranks = vec![Vec::new(); self.ranks.len()];
         for (rank, records) in self.ranks.iter().enumerate() {
             ranks[names[rank]] = records.iter().copied().map(renamed).collect();
         }
-        let comms = self.comms.iter().map(|members| members.iter().map(|rank| names[*rank]).collect()).collect();
+        let comms = self
+            .comms
+            .iter()
+            .map(|members| members.iter().map(|rank| names[*rank]).collect())
+            .collect();
         Records { ranks, comms }
     }
 
@@ -336,36 +475,95 @@ impl Records {
     pub(crate) fn scaled(&self, factor: u64) -> Records {
         let scaled = |record: &Record| match *record {
             Record::Compute(nanos) => Record::Compute(nanos * factor),
-            Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
-                Record::Send { to, bytes: bytes * factor, tag, comm, sync, non_blocking }
-            }
-            Record::Collective { op, comm, root, send, recv, mode } => {
-                Record::Collective { op, comm, root, send: send * factor, recv: recv * factor, mode }
-            }
+            Record::Send {
+                to,
+                bytes,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            } => Record::Send {
+                to,
+                bytes: bytes * factor,
+                tag,
+                comm,
+                sync,
+                non_blocking,
+            },
+            Record::Collective {
+                op,
+                comm,
+                root,
+                send,
+                recv,
+                mode,
+            } => Record::Collective {
+                op,
+                comm,
+                root,
+                send: send * factor,
+                recv: recv * factor,
+                mode,
+            },
             same => same,
         };
-        let ranks = self.ranks.iter().map(|records| records.iter().map(scaled).collect()).collect();
-        Records { ranks, comms: self.comms.clone() }
+        let ranks = self
+            .ranks
+            .iter()
+            .map(|records| records.iter().map(scaled).collect())
+            .collect();
+        Records {
+            ranks,
+            comms: self.comms.clone(),
+        }
     }
 }
 
 fn dim_line(rank: usize, record: Record) -> String {
     match record {
-        Record::Compute(nanos) => format!("1:{rank}:0:{}.{:09}\n", nanos / 1_000_000_000, nanos % 1_000_000_000),
-        Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
+        Record::Compute(nanos) => format!(
+            "1:{rank}:0:{}.{:09}\n",
+            nanos / 1_000_000_000,
+            nanos % 1_000_000_000
+        ),
+        Record::Send {
+            to,
+            bytes,
+            tag,
+            comm,
+            sync,
+            non_blocking,
+        } => {
             let mode = u8::from(sync) + 2 * u8::from(non_blocking);
             format!("2:{rank}:0:{to}:-1:{bytes}:{tag}:{}:{mode}\n", comm + 1)
         }
-        Record::Recv { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:0\n", comm + 1),
-        Record::Irecv { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:1\n", comm + 1),
-        Record::Wait { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:2\n", comm + 1),
-        Record::Collective { op, comm, root, send, recv, mode } => {
+        Record::Recv { from, tag, comm } => {
+            format!("3:{rank}:0:{from}:-1:0:{tag}:{}:0\n", comm + 1)
+        }
+        Record::Irecv { from, tag, comm } => {
+            format!("3:{rank}:0:{from}:-1:0:{tag}:{}:1\n", comm + 1)
+        }
+        Record::Wait { from, tag, comm } => {
+            format!("3:{rank}:0:{from}:-1:0:{tag}:{}:2\n", comm + 1)
+        }
+        Record::Collective {
+            op,
+            comm,
+            root,
+            send,
+            recv,
+            mode,
+        } => {
             let (root, sync) = match mode {
                 Mode::Blocking => (usize::from(root == rank), 1),
                 Mode::NonBlocking => (usize::from(root == rank), 0),
                 Mode::RootSynchronous => (root, 3),
             };
-            format!("10:{rank}:0:{}:{}:{root}:0:{send}:{recv}:{sync}\n", op as u8, comm + 1)
+            format!(
+                "10:{rank}:0:{}:{}:{root}:0:{send}:{recv}:{sync}\n",
+                op as u8,
+                comm + 1
+            )
         }
         Record::WaitSend(ago) => format!("32:{rank}:0:{ago}\n"),
         Record::WaitCollective => format!("10:{rank}:0:0:1:0:0:0:0:2\n"),
@@ -374,7 +572,12 @@ fn dim_line(rank: usize, record: Record) -> String {
 
 /// Reads a trace that stands in memory and names no other files.
 pub(crate) fn read_bytes(name: &str, bytes: Vec<u8>) -> Result<Trace, TraceError> {
-    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    let mut none = |file: &str| {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            file.to_owned(),
+        ))
+    };
     read(name, Arc::new(bytes), &mut none, ReadOptions::default())
 }
 
@@ -408,34 +611,51 @@ pub(crate) struct Numbers {
 
 /// Networks of all rules; one in two places several ranks on a node.
 pub(crate) fn any_numbers() -> impl Strategy<Value = Numbers> {
-    let rule = prop_oneof![Just(Rule::Hockney), Just(Rule::Dimemas), Just(Rule::Loggops)];
+    let rule = prop_oneof![
+        Just(Rule::Hockney),
+        Just(Rule::Dimemas),
+        Just(Rule::Loggops)
+    ];
     let time = || prop_oneof![1 => Just(0.0), 3 => 1.0..100_000.0f64, 2 => (1u32..100_000).prop_map(f64::from)];
-    let between = (time(), prop_oneof![1 => Just(0.0), 4 => 0.01..20.0f64], time(), time());
+    let between = (
+        time(),
+        prop_oneof![1 => Just(0.0), 4 => 0.01..20.0f64],
+        time(),
+        time(),
+    );
     let inside = (time(), prop_oneof![1 => Just(0.0), 4 => 1e8..1e11f64]);
     let rendezvous = prop_oneof![Just(None), Just(Some(0)), Just(Some(4000))];
-    (rule, between, inside, prop_oneof![Just(1.0), 0.5..4.0f64], 1usize..5, rendezvous).prop_map(
-        |(
-            rule,
-            (latency, per_byte, overhead, gap),
-            (inside_latency, inside_rate),
-            speed,
-            ranks_per_node,
-            rendezvous_from,
-        )| {
-            Numbers {
+    (
+        rule,
+        between,
+        inside,
+        prop_oneof![Just(1.0), 0.5..4.0f64],
+        1usize..5,
+        rendezvous,
+    )
+        .prop_map(
+            |(
                 rule,
-                latency,
-                per_byte,
-                overhead,
-                gap,
-                inside_latency,
-                inside_rate,
+                (latency, per_byte, overhead, gap),
+                (inside_latency, inside_rate),
                 speed,
                 ranks_per_node,
                 rendezvous_from,
-            }
-        },
-    )
+            )| {
+                Numbers {
+                    rule,
+                    latency,
+                    per_byte,
+                    overhead,
+                    gap,
+                    inside_latency,
+                    inside_rate,
+                    speed,
+                    ranks_per_node,
+                    rendezvous_from,
+                }
+            },
+        )
 }
 
 impl Numbers {
@@ -448,7 +668,8 @@ impl Numbers {
         let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
         network.point_to_point.rule = self.rule;
         network.nic.latency = Time::from_nanos(self.latency);
-        network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(self.per_byte)));
+        network.nic.rate =
+            LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(self.per_byte)));
         network.nic.overhead = Time::from_nanos(self.overhead);
         network.nic.gap = Time::from_nanos(self.gap);
         let group = NodeGroup {
@@ -460,12 +681,18 @@ impl Numbers {
             ..NodeGroup::default()
         };
         let nodes = (0..ranks).map(|rank| self.node(rank) as u32).collect();
-        network.machine = Machine { mapping: Some(Mapping::List(nodes)), nodes: vec![group], ..Machine::default() };
+        network.machine = Machine {
+            mapping: Some(Mapping::List(nodes)),
+            nodes: vec![group],
+            ..Machine::default()
+        };
         network
     }
 
     pub(crate) fn rendezvous(&self) -> Rendezvous {
-        self.rendezvous_from.map_or(Rendezvous::AsRecorded, |from| Rendezvous::From(flowcast::units::Bytes(from)))
+        self.rendezvous_from.map_or(Rendezvous::AsRecorded, |from| {
+            Rendezvous::From(flowcast::units::Bytes(from))
+        })
     }
 
     /// A replay of the program on this network.

@@ -31,11 +31,19 @@ pub(super) struct PointRun<'a> {
 
 impl<'a> PointRun<'a> {
     /// Before the first round.
-    pub(super) fn new(bench: &Bench, subjects: &'a [Subject], (messages, size): (u32, Bytes)) -> PointRun<'a> {
+    pub(super) fn new(
+        bench: &Bench,
+        subjects: &'a [Subject],
+        (messages, size): (u32, Bytes),
+    ) -> PointRun<'a> {
         PointRun {
             subjects,
             split: bench.split.rule(),
-            once: Exchange { messages, size, repetitions: 1 },
+            once: Exchange {
+                messages,
+                size,
+                repetitions: 1,
+            },
             lasts: bench.point_time,
             repetitions: vec![None; subjects.len()],
             guard: Guard::new(RailSet::first(bench.rails.len()), GuardRule::default()),
@@ -64,7 +72,15 @@ impl<'a> PointRun<'a> {
     fn warm_up(&mut self, link: &mut Link, index: usize) -> Result<u32> {
         let subject = &self.subjects[index];
         let course = subject.chosen.course(subject.rails, self.split);
-        let times = exchange(link, course, Exchange { repetitions: 2, ..self.once }).map_err(unexpected)?;
+        let times = exchange(
+            link,
+            course,
+            Exchange {
+                repetitions: 2,
+                ..self.once
+            },
+        )
+        .map_err(unexpected)?;
         let last = times.last().copied().unwrap_or(self.lasts);
         let repetitions = ((self.lasts.as_nanos() / last.as_nanos()) as u32).clamp(1, LONGEST);
         self.repetitions[index] = Some(repetitions);
@@ -78,7 +94,15 @@ impl<'a> PointRun<'a> {
     fn run(&mut self, link: &mut Link, subject: &Subject, repetitions: u32) -> Result<Vec<Time>> {
         if subject.chosen != Chosen::Guarded {
             let course = subject.chosen.course(subject.rails, self.split);
-            return exchange(link, course, Exchange { repetitions, ..self.once }).map_err(unexpected);
+            return exchange(
+                link,
+                course,
+                Exchange {
+                    repetitions,
+                    ..self.once
+                },
+            )
+            .map_err(unexpected);
         }
         let block = repetitions.div_ceil(BLOCKS) as usize;
         let mut times = Vec::new();
@@ -92,9 +116,18 @@ impl<'a> PointRun<'a> {
     fn block(&mut self, link: &mut Link, subject: &Subject, repetitions: u32) -> Result<Vec<Time>> {
         let arm = self.guard.choose();
         let course = subject.chosen.course(arm.rails(subject.rails), self.split);
-        let times = exchange(link, course, Exchange { repetitions, ..self.once }).map_err(unexpected)?;
+        let times = exchange(
+            link,
+            course,
+            Exchange {
+                repetitions,
+                ..self.once
+            },
+        )
+        .map_err(unexpected)?;
         let took = times.iter().fold(Time::ZERO, |sum, time| sum + *time);
-        self.guard.observe(arm, took, Time::from_micros(f64::from(repetitions)));
+        self.guard
+            .observe(arm, took, Time::from_micros(f64::from(repetitions)));
         Ok(times)
     }
 }

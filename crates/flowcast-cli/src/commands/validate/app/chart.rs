@@ -24,10 +24,19 @@ pub(crate) struct ValidateChart {
     #[arg(short, long, value_name = "CHART.svg", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Only these predictions, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "MODEL/COLLECTIVES", help_heading = "Output")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "MODEL/COLLECTIVES",
+        help_heading = "Output"
+    )]
     only: Vec<String>,
     /// What stands above it
-    #[arg(long, default_value = "Predicted against measured time", help_heading = "Output")]
+    #[arg(
+        long,
+        default_value = "Predicted against measured time",
+        help_heading = "Output"
+    )]
     title: String,
     #[command(flatten)]
     format: Format,
@@ -64,15 +73,31 @@ impl ValidateChart {
     pub(crate) fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(self.reports.iter().map(PathBuf::as_path), outputs)?;
-        let reports = self.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
+        let reports = self
+            .reports
+            .iter()
+            .map(|path| read(path))
+            .collect::<Result<Vec<_>>>()?;
         let predictions = self.predictions(&reports)?;
-        let errors = reports.iter().map(|named| errors_of(named, &predictions)).collect::<Result<Vec<_>>>()?;
+        let errors = reports
+            .iter()
+            .map(|named| errors_of(named, &predictions))
+            .collect::<Result<Vec<_>>>()?;
         if let Some(output) = &self.output {
-            let groups: Vec<(String, Vec<f64>)> =
-                reports.iter().zip(&errors).map(|(named, errors)| (named.name.clone(), errors.clone())).collect();
+            let groups: Vec<(String, Vec<f64>)> = reports
+                .iter()
+                .zip(&errors)
+                .map(|(named, errors)| (named.name.clone(), errors.clone()))
+                .collect();
             write_text(output, &error_bars(&self.title, &groups, &predictions))?;
         }
-        let errors_of = |errors: &Vec<f64>| predictions.iter().cloned().zip(errors.iter().copied()).collect();
+        let errors_of = |errors: &Vec<f64>| {
+            predictions
+                .iter()
+                .cloned()
+                .zip(errors.iter().copied())
+                .collect()
+        };
         let program = |(named, errors): (&Named, &Vec<f64>)| Program {
             program: named.name.clone(),
             measured_s: total(named).map(|row| row.measured_s),
@@ -81,19 +106,28 @@ impl ValidateChart {
         };
         let chart = Chart {
             programs: reports.iter().zip(&errors).map(program).collect(),
-            predictions: (0..).zip(&predictions).map(|(at, name)| Sum::new(name, &errors, at)).collect(),
+            predictions: (0..)
+                .zip(&predictions)
+                .map(|(at, name)| Sum::new(name, &errors, at))
+                .collect(),
         };
         show(&chart, self.format)
     }
 
     fn predictions(&self, reports: &[Named]) -> Result<Vec<String>> {
         let first = &reports[0].report.predictions;
-        let known: Vec<String> = first.iter().map(|prediction| prediction.prediction.clone()).collect();
+        let known: Vec<String> = first
+            .iter()
+            .map(|prediction| prediction.prediction.clone())
+            .collect();
         if self.only.is_empty() {
             return Ok(known);
         }
         match self.only.iter().find(|name| !known.contains(name)) {
-            Some(name) => bail!("--only: found `{name}`, expected one of {}", known.join(", ")),
+            Some(name) => bail!(
+                "--only: found `{name}`, expected one of {}",
+                known.join(", ")
+            ),
             None => Ok(self.only.clone()),
         }
     }
@@ -103,16 +137,33 @@ fn read(path: &Path) -> Result<Named> {
     let place = || path.display().to_string();
     let report: Report = serde_json::from_str(&read_text(path)?).with_context(place)?;
     if report.schema != SCHEMA {
-        bail!("{}: schema: found `{}`, expected `{SCHEMA}`", place(), report.schema);
+        bail!(
+            "{}: schema: found `{}`, expected `{SCHEMA}`",
+            place(),
+            report.schema
+        );
     }
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     Ok(Named { name, report })
 }
 
 fn errors_of(named: &Named, predictions: &[String]) -> Result<Vec<f64>> {
     let of = |name: &String| {
-        let found = named.report.predictions.iter().find(|prediction| prediction.prediction == *name);
-        let missing = || anyhow!("{}: found no prediction `{name}`, expected one as in the first report", named.name);
+        let found = named
+            .report
+            .predictions
+            .iter()
+            .find(|prediction| prediction.prediction == *name);
+        let missing = || {
+            anyhow!(
+                "{}: found no prediction `{name}`, expected one as in the first report",
+                named.name
+            )
+        };
         Ok(found.ok_or_else(missing)?.total_error)
     };
     predictions.iter().map(of).collect()
@@ -162,18 +213,48 @@ impl Shown for Chart {
     const SCHEMA: &'static str = "flowcast/app-validation-chart/1";
 
     fn print(&self) {
-        let mut columns = vec!["program".to_owned(), ">measured".into(), ">95 % interval".into()];
-        columns.extend(self.predictions.iter().map(|sum| format!(">{}", sum.prediction)));
+        let mut columns = vec![
+            "program".to_owned(),
+            ">measured".into(),
+            ">95 % interval".into(),
+        ];
+        columns.extend(
+            self.predictions
+                .iter()
+                .map(|sum| format!(">{}", sum.prediction)),
+        );
         let mut out = table(&columns);
-        for Program { program, measured_s, interval, errors } in &self.programs {
+        for Program {
+            program,
+            measured_s,
+            interval,
+            errors,
+        } in &self.programs
+        {
             let measured = measured_s.map_or(String::new(), |measured| format!("{measured:.3} s"));
-            let interval = interval.map_or(String::new(), |[low, high]| format!("{low:.3} .. {high:.3} s"));
-            let errors = self.predictions.iter().map(|sum| format!("{:+.1} %", errors[&sum.prediction] * 100.0));
-            out.add_row([program.clone(), measured, interval].into_iter().chain(errors));
+            let interval = interval.map_or(String::new(), |[low, high]| {
+                format!("{low:.3} .. {high:.3} s")
+            });
+            let errors = self
+                .predictions
+                .iter()
+                .map(|sum| format!("{:+.1} %", errors[&sum.prediction] * 100.0));
+            out.add_row(
+                [program.clone(), measured, interval]
+                    .into_iter()
+                    .chain(errors),
+            );
         }
         let mut row = |what: &str, of: fn(&Sum) -> f64| {
-            let sums = self.predictions.iter().map(|sum| format!("{:.1} %", of(sum) * 100.0));
-            out.add_row([what.to_owned(), String::new(), String::new()].into_iter().chain(sums));
+            let sums = self
+                .predictions
+                .iter()
+                .map(|sum| format!("{:.1} %", of(sum) * 100.0));
+            out.add_row(
+                [what.to_owned(), String::new(), String::new()]
+                    .into_iter()
+                    .chain(sums),
+            );
         };
         row("mean absolute", |sum| sum.mean_absolute_error);
         row("worst", |sum| sum.worst_absolute_error);

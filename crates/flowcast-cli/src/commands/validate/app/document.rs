@@ -32,7 +32,10 @@ impl From<&RunTimes> for RecordedTimes {
     fn from(times: &RunTimes) -> RecordedTimes {
         let list = |times: &[Time]| times.iter().map(|time| time.as_seconds()).collect();
         let named = |times: &BTreeMap<String, Time>| {
-            times.iter().map(|(name, time)| (name.clone(), time.as_seconds())).collect()
+            times
+                .iter()
+                .map(|(name, time)| (name.clone(), time.as_seconds()))
+                .collect()
         };
         RecordedTimes {
             total_s: times.total.as_seconds(),
@@ -48,7 +51,10 @@ impl From<RecordedTimes> for RunTimes {
     fn from(form: RecordedTimes) -> RunTimes {
         let list = |seconds: Vec<f64>| seconds.into_iter().map(Time::from_seconds).collect();
         let named = |seconds: BTreeMap<String, f64>| {
-            seconds.into_iter().map(|(name, seconds)| (name, Time::from_seconds(seconds))).collect()
+            seconds
+                .into_iter()
+                .map(|(name, seconds)| (name, Time::from_seconds(seconds)))
+                .collect()
         };
         RunTimes {
             total: Time::from_seconds(form.total_s),
@@ -126,18 +132,30 @@ impl<'a> Document<'a> {
     ) -> Result<Document<'a>> {
         let table = validation.rows()?;
         let predictors = &validation.predictors;
-        let measured = table.iter().find(|row| row.quantity == Quantity::Total).map(|row| row.measured);
+        let measured = table
+            .iter()
+            .find(|row| row.quantity == Quantity::Total)
+            .map(|row| row.measured);
         let mut predictions = Vec::new();
         for ((prediction, fared), interval) in predictors.iter().zip(fared).zip(intervals) {
-            let margin =
-                interval.as_ref().zip(measured).map(|(interval, measured)| MarginEntry::new(interval, measured));
-            predictions.push(PredictionEntry { prediction, fared, margin });
+            let margin = interval
+                .as_ref()
+                .zip(measured)
+                .map(|(interval, measured)| MarginEntry::new(interval, measured));
+            predictions.push(PredictionEntry {
+                prediction,
+                fared,
+                margin,
+            });
         }
         Ok(Document {
             program: &validation.title,
             ranks: validation.worked.len(),
             predictions,
-            rows: table.iter().map(|row| RowEntry::new(predictors, row)).collect(),
+            rows: table
+                .iter()
+                .map(|row| RowEntry::new(predictors, row))
+                .collect(),
             runs: validation.runs.iter().map(RecordedTimes::from).collect(),
             thread_cpu_s: validation.worked.iter().copied().map(Seconds).collect(),
             provenance: &validation.provenance,
@@ -155,9 +173,21 @@ impl RowEntry {
             name: row.name.clone(),
             measured_s: Seconds(row.measured),
             interval_s: row.interval.map(range),
-            predicted_s: predictors.iter().cloned().zip(row.predicted.iter().copied().map(Seconds)).collect(),
-            predicted_range_s: ranges.filter_map(|(name, at)| Some((name.clone(), range((*at)?)))).collect(),
-            errors: row.errors.as_ref().map(|errors| predictors.iter().cloned().zip(errors.iter().copied()).collect()),
+            predicted_s: predictors
+                .iter()
+                .cloned()
+                .zip(row.predicted.iter().copied().map(Seconds))
+                .collect(),
+            predicted_range_s: ranges
+                .filter_map(|(name, at)| Some((name.clone(), range((*at)?))))
+                .collect(),
+            errors: row.errors.as_ref().map(|errors| {
+                predictors
+                    .iter()
+                    .cloned()
+                    .zip(errors.iter().copied())
+                    .collect()
+            }),
         }
     }
 }
@@ -166,20 +196,51 @@ impl Shown for Document<'_> {
     const SCHEMA: &'static str = SCHEMA;
 
     fn print(&self) {
-        let mut columns = vec!["".to_owned(), "which".to_owned(), ">measured".to_owned(), ">95 % interval".to_owned()];
-        columns.extend(self.predictions.iter().map(|entry| format!(">{}", entry.prediction)));
+        let mut columns = vec![
+            "".to_owned(),
+            "which".to_owned(),
+            ">measured".to_owned(),
+            ">95 % interval".to_owned(),
+        ];
+        columns.extend(
+            self.predictions
+                .iter()
+                .map(|entry| format!(">{}", entry.prediction)),
+        );
         let mut out = table(&columns);
-        let regions = self.table.iter().filter(|row| row.quantity == Quantity::Region).count();
-        for row in self.table.iter().filter(|row| row.quantity != Quantity::Region || regions <= ROWS) {
+        let regions = self
+            .table
+            .iter()
+            .filter(|row| row.quantity == Quantity::Region)
+            .count();
+        for row in self
+            .table
+            .iter()
+            .filter(|row| row.quantity != Quantity::Region || regions <= ROWS)
+        {
             out.add_row(cells(row));
         }
         println_out!("{out}");
         print_regions(&self.predictions);
-        for PredictionEntry { prediction, margin, .. } in &self.predictions {
+        for PredictionEntry {
+            prediction, margin, ..
+        } in &self.predictions
+        {
             match margin {
-                Some(MarginEntry { interval, interval_holds, .. }) => {
-                    let holds = if *interval_holds { "contains" } else { "does not contain" };
-                    println_out!("{prediction}: {interval}, which {holds} the median of the runs; {}", interval.covers);
+                Some(MarginEntry {
+                    interval,
+                    interval_holds,
+                    ..
+                }) => {
+                    let holds = if *interval_holds {
+                        "contains"
+                    } else {
+                        "does not contain"
+                    };
+                    println_out!(
+                        "{prediction}: {interval}, which {holds} the median of the runs; {}",
+                        interval.covers
+                    );
                 }
                 None => println_out!("{prediction}: no margin known"),
             }
@@ -195,24 +256,48 @@ impl Shown for Document<'_> {
 }
 
 fn cells(row: &Row) -> Vec<String> {
-    let interval = row.interval.map_or(String::new(), |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
-    let mut cells = vec![row.quantity.name().to_owned(), row.name.clone(), Rounded(row.measured).to_string(), interval];
+    let interval = row.interval.map_or(String::new(), |(low, high)| {
+        format!("{} .. {}", Rounded(low), Rounded(high))
+    });
+    let mut cells = vec![
+        row.quantity.name().to_owned(),
+        row.name.clone(),
+        Rounded(row.measured).to_string(),
+        interval,
+    ];
     for (at, predicted) in row.predicted.iter().enumerate() {
-        let error = row.errors.as_ref().map_or(String::new(), |errors| format!(" ({:+.1} %)", errors[at] * 100.0));
+        let error = row.errors.as_ref().map_or(String::new(), |errors| {
+            format!(" ({:+.1} %)", errors[at] * 100.0)
+        });
         let range = row.ranges[at].filter(|_| row.quantity == Quantity::Total);
-        let range = range.map_or(String::new(), |(low, high)| format!(", {} .. {}", Rounded(low), Rounded(high)));
+        let range = range.map_or(String::new(), |(low, high)| {
+            format!(", {} .. {}", Rounded(low), Rounded(high))
+        });
         cells.push(format!("{}{error}{range}", Rounded(*predicted)));
     }
     cells
 }
 
 fn print_regions(predictions: &[PredictionEntry<'_>]) {
-    if predictions.iter().all(|entry| entry.fared.regions.is_none()) {
+    if predictions
+        .iter()
+        .all(|entry| entry.fared.regions.is_none())
+    {
         return;
     }
-    let mut out = table(&["prediction", ">regions", ">within 10 %", ">median error", ">mean error", ">worst", "which"]);
+    let mut out = table(&[
+        "prediction",
+        ">regions",
+        ">within 10 %",
+        ">median error",
+        ">mean error",
+        ">worst",
+        "which",
+    ]);
     for entry in predictions {
-        let Some(regions) = &entry.fared.regions else { continue };
+        let Some(regions) = &entry.fared.regions else {
+            continue;
+        };
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         out.add_row(cells![
             entry.prediction,

@@ -60,7 +60,12 @@ pub(crate) struct ValidateApp {
     #[arg(long, value_name = "NAME|PROFILE|FILE", help_heading = "Where")]
     lab: Option<String>,
     /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", requires = "lab", help_heading = "Where")]
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        requires = "lab",
+        help_heading = "Where"
+    )]
     lab_set: Vec<String>,
     /// Do not check that the lab delivers its rates
     #[arg(long, help_heading = "Run")]
@@ -74,10 +79,20 @@ pub(crate) struct ValidateApp {
     overrides: Vec<String>,
     /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas [default: what
     /// `predict` takes]
-    #[arg(long, value_delimiter = ',', value_name = "MODEL", help_heading = "Network")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "MODEL",
+        help_heading = "Network"
+    )]
     model: Vec<String>,
     /// How collectives are replayed, as for `predict`; each with each model [default: what `predict` takes]
-    #[arg(long, value_delimiter = ',', value_name = "HOW", help_heading = "Program")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "HOW",
+        help_heading = "Program"
+    )]
     collectives: Vec<String>,
     /// Probability with which the interval of a prediction is to contain what is measured
     #[arg(long, value_name = "PROBABILITY", default_value = "0.90", value_parser = probability, help_heading = "Precision")]
@@ -95,20 +110,39 @@ pub(crate) struct ValidateApp {
     #[arg(long, value_enum, help_heading = "Program")]
     compute: Option<Compute>,
     /// Multiplies all computation
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", help_heading = "Program")]
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        value_name = "FACTOR",
+        help_heading = "Program"
+    )]
     compute_scale: f64,
     /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
     /// they yield [default: 50us in a lab, else 0ns]
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
     /// Runs that are timed
-    #[arg(long, default_value_t = 6, value_name = "COUNT", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 6,
+        value_name = "COUNT",
+        help_heading = "Precision"
+    )]
     runs: usize,
     /// Runs that are recorded and predicted; of several the median of the predictions counts
-    #[arg(long, default_value_t = 1, value_name = "COUNT", help_heading = "Precision")]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "COUNT",
+        help_heading = "Precision"
+    )]
     record_runs: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
-    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]", help_heading = "Run")]
+    #[arg(
+        long,
+        value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]",
+        help_heading = "Run"
+    )]
     tolerance: Vec<String>,
     #[command(flatten)]
     ledger: LedgerArgs,
@@ -127,7 +161,11 @@ pub(crate) struct ValidateApp {
     #[command(flatten)]
     format: Format,
     /// What to run: the launcher with its options, the program with its own
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "no_run")]
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        required_unless_present = "no_run"
+    )]
     command: Vec<OsString>,
 }
 
@@ -142,10 +180,17 @@ enum Compute {
 impl ValidateApp {
     /// Runs what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
-        let inputs = [&self.network, &self.mapping, &self.lab].into_iter().flatten().map(Path::new);
+        let inputs = [&self.network, &self.mapping, &self.lab]
+            .into_iter()
+            .flatten()
+            .map(Path::new);
         journal::declare_page(inputs, &self.output)?;
         self.ledger.check()?;
-        let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
+        let tolerances = self
+            .tolerance
+            .iter()
+            .map(|text| Tolerance::parse(text))
+            .collect::<Result<Vec<_>>>()?;
         let mut predictors = predictors::of(&self.model, &self.collectives)?;
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
@@ -154,34 +199,72 @@ impl ValidateApp {
             && !self.model.is_empty()
             && !self.model.iter().any(|model| model == Model::Packet.name())
         {
-            bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
+            bail!(
+                "--seeds: found the models {}, expected packet among them",
+                self.model.join(", ")
+            );
         }
-        let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
+        let known = if self.no_run {
+            None
+        } else {
+            Some(self.networks(spec.as_ref(), &predictors)?)
+        };
         let marked = "what is measured now is marked and kept in no accuracy record";
-        let disturbed = if self.no_run { None } else { doctor::tell_other_programs(marked) };
-        let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
+        let disturbed = if self.no_run {
+            None
+        } else {
+            doctor::tell_other_programs(marked)
+        };
+        let measured = if self.no_run {
+            Measured::read(&path_beside(&self.output))?
+        } else {
+            self.measured(&spec)?
+        };
         let (given, network) = match known {
             Some(networks) => networks,
             None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
         let (mut validation, intervals) = self.validation(&measured, &mut predictors, &network)?;
-        validation.provenance.extend(disturbed.clone().map(|found| ("disturbed_by".to_owned(), found)));
+        validation.provenance.extend(
+            disturbed
+                .clone()
+                .map(|found| ("disturbed_by".to_owned(), found)),
+        );
         let fared = validation.fared()?;
         let document = Document::new(&validation, &fared, &intervals)?;
-        write_page(&self.output, &app_html(&validation)?, &flowcast_terminal::output::document(&document)?)?;
+        write_page(
+            &self.output,
+            &app_html(&validation)?,
+            &flowcast_terminal::output::document(&document)?,
+        )?;
         show(&document, self.format)?;
-        let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
+        let name = self
+            .output
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy();
         if disturbed.is_none() {
-            self.ledger.keep(&given, ledger::of_program(&validation, &name)?)?;
+            self.ledger
+                .keep(&given, ledger::of_program(&validation, &name)?)?;
         }
         let names = &validation.predictors;
         judge(&tolerances, |tolerance| {
             let at = names.iter().position(|name| *name == tolerance.name);
             let at = at.with_context(|| {
-                format!("--tolerance: found `{}`, expected one of {}", tolerance.name, names.join(", "))
+                format!(
+                    "--tolerance: found `{}`, expected one of {}",
+                    tolerance.name,
+                    names.join(", ")
+                )
             })?;
-            let worst = fared[at].regions.as_ref().map_or(0.0, |regions| regions.worst.1.abs());
-            Ok(tolerance.exceeded_by([("total off by", fared[at].total.abs()), ("worst region", worst)]))
+            let worst = fared[at]
+                .regions
+                .as_ref()
+                .map_or(0.0, |regions| regions.worst.1.abs());
+            Ok(tolerance.exceeded_by([
+                ("total off by", fared[at].total.abs()),
+                ("worst region", worst),
+            ]))
         })
     }
 
@@ -190,7 +273,10 @@ impl ValidateApp {
             bail!("--runs, --record-runs: found 0, expected at least 1");
         }
         if !(self.compute_scale.is_finite() && self.compute_scale > 0.0) {
-            bail!("--compute-scale: found {}, expected a number above 0", self.compute_scale);
+            bail!(
+                "--compute-scale: found {}, expected a number above 0",
+                self.compute_scale
+            );
         }
         Ok(())
     }
@@ -198,7 +284,9 @@ impl ValidateApp {
     fn spec(&self, lab: &str) -> Result<LabSpec> {
         match flowcast_lab::Lab::open(lab) {
             Ok(lab) if self.lab_set.is_empty() => Ok(lab.spec().clone()),
-            Ok(_) => bail!("--lab-set: found fields for the lab `{lab}`, which is up, expected none"),
+            Ok(_) => {
+                bail!("--lab-set: found fields for the lab `{lab}`, which is up, expected none")
+            }
             Err(_) => load(lab, &self.lab_set),
         }
     }
@@ -211,7 +299,9 @@ impl ValidateApp {
             lab: self.lab.as_deref(),
             self_test: !self.no_self_test,
             recorder: self.recorder.as_deref(),
-            idle_sleep: self.idle_sleep.or(self.lab.is_some().then(|| Time::from_micros(50.0))),
+            idle_sleep: self
+                .idle_sleep
+                .or(self.lab.is_some().then(|| Time::from_micros(50.0))),
             runs: self.runs,
             record_runs: self.record_runs,
             max_time: self.max_time,
@@ -221,7 +311,11 @@ impl ValidateApp {
 
     /// What is given, else what the lab's rates say; and the same with computation scaled, and with the wire rates of the
     /// lab if it has none.
-    fn networks(&self, spec: Option<&LabSpec>, predictors: &[Predictor]) -> Result<(Network, Network)> {
+    fn networks(
+        &self,
+        spec: Option<&LabSpec>,
+        predictors: &[Predictor],
+    ) -> Result<(Network, Network)> {
         let overrides = parse_overrides(&self.overrides)?;
         let given = match (&self.network, spec) {
             (Some(name), _) => network_args::load(name, &overrides)?.announced(),
@@ -231,9 +325,16 @@ impl ValidateApp {
         let mut network = given.clone();
         if self.compute_scale != 1.0 {
             if network.machine.nodes.is_empty() {
-                network.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
+                network.machine.nodes.push(NodeGroup {
+                    count: 0,
+                    ..NodeGroup::default()
+                });
             }
-            network.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
+            network
+                .machine
+                .nodes
+                .iter_mut()
+                .for_each(|group| group.speed /= self.compute_scale);
         }
         if network.nic.rate.given_wire().is_some() {
             return Ok((given, network));
@@ -241,7 +342,9 @@ impl ValidateApp {
         match spec {
             Some(spec) => Ok((given, network.with_wire_of(&network_of(spec)))),
             None if predictors.iter().any(Predictor::counts_frames) => {
-                bail!("--model packet: found a network without nic.wire_rate, expected one that has it, or --lab")
+                bail!(
+                    "--model packet: found a network without nic.wire_rate, expected one that has it, or --lab"
+                )
             }
             None => Ok((given, network)),
         }
@@ -253,12 +356,17 @@ impl ValidateApp {
         predictors: &mut [Predictor],
         network: &Network,
     ) -> Result<(AppValidation, Vec<Option<Interval>>)> {
-        let recordings: Vec<_> =
-            measured.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<_>>()?;
+        let recordings: Vec<_> = measured
+            .recordings
+            .iter()
+            .map(|folder| open_recording(folder))
+            .collect::<Result<_>>()?;
         let clock = match self.compute {
             Some(Compute::Cpu) => Clock::ThreadCpu,
             Some(Compute::Wall) => Clock::Wall,
-            None => recordings.first().map_or(Clock::Wall, |files| Clock::of(files)),
+            None => recordings
+                .first()
+                .map_or(Clock::Wall, |files| Clock::of(files)),
         };
         let setting = Setting {
             network,
@@ -267,16 +375,29 @@ impl ValidateApp {
             seeds: self.seeds,
             clock,
         };
-        let first = recordings.first().context("found no recorded run, expected one (--resume records it)")?;
+        let first = recordings
+            .first()
+            .context("found no recorded run, expected one (--resume records it)")?;
         if measured.runs.is_empty() {
             bail!("found no timed run, expected one (--resume runs it)");
         }
-        let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
-        let asked = IntervalOptions { level: self.level, judged: Some(&name), ..IntervalOptions::default() };
+        let name = self
+            .output
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy();
+        let asked = IntervalOptions {
+            level: self.level,
+            judged: Some(&name),
+            ..IntervalOptions::default()
+        };
         let intervals = predictors::settle(predictors, first, &setting, &asked)?;
         let validation = AppValidation {
             title: measured.header.title(),
-            predictors: predictors.iter().map(|predictor| predictor.name.clone()).collect(),
+            predictors: predictors
+                .iter()
+                .map(|predictor| predictor.name.clone())
+                .collect(),
             runs: measured.runs.clone(),
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
@@ -285,7 +406,12 @@ impl ValidateApp {
         Ok((validation, intervals))
     }
 
-    fn provenance(&self, measured: &Measured, network: &Network, clock: Clock) -> BTreeMap<String, String> {
+    fn provenance(
+        &self,
+        measured: &Measured,
+        network: &Network,
+        clock: Clock,
+    ) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("program".into(), measured.header.title());
         if let Some(lab) = &measured.header.lab {
@@ -295,8 +421,15 @@ impl ValidateApp {
         if let Some(seeds) = self.seeds {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
-        let time = if clock == Clock::ThreadCpu { "cpu" } else { "wall" };
-        all.insert("compute".into(), format!("{time} times {}", self.compute_scale));
+        let time = if clock == Clock::ThreadCpu {
+            "cpu"
+        } else {
+            "wall"
+        };
+        all.insert(
+            "compute".into(),
+            format!("{time} times {}", self.compute_scale),
+        );
         all
     }
 }

@@ -38,7 +38,10 @@ pub(super) struct Header {
 impl Header {
     /// Of a command.
     pub(super) fn new(lab: Option<LabSpec>, command: &[OsString]) -> Header {
-        let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let command = command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         Header { lab, command }
     }
 
@@ -76,8 +79,15 @@ impl Measured {
     /// The runs of a journal.
     pub(super) fn read(path: &Path) -> Result<Measured> {
         let content = journal::read::<Header, Line>(path)?;
-        let mut measured = Measured { header: content.header, recordings: Vec::new(), runs: Vec::new() };
-        content.lines.into_iter().for_each(|line| measured.add(path, line));
+        let mut measured = Measured {
+            header: content.header,
+            recordings: Vec::new(),
+            runs: Vec::new(),
+        };
+        content
+            .lines
+            .into_iter()
+            .for_each(|line| measured.add(path, line));
         Ok(measured)
     }
 
@@ -112,7 +122,11 @@ impl Plan<'_> {
         } else {
             (Journal::start(&path, &header)?, Vec::new())
         };
-        let mut measured = Measured { header, recordings: Vec::new(), runs: Vec::new() };
+        let mut measured = Measured {
+            header,
+            recordings: Vec::new(),
+            runs: Vec::new(),
+        };
         known.into_iter().for_each(|line| measured.add(&path, line));
         if self.is_complete(&measured) {
             return Ok(measured);
@@ -120,7 +134,10 @@ impl Plan<'_> {
         let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
         while !self.is_complete(&measured) {
-            if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most.as_seconds()) {
+            if self
+                .max_time
+                .is_some_and(|most| began.elapsed().as_secs_f64() > most.as_seconds())
+            {
                 say!("flowcast: runs are left; --resume runs them");
                 break;
             }
@@ -136,7 +153,10 @@ impl Plan<'_> {
             let left = self.left(&measured);
             let seconds = began.elapsed().as_secs_f64() / f64::from(done) * left as f64;
             if left > 0 {
-                say!("flowcast: {left} runs left, about {}", HumanDuration(Duration::from_secs_f64(seconds)));
+                say!(
+                    "flowcast: {left} runs left, about {}",
+                    HumanDuration(Duration::from_secs_f64(seconds))
+                );
             }
         }
         Ok(measured)
@@ -154,43 +174,74 @@ impl Plan<'_> {
 
     /// A killed run leaves no folder of that name, since it gets its name at the end.
     fn record(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
-        let ending = if number == 1 { "rec".to_owned() } else { format!("rec.{number}") };
+        let ending = if number == 1 {
+            "rec".to_owned()
+        } else {
+            format!("rec.{number}")
+        };
         let kept = self.output.with_extension(ending);
         if kept.exists() {
-            bail!("found {}, expected no such folder yet (remove it, or another -o)", kept.display());
+            bail!(
+                "found {}, expected no such folder yet (remove it, or another -o)",
+                kept.display()
+            );
         }
-        let name = kept.file_name().context("found no file name, expected -o REPORT.html")?;
+        let name = kept
+            .file_name()
+            .context("found no file name, expected -o REPORT.html")?;
         let folder = self.folder_beside()?;
         let times = self.run(place, recorder, &prepare(folder.path(), None)?)?;
-        fs::rename(folder.path(), &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+        fs::rename(folder.path(), &kept)
+            .with_context(|| format!("cannot write {}", kept.display()))?;
         // What it was made for has its name now.
         let _ = folder.keep();
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))?;
-        say!("flowcast: recorded run {number} of {}: {}", self.record_runs, Rounded(times.total));
+        say!(
+            "flowcast: recorded run {number} of {}: {}",
+            self.record_runs,
+            Rounded(times.total)
+        );
         Ok(Line::Recorded(name.to_string_lossy().into_owned()))
     }
 
     fn time(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
         let folder = self.folder_beside()?;
         let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
-        say!("flowcast: timed run {number} of {}: {}", self.runs, Rounded(times.total));
+        say!(
+            "flowcast: timed run {number} of {}: {}",
+            self.runs,
+            Rounded(times.total)
+        );
         Ok(Line::Timed(RecordedTimes::from(&times)))
     }
 
     /// A folder where ranks of a lab find it as well.
     fn folder_beside(&self) -> Result<TempDir> {
-        let beside = self.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = self
+            .output
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
     }
 
     /// One run; the recording stays in the folder.
     fn run(&self, place: &Place, recorder: &Path, folder: &Path) -> Result<RunTimes> {
         let idle_sleep = self.idle_sleep;
-        let loading = Loading { recorder, folder, buffer: Bytes(1 << 20), budget: None, idle_sleep, clocks: false };
+        let loading = Loading {
+            recorder,
+            folder,
+            buffer: Bytes(1 << 20),
+            budget: None,
+            idle_sleep,
+            clocks: false,
+        };
         let status = loading.run(self.command, |program| {
             let mut command = place.command(program)?;
             // The standard output is the report's.
-            command.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::from(io::stderr()));
             Ok(command)
         })?;
         if !folder.join(format::RECORDING).exists() {
@@ -201,7 +252,10 @@ impl Plan<'_> {
         }
         let times = measured(&open_recording(folder)?);
         if times.total == Time::ZERO {
-            return Err(Finding("found no time between MPI_Init and MPI_Finalize, expected some".to_owned()).into());
+            return Err(Finding(
+                "found no time between MPI_Init and MPI_Finalize, expected some".to_owned(),
+            )
+            .into());
         }
         Ok(times)
     }
@@ -215,7 +269,9 @@ enum Place {
 
 impl Place {
     fn of(name: Option<&str>, spec: Option<&LabSpec>, self_test: bool) -> Result<Place> {
-        let (Some(name), Some(spec)) = (name, spec) else { return Ok(Place::Here) };
+        let (Some(name), Some(spec)) = (name, spec) else {
+            return Ok(Place::Here);
+        };
         let lab = match Lab::open(name) {
             Ok(lab) => lab,
             Err(_) => Lab::up(spec).map_err(explained)?,
@@ -230,7 +286,9 @@ impl Place {
         match self {
             Place::Here => Ok(Command::new(program)),
             Place::Lab(lab) => {
-                let program = program.to_str().context("found a program whose name is no text, expected text")?;
+                let program = program
+                    .to_str()
+                    .context("found a program whose name is no text, expected text")?;
                 let mut command = lab.command_in(Node(0), program).map_err(explained)?;
                 command.envs(lab.launcher_environment());
                 Ok(command)
@@ -253,14 +311,18 @@ mod tests {
         times.total = Time::from_micros(1500.0);
         times.add_region("solve", Time::from_micros(3.0));
         journal.append(&Line::Recorded("cg.rec".into())).unwrap();
-        journal.append(&Line::Timed(RecordedTimes::from(&times))).unwrap();
+        journal
+            .append(&Line::Timed(RecordedTimes::from(&times)))
+            .unwrap();
         drop(journal);
         let measured = Measured::read(&path).unwrap();
         assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
         assert_eq!(measured.runs, [times]);
         assert_eq!(measured.header.title(), "mpirun ./cg");
         let other = Header::new(None, &["mpirun".into(), "./lu".into()]);
-        let error = Journal::resume::<Header, Line>(&path, &other).unwrap_err().to_string();
+        let error = Journal::resume::<Header, Line>(&path, &other)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("runs of another command or lab"), "{error}");
     }
 }

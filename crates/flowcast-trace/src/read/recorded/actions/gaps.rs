@@ -39,8 +39,14 @@ impl Gaps {
             Item::Call(call) => Some(call.thread),
             _ => None,
         };
-        let calls = items.iter().zip(0..).filter_map(|(item, number)| Some((thread(item)?, number)));
-        Gaps { last_items: calls.collect(), ..Gaps::default() }
+        let calls = items
+            .iter()
+            .zip(0..)
+            .filter_map(|(item, number)| Some((thread(item)?, number)));
+        Gaps {
+            last_items: calls.collect(),
+            ..Gaps::default()
+        }
     }
 
     /// The call that was announced last has its steps.
@@ -53,14 +59,29 @@ impl Translation<'_> {
     /// What lies between a call and the one before it on its thread.
     pub(super) fn gap(&mut self, call: &Call, computed: u64) {
         let is_first = self.gaps.threads.insert(call.thread);
-        let computed = if is_first && self.context.clock == Clock::Wall { 0 } else { computed };
-        let awaited = if is_first { self.starter(call, computed) } else { self.ended_while_asleep(call, computed) };
+        let computed = if is_first && self.context.clock == Clock::Wall {
+            0
+        } else {
+            computed
+        };
+        let awaited = if is_first {
+            self.starter(call, computed)
+        } else {
+            self.ended_while_asleep(call, computed)
+        };
         let joined = self.joined(call);
         // A thread that was woken computes from then on. One that had no processor for a part of that time slept for lack of
         // one, and is taken to have computed before it waited.
-        let woken = awaited.iter().map(|number| self.out.calls[*number].end).max();
+        let woken = awaited
+            .iter()
+            .map(|number| self.out.calls[*number].end)
+            .max();
         let since = woken.map_or(0, |woken| call.begin.saturating_sub(woken));
-        let after = if since <= computed.saturating_add(since / PART) { computed.min(since) } else { 0 };
+        let after = if since <= computed.saturating_add(since / PART) {
+            computed.min(since)
+        } else {
+            0
+        };
         self.compute(computed - after, call.begin);
         for number in if awaited.is_empty() { joined } else { awaited } {
             self.wait_for(number, call.begin);
@@ -74,11 +95,19 @@ impl Translation<'_> {
         }
         self.gaps.items.push(self.item);
         let end = call.begin.saturating_add(call.time);
-        self.out.calls.push(ThreadCall { thread: call.thread, computed, begin: call.begin, end });
+        self.out.calls.push(ThreadCall {
+            thread: call.thread,
+            computed,
+            begin: call.begin,
+            end,
+        });
     }
 
     fn is_first_thread(&self, call: &Call) -> bool {
-        self.out.calls.first().is_none_or(|first| first.thread == call.thread)
+        self.out
+            .calls
+            .first()
+            .is_none_or(|first| first.thread == call.thread)
     }
 
     /// The last calls of threads that ended before this call of the rank's first thread, and not before the one before.
@@ -87,7 +116,10 @@ impl Translation<'_> {
             return Vec::new();
         }
         let calls = &self.out.calls;
-        self.gaps.finished.extract_if(.., |number| calls[*number].end <= call.begin).collect()
+        self.gaps
+            .finished
+            .extract_if(.., |number| calls[*number].end <= call.begin)
+            .collect()
     }
 
     /// The last call of the rank's first thread before this thread began to compute.
@@ -121,7 +153,12 @@ impl Translation<'_> {
     fn wait_for(&mut self, number: usize, time: u64) {
         let other = self.out.calls[number];
         let action = Action::Signal(self.thread);
-        let signal = Step { item: self.gaps.items[number], thread: other.thread, time: other.end, action };
+        let signal = Step {
+            item: self.gaps.items[number],
+            thread: other.thread,
+            time: other.end,
+            action,
+        };
         self.gaps.signals.push((self.gaps.behind[number], signal));
         self.push(time, Action::Await(other.thread));
     }

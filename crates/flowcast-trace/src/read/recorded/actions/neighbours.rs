@@ -18,7 +18,12 @@ pub(super) struct Exchange {
 }
 
 impl Translation<'_> {
-    pub(super) fn between_neighbours(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+    pub(super) fn between_neighbours(
+        &mut self,
+        function: &Function,
+        words: &[i64],
+        (begin, end): (u64, u64),
+    ) {
         let exchange = self.begin_exchange(words, begin);
         match function.makes_request() {
             true => self.add(Request::Exchange(exchange)),
@@ -43,8 +48,16 @@ impl Translation<'_> {
                 self.push(time, Action::Send(send));
             }
         }
-        let (sends, posts) = (self.out.sends.len() as u32 - first_send, self.out.posts.len() as u32 - first_post);
-        Exchange { first_send, sends, first_post, posts }
+        let (sends, posts) = (
+            self.out.sends.len() as u32 - first_send,
+            self.out.posts.len() as u32 - first_post,
+        );
+        Exchange {
+            first_send,
+            sends,
+            first_post,
+            posts,
+        }
     }
 
     /// Waits for all messages.
@@ -71,11 +84,20 @@ mod tests {
         let (first, second) = (calls(1), calls(0));
         let of = |words| -> [TestCall<'_>; 5] {
             let init: TestCall<'_> = ("Neighbor_alltoallv_init", words, 0);
-            [init, ("Start", &[0], 0), ("Wait", &[0], 0), ("Start", &[0], 0), ("Wait", &[0], 0)]
+            [
+                init,
+                ("Start", &[0], 0),
+                ("Wait", &[0], 0),
+                ("Start", &[0], 0),
+                ("Wait", &[0], 0),
+            ]
         };
         let program = read([&of(&first), &of(&second)]);
         assert_eq!((program.messages(), program.bytes().0), (8, 128));
-        let waits = program.ops(Rank(0)).filter(|(_, op)| matches!(op, Op::WaitRecv(_) | Op::WaitSend(_))).count();
+        let waits = program
+            .ops(Rank(0))
+            .filter(|(_, op)| matches!(op, Op::WaitRecv(_) | Op::WaitSend(_)))
+            .count();
         assert_eq!(waits, 8);
         assert!(program.ignored().is_empty(), "{:?}", program.ignored());
     }
@@ -83,10 +105,21 @@ mod tests {
     /// The next request has the slot that the call would have had.
     #[test]
     fn recordings_without_neighbours_are_read_and_say_so() {
-        let calls: [TestCall<'_>; 3] =
-            [("Ineighbor_allgather", &[], 0), ("Isend", &[0, 1, 5, 100], 0), ("Wait", &[0], 0)];
+        let calls: [TestCall<'_>; 3] = [
+            ("Ineighbor_allgather", &[], 0),
+            ("Isend", &[0, 1, 5, 100], 0),
+            ("Wait", &[0], 0),
+        ];
         let program = read([&calls, &[("Recv", &[0, 0, 5, 0], 0)]]);
-        assert_eq!(told(&program), ["1 calls of MPI_Ineighbor_allgather left out of the replay"]);
-        assert!(program.ops(Rank(0)).any(|(_, op)| matches!(op, Op::WaitSend(0))), "the wait is for the send");
+        assert_eq!(
+            told(&program),
+            ["1 calls of MPI_Ineighbor_allgather left out of the replay"]
+        );
+        assert!(
+            program
+                .ops(Rank(0))
+                .any(|(_, op)| matches!(op, Op::WaitSend(0))),
+            "the wait is for the send"
+        );
     }
 }

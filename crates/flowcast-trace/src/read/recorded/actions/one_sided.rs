@@ -32,7 +32,12 @@ pub(super) struct Epochs {
 }
 
 impl<'a> Translation<'a> {
-    pub(super) fn one_sided(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+    pub(super) fn one_sided(
+        &mut self,
+        function: &Function,
+        words: &[i64],
+        (begin, end): (u64, u64),
+    ) {
         let Some((window, members)) = self.window(words) else {
             self.leave_out(words, LEFT_OUT, begin);
             return self.request(function, Request::Nothing);
@@ -40,7 +45,9 @@ impl<'a> Translation<'a> {
         let target = members.world_rank(word(words, 2));
         match (function.name.as_str(), target) {
             ("Win_fence" | "Win_free", _) => self.fence(window, (begin, end)),
-            ("Win_flush_all" | "Win_flush_local_all" | "Win_unlock_all", _) => self.flush(window, None, end),
+            ("Win_flush_all" | "Win_flush_local_all" | "Win_unlock_all", _) => {
+                self.flush(window, None, end)
+            }
             ("Win_post", _) => self.expose(window, words, begin),
             ("Win_start", _) => self.start_access(window, words, (begin, end)),
             ("Win_complete", _) => self.complete_access(window, end),
@@ -51,7 +58,15 @@ impl<'a> Translation<'a> {
             (name, Some(target)) => match transfer_kind(name) {
                 Some(kind) => {
                     let size = Bytes(word(words, 3).max(0) as u64);
-                    self.access(Access::Transfer { kind, window, target, size }, begin);
+                    self.access(
+                        Access::Transfer {
+                            kind,
+                            window,
+                            target,
+                            size,
+                        },
+                        begin,
+                    );
                     return self.request(function, Request::Transfer { window, target });
                 }
                 None => self.push(begin, Action::Nothing),
@@ -79,7 +94,10 @@ impl<'a> Translation<'a> {
     fn window(&self, words: &[i64]) -> Option<(i32, &'a Members)> {
         let own = usize::try_from(word(words, 1)).ok()?;
         let communicator = usize::try_from(*self.file.windows.get(own)?).ok()?;
-        Some(((*self.context.windows.get(own)?)?, self.file.communicators.get(communicator)?))
+        Some((
+            (*self.context.windows.get(own)?)?,
+            self.file.communicators.get(communicator)?,
+        ))
     }
 
     fn access(&mut self, access: Access, time: u64) {
@@ -91,8 +109,15 @@ impl<'a> Translation<'a> {
     fn fence(&mut self, window: i32, (begin, end): (u64, u64)) {
         self.flush(window, None, begin);
         let (op, mode, nothing) = (CollectiveOp::Barrier, self.mode_of_blocking(), Bytes(0));
-        let call =
-            CallRecord { op, communicator: window, mode, is_root: false, root: None, send: nothing, recv: nothing };
+        let call = CallRecord {
+            op,
+            communicator: window,
+            mode,
+            is_root: false,
+            root: None,
+            send: nothing,
+            recv: nothing,
+        };
         let number = self.add_call(call);
         self.execute(number, (begin, end));
     }
@@ -107,7 +132,14 @@ impl<'a> Translation<'a> {
             }
         };
         self.epochs.locks.insert((window, target));
-        self.access(Access::Lock { window, target, kind }, time);
+        self.access(
+            Access::Lock {
+                window,
+                target,
+                kind,
+            },
+            time,
+        );
     }
 
     /// A lock that was had before recording began is none that the replay knows of.
@@ -145,7 +177,11 @@ impl<'a> Translation<'a> {
     fn notify(&mut self, window: i32, tag: i32, ranks: &[Rank], time: u64) {
         self.push(time, Action::Nothing);
         for peer in ranks {
-            let channel = Channel { peer: *peer, tag, communicator: window };
+            let channel = Channel {
+                peer: *peer,
+                tag,
+                communicator: window,
+            };
             let send = self.add_message(channel, Bytes(0));
             self.push(time, Action::Send(send));
         }
@@ -155,7 +191,11 @@ impl<'a> Translation<'a> {
     fn await_notes(&mut self, window: i32, tag: i32, ranks: &[Rank], times: (u64, u64)) {
         self.push(times.0, Action::Nothing);
         for peer in ranks {
-            let post = self.add_post(Some(Channel { peer: *peer, tag, communicator: window }));
+            let post = self.add_post(Some(Channel {
+                peer: *peer,
+                tag,
+                communicator: window,
+            }));
             self.receive(post, times);
         }
     }
@@ -166,9 +206,8 @@ fn transfer_kind(function: &str) -> Option<TransferKind> {
     match function {
         "Put" | "Rput" => Some(TransferKind::Put),
         "Get" | "Rget" => Some(TransferKind::Get),
-        "Accumulate" | "Raccumulate" | "Get_accumulate" | "Rget_accumulate" | "Fetch_and_op" | "Compare_and_swap" => {
-            Some(TransferKind::Accumulate)
-        }
+        "Accumulate" | "Raccumulate" | "Get_accumulate" | "Rget_accumulate" | "Fetch_and_op"
+        | "Compare_and_swap" => Some(TransferKind::Accumulate),
         _ => None,
     }
 }
@@ -176,7 +215,10 @@ fn transfer_kind(function: &str) -> Option<TransferKind> {
 /// The ranks of the world in the group that a signature names.
 fn group(words: &[i64]) -> Vec<Rank> {
     let ranks = words.get(5..).unwrap_or(&[]);
-    ranks.iter().filter_map(|rank| u32::try_from(*rank).ok().map(Rank)).collect()
+    ranks
+        .iter()
+        .filter_map(|rank| u32::try_from(*rank).ok().map(Rank))
+        .collect()
 }
 
 #[cfg(test)]
@@ -193,11 +235,19 @@ mod tests {
             Op::Access(access) => Some(program.accesses()[access as usize]),
             _ => None,
         };
-        program.ops(Rank(rank)).filter_map(|(_, op)| access(op)).collect()
+        program
+            .ops(Rank(rank))
+            .filter_map(|(_, op)| access(op))
+            .collect()
     }
 
     const WINDOW: i32 = 1;
-    const PUT: Access = Access::Transfer { kind: TransferKind::Put, window: WINDOW, target: Rank(1), size: Bytes(80) };
+    const PUT: Access = Access::Transfer {
+        kind: TransferKind::Put,
+        window: WINDOW,
+        target: Rank(1),
+        size: Bytes(80),
+    };
 
     #[test]
     fn recordings_without_types_of_locks_and_without_groups_are_read_and_say_so() {
@@ -210,22 +260,48 @@ mod tests {
             ("Win_complete", &[0, -1, 0], 0),
         ];
         let program = read([&calls, &[]]);
-        let lock = Access::Lock { window: WINDOW, target: Rank(1), kind: LockKind::Shared };
-        let unlock = Access::Unlock { window: WINDOW, target: Rank(1) };
-        let flush = Access::Flush { window: WINDOW, target: None };
+        let lock = Access::Lock {
+            window: WINDOW,
+            target: Rank(1),
+            kind: LockKind::Shared,
+        };
+        let unlock = Access::Unlock {
+            window: WINDOW,
+            target: Rank(1),
+        };
+        let flush = Access::Flush {
+            window: WINDOW,
+            target: None,
+        };
         assert_eq!(accesses(&program, 0), [lock, PUT, unlock, PUT, flush]);
         let unknown = "1 calls of MPI_Win_lock of which the recording does not tell the type; taken as shared";
-        assert_eq!(told(&program), [unknown, "1 calls of MPI_Win_start left out of the replay"]);
+        assert_eq!(
+            told(&program),
+            [unknown, "1 calls of MPI_Win_start left out of the replay"]
+        );
     }
 
     #[test]
     fn a_lock_that_is_not_given_back_is_at_the_end_and_one_that_was_not_had_is_waited_for_only() {
-        let calls: [TestCall<'_>; 3] =
-            [("Win_unlock", &[0, 0, 0], 0), ("Win_lock", &[0, 1, 0, LOCK_EXCLUSIVE], 0), ("Put", &[0, 1, 80], 0)];
+        let calls: [TestCall<'_>; 3] = [
+            ("Win_unlock", &[0, 0, 0], 0),
+            ("Win_lock", &[0, 1, 0, LOCK_EXCLUSIVE], 0),
+            ("Put", &[0, 1, 80], 0),
+        ];
         let program = read([&calls, &[]]);
-        let flush = Access::Flush { window: WINDOW, target: Some(Rank(0)) };
-        let lock = Access::Lock { window: WINDOW, target: Rank(1), kind: LockKind::Exclusive };
-        let unlock = Access::Unlock { window: WINDOW, target: Rank(1) };
+        let flush = Access::Flush {
+            window: WINDOW,
+            target: Some(Rank(0)),
+        };
+        let lock = Access::Lock {
+            window: WINDOW,
+            target: Rank(1),
+            kind: LockKind::Exclusive,
+        };
+        let unlock = Access::Unlock {
+            window: WINDOW,
+            target: Rank(1),
+        };
         assert_eq!(accesses(&program, 0), [flush, lock, PUT, unlock]);
         assert!(program.ignored().is_empty(), "{:?}", program.ignored());
     }
@@ -240,12 +316,20 @@ mod tests {
         ];
         let program = read([&threads, &[("Put", &[0, 0, 80], 0)]]);
         let to = |target| match PUT {
-            Access::Transfer { kind, window, size, .. } => {
-                Access::Transfer { kind, window, target: Rank(target), size }
-            }
+            Access::Transfer {
+                kind, window, size, ..
+            } => Access::Transfer {
+                kind,
+                window,
+                target: Rank(target),
+                size,
+            },
             other => other,
         };
-        let flush = |target| Access::Flush { window: WINDOW, target: Some(Rank(target)) };
+        let flush = |target| Access::Flush {
+            window: WINDOW,
+            target: Some(Rank(target)),
+        };
         assert_eq!(program.ranks(), 3, "two threads and a rank");
         assert_eq!(accesses(&program, 0), [to(2), flush(2)]);
         assert_eq!(accesses(&program, 1), [to(0), flush(0)]);

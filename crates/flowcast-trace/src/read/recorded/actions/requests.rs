@@ -10,21 +10,32 @@ use flowcast_units::CollectiveOp;
 impl<'a> Translation<'a> {
     /// A persistent request is made; each start of it is a call of its own.
     pub(super) fn persistent(&mut self) {
-        let Item::Call(call) = self.file.items[self.item as usize] else { return };
-        self.add(Request::Persistent { signature: call.signature, started: Started::Not });
+        let Item::Call(call) = self.file.items[self.item as usize] else {
+            return;
+        };
+        self.add(Request::Persistent {
+            signature: call.signature,
+            started: Started::Not,
+        });
         self.push(call.begin, Action::Nothing);
     }
 
     /// A persistent request starts.
     pub(super) fn start(&mut self, slot: i64, time: u64) {
-        let Some(Some(Request::Persistent { signature, .. })) = self.slot(slot).copied() else { return };
+        let Some(Some(Request::Persistent { signature, .. })) = self.slot(slot).copied() else {
+            return;
+        };
         let file: &'a RankFile = self.file;
         let words = &file.signatures[signature as usize][..];
-        let Some(function) = self.functions[words[0] as usize] else { return };
+        let Some(function) = self.functions[words[0] as usize] else {
+            return;
+        };
         let started = match operation(&function.name) {
             Some(op) => self.start_collective(op, words, time),
             None if function.kind == "recv-init" => self.start_recv(words, time),
-            None if function.is_between_neighbours() => Started::Exchange(self.begin_exchange(words, time)),
+            None if function.is_between_neighbours() => {
+                Started::Exchange(self.begin_exchange(words, time))
+            }
             None => match self.add_send(words, function.kind == "ssend-init", true) {
                 Some(send) => {
                     self.out.sends[send as usize].persistent = true;
@@ -41,11 +52,19 @@ impl<'a> Translation<'a> {
 
     fn start_recv(&mut self, words: &[i64], time: u64) -> Started {
         let wildcard = word(words, 4) > 0;
-        let channel = if wildcard { None } else { self.channel(words, word(words, 2), word(words, 3)) };
+        let channel = if wildcard {
+            None
+        } else {
+            self.channel(words, word(words, 2), word(words, 3))
+        };
         if channel.is_none() && !wildcard {
             return Started::Not;
         }
-        let post = if wildcard { self.add_wildcard(words) } else { self.add_post(channel) };
+        let post = if wildcard {
+            self.add_wildcard(words)
+        } else {
+            self.add_post(channel)
+        };
         self.push(time, Action::Irecv(post));
         Started::Recv(post)
     }
@@ -69,7 +88,11 @@ impl<'a> Translation<'a> {
         let mut any = false;
         while let Some((first, rest)) = words.split_first() {
             let matched = (first & MATCHED != 0).then(|| (word(rest, 0), word(rest, 1)));
-            words = if matched.is_some() { rest.get(2..).unwrap_or(&[]) } else { rest };
+            words = if matched.is_some() {
+                rest.get(2..).unwrap_or(&[])
+            } else {
+                rest
+            };
             any |= self.complete_one((first >> 2, first & CANCELLED != 0), matched, time);
         }
         if !any {
@@ -77,12 +100,22 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn complete_one(&mut self, (slot, cancelled): (i64, bool), matched: Option<(i64, i64)>, time: u64) -> bool {
-        let Some(place) = self.slot(slot) else { return false };
+    fn complete_one(
+        &mut self,
+        (slot, cancelled): (i64, bool),
+        matched: Option<(i64, i64)>,
+        time: u64,
+    ) -> bool {
+        let Some(place) = self.slot(slot) else {
+            return false;
+        };
         let Some(request) = *place else { return false };
         let action = match request {
             Request::Persistent { signature, started } => {
-                *place = Some(Request::Persistent { signature, started: Started::Not });
+                *place = Some(Request::Persistent {
+                    signature,
+                    started: Started::Not,
+                });
                 started
             }
             Request::Send(send) => Started::Send(send),
@@ -105,7 +138,9 @@ impl<'a> Translation<'a> {
             Started::Exchange(exchange) => self.end_exchange(exchange, time),
             Started::Collective(number) => self.push(time, Action::WaitCollective(number)),
             Started::Recv(post) => {
-                if let (Some((source, tag)), Some(words)) = (matched, post_words.or(self.posted(post))) {
+                if let (Some((source, tag)), Some(words)) =
+                    (matched, post_words.or(self.posted(post)))
+                {
                     self.out.posts[post as usize].channel = self.channel(&words, source, tag);
                 } else if cancelled {
                     self.out.posts[post as usize] = Post::default();
@@ -118,14 +153,21 @@ impl<'a> Translation<'a> {
 
     fn words_of_post(&self, request: Request) -> Option<Vec<i64>> {
         match request {
-            Request::Persistent { signature, .. } => Some(self.file.signatures[signature as usize].clone()),
+            Request::Persistent { signature, .. } => {
+                Some(self.file.signatures[signature as usize].clone())
+            }
             _ => None,
         }
     }
 
     /// The words of the call that posted a receive.
     fn posted(&self, post: u32) -> Option<Vec<i64>> {
-        let step = self.out.steps.iter().rev().find(|step| step.action == Action::Irecv(post))?;
+        let step = self
+            .out
+            .steps
+            .iter()
+            .rev()
+            .find(|step| step.action == Action::Irecv(post))?;
         match self.file.items[step.item as usize] {
             Item::Call(call) => Some(self.file.signatures[call.signature as usize].clone()),
             _ => None,
