@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../crates/flowcast-terminal/src/growing/blocks.rs"]
+#[path = "../../crates/flowcast-cli/src/terminal/growing/blocks.rs"]
 mod blocks;
 
 // What is read is what was written, or told as spoilt; what is written reads back.

@@ -1,6 +1,6 @@
 #![no_main]
 
-use flowcast_lab::{LabSpec, network_of};
+use flowcast_measure::lab::{LabSpec, network_of};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(lab) = LabSpec::from_toml(text, &[]) {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use flowcast::units::Time;
-use flowcast_net::mpi;
-use flowcast_net::prtt;
-use flowcast_net::transport::{Transport, TransportError};
+use flowcast_measure::mpi;
+use flowcast_measure::prtt;
+use flowcast_measure::transport::{Transport, TransportError};
 
-#[path = "../../crates/flowcast-lab/src/timed/hosts/orders.rs"]
+#[path = "../../crates/flowcast-measure/src/lab/timed/hosts/orders.rs"]
 mod orders;
 
 /// A peer that says these bytes and then nothing.

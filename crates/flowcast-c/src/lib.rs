@@ -22,7 +22,7 @@ use flowcast::study::grid::full_name;
 use flowcast::trace::Trace;
 use flowcast::units::Bytes;
 use flowcast::{Contention, Options};
-use flowcast_files::{Whole, first_of_folder, load_network, open_trace, text_of, threads};
+use flowcast_io::{Whole, first_of_folder, load_network, open_trace, text_of, threads};
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::model::cluster::flow::Flow;
-use flowcast_lab::{
+use flowcast_measure::lab::{
     Carried, Carrier, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier,
     repeat,
 };

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use flowcast::Collectives;
-use flowcast_files::read_collectives;
+use flowcast_io::read_collectives;
 
+use crate::terminal::output::say;
 use crate::trace_args::Maps;
-use flowcast_terminal::output::say;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]

@@ -8,9 +8,9 @@ use anyhow::{Result, bail};
 use flowcast::fit::pairs::racks::Groups;
 use flowcast::model::cluster::flow::Flow;
 use flowcast::units::Node;
-use flowcast_lab::{Carried, Carrier, LabError};
-use flowcast_net::shm::one_way::{Direction, one_way};
-use flowcast_net::shm::{ShmTransport, Unit, unit_of, usable_cores};
+use flowcast_measure::lab::{Carried, Carrier, LabError};
+use flowcast_measure::shm::one_way::{Direction, one_way};
+use flowcast_measure::shm::{ShmTransport, Unit, unit_of, usable_cores};
 
 use crate::round_trips::explained;
 use crate::shm_ends::{Answering, one_way_pair};

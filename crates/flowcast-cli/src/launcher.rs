@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use flowcast::units::Rank;
-use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
+use flowcast_measure::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::Token;
 
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::files::write_private_text;
-use flowcast_terminal::provenance;
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::files::write_private_text;
+use crate::terminal::provenance;
 
 use crate::token;
 

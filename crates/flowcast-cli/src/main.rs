@@ -21,16 +21,17 @@ mod replay_view;
 mod round_trips;
 mod shm_ends;
 mod tcp_session;
+mod terminal;
 mod token;
 mod trace_args;
 
 use std::process::ExitCode;
 
+use crate::terminal::{exit, input_maps, interrupt};
 use clap::Parser;
-use flowcast_terminal::{exit, input_maps, interrupt};
 
 #[global_allocator]
-static ALLOCATOR: flowcast_memory::HugePages = flowcast_memory::HugePages;
+static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
 
 fn main() -> ExitCode {
     interrupt::survive_file_limits();

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use flowcast::model::cluster::flow::Flow;
 use flowcast::units::Node;
-use flowcast_lab::{Carried, Lab, NodeOf};
-use flowcast_net::mpi::{MOST_FLOWS, Order, Reply};
+use flowcast_measure::lab::{Carried, Lab, NodeOf};
+use flowcast_measure::mpi::{MOST_FLOWS, Order, Reply};
 
 use crate::commands::lab::explained;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::output::say;
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::output::say;
 
 /// The subcommand that is a rank.
 pub(crate) const RANK: &str = "mpi-rank";
@@ -46,7 +46,11 @@ impl MpiSession {
             .args(["-np", &nodes.to_string(), "--map-by", "node"])
             .envs(lab.launcher_environment());
         let mut session = MpiSession::start(command)?;
-        let hosts: Vec<String> = lab.spec().nodes().map(flowcast_lab::host).collect();
+        let hosts: Vec<String> = lab
+            .spec()
+            .nodes()
+            .map(flowcast_measure::lab::host)
+            .collect();
         session.ranks = session.first_ranks(&hosts)?;
         Ok(session)
     }

@@ -4,11 +4,11 @@ use anyhow::Result;
 use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-pub(crate) use flowcast_files::parse_overrides;
-use flowcast_files::{load_network, load_networks};
+pub(crate) use flowcast_io::parse_overrides;
+use flowcast_io::{load_network, load_networks};
 
+use crate::terminal::output::say;
 use crate::trace_args::Maps;
-use flowcast_terminal::output::say;
 
 /// Which network.
 #[derive(Debug, Clone, Args)]
@@ -57,7 +57,7 @@ pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
 
 /// A network and what its file says beyond it.
 #[derive(Debug)]
-pub(crate) struct LoadedNetwork(flowcast_files::LoadedNetwork);
+pub(crate) struct LoadedNetwork(flowcast_io::LoadedNetwork);
 
 impl LoadedNetwork {
     /// Prints the warnings and gives the network.

@@ -13,8 +13,8 @@ use flowcast::units::Bytes;
 use flowcast::{Collectives, Contention, Interval, IntervalOptions, Options, Recorded};
 
 use crate::collectives::named;
+use crate::terminal::progress::Progress;
 use crate::trace_args::{print_notes, threads};
-use flowcast_terminal::progress::Progress;
 
 /// One way of predicting.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use flowcast::units::Rank;
 
-use flowcast_terminal::files::{Batch, Writer};
+use crate::terminal::files::{Batch, Writer};
 
 /// The folder with the files of the ranks beside `NAME.list`: `NAME.ti` (`NAME.ti.ranks` beside a list that has that name
 /// itself).

@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use crate::embedded;
 use crate::mpi_launcher::{self, Launcher};
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::files::read_bytes;
+use crate::terminal::input_maps::bytes;
 use crate::trace_args::threads;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::files::read_bytes;
-use flowcast_terminal::input_maps::bytes;
 
 /// The file name of the library that is loaded into programs.
 pub(crate) const RECORDER: &str = "libflowcast_record.so";

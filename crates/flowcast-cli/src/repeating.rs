@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::stats::interval::StoppingRule;
 use flowcast::units::Time;
-use flowcast_lab::{PatternOptions, PatternRun};
+use flowcast_measure::lab::{PatternOptions, PatternRun};
 use indicatif::HumanDuration;
 
-use flowcast_terminal::output::{Format, say};
+use crate::terminal::output::{Format, say};
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -8,8 +8,8 @@ use flowcast::replay::journal::Keeps;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
 
-use flowcast_terminal::files::{Batch, Output};
-use flowcast_terminal::provenance;
+use crate::terminal::files::{Batch, Output};
+use crate::terminal::provenance;
 
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]

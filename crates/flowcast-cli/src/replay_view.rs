@@ -4,8 +4,8 @@ use flowcast::Interval;
 use flowcast::report::NetworkView;
 use flowcast::units::Rounded;
 
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::tables::{cells, table};
+use crate::terminal::output::println_out;
+use crate::terminal::tables::{cells, table};
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.
 pub(crate) fn print_comparison(views: &[NetworkView], intervals: &[Option<Interval>]) {

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use flowcast_net::prtt::PrttError;
-use flowcast_net::prtt::answer;
-use flowcast_net::shm::one_way::answer_one_way;
-use flowcast_net::shm::{Cores, SharedMemory, ShmTransport, pin};
+use flowcast_measure::prtt::PrttError;
+use flowcast_measure::prtt::answer;
+use flowcast_measure::shm::one_way::answer_one_way;
+use flowcast_measure::shm::{Cores, SharedMemory, ShmTransport, pin};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::round_trips::explained;

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use flowcast::model::cluster::flow::Flow;
-use flowcast_lab::{ClockRun, Hosts, NodeOf, PatternOptions, PatternRun, repeat};
-use flowcast_net::clocks::ClockPlan;
+use flowcast_measure::clocks::ClockPlan;
+use flowcast_measure::lab::{ClockRun, Hosts, NodeOf, PatternOptions, PatternRun, repeat};
 
 use crate::commands::lab::explained;
 use crate::mpi_session::{end, launched, start};
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::provenance;
 use crate::token::TokenArgs;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::provenance;
 
 /// The subcommand that is a rank.
 const RANK: &str = "tcp-rank";

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast_rails::token::{TOKEN, Token};
 
-use flowcast_terminal::files::read_text;
+use crate::terminal::files::read_text;
 
 const VARIABLE: &str = "FLOWCAST_TOKEN";
 

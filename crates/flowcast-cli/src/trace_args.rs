@@ -14,14 +14,14 @@ use anyhow::{Context, Result};
 use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::read::Holds;
 use flowcast::trace::{self, SharedBytes, Trace};
-use flowcast_files::Reader;
-pub(crate) use flowcast_files::{threads, whole_recording as refuse_cut};
+use flowcast_io::Reader;
+pub(crate) use flowcast_io::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
 
-use flowcast_terminal::files::read_bytes;
-use flowcast_terminal::input_maps::{self, release};
-use flowcast_terminal::output::say;
-use flowcast_terminal::progress::Progress;
+use crate::terminal::files::read_bytes;
+use crate::terminal::input_maps::{self, release};
+use crate::terminal::output::say;
+use crate::terminal::progress::Progress;
 
 /// Reads a trace of any known format, without its loops; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
@@ -37,7 +37,7 @@ pub(crate) fn open_folded(path: &Path) -> Result<Trace> {
     let (name, path) = named(path)?;
     let mut maps = Maps::default();
     let _progress = Progress::without_end(format!("reading {name}"));
-    let trace = flowcast_files::open_trace(&path, &name, &mut maps)?;
+    let trace = flowcast_io::open_trace(&path, &name, &mut maps)?;
     maps.finish();
     input_maps::verify()?;
     Ok(trace)
@@ -74,7 +74,7 @@ const EVERY: Duration = Duration::from_millis(50);
 impl Reader for Maps {
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
         let Some(map) = input_maps::map(path)? else {
-            return Ok(Arc::new(flowcast_files::read_file(path)?));
+            return Ok(Arc::new(flowcast_io::read_file(path)?));
         };
         lock(&self.maps).push(map.clone());
         if self.releasing.is_none() {
@@ -125,7 +125,7 @@ pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    flowcast_files::first_of_folder(path)
+    flowcast_io::first_of_folder(path)
 }
 
 /// The name for messages and the content of a pattern; `-` is the standard input.

@@ -143,7 +143,7 @@ fn texts_of_a_lab_file_are_never_run() {
         runtime.path().join("lab.toml"),
     );
     let titled = |title: &str| {
-        let plain = include_str!("../../flowcast-lab/profiles/cable.toml");
+        let plain = include_str!("../../flowcast-measure/profiles/cable.toml");
         let title =
             serde_json::to_string(&title.replace("OWNED", &owned.display().to_string())).unwrap();
         let line = plain

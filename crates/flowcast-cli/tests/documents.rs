@@ -103,7 +103,7 @@ fn collect_fields(value: &Value, path: &str, fields: &mut BTreeSet<String>) {
         }
         Value::Array(_) => drop(fields.insert(format!("{path} array"))),
         Value::String(text) if path.ends_with(".schema") => {
-            drop(fields.insert(format!("{path} = {text}")))
+            fields.insert(format!("{path} = {text}"));
         }
         Value::String(_) => drop(fields.insert(format!("{path} string"))),
         Value::Number(_) => drop(fields.insert(format!("{path} number"))),

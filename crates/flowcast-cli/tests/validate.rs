@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use flowcast::model::ledger::Judged;
 use flowcast::model::network::Network;
-use flowcast_lab::check_machine;
+use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
 use outcome::said;

@@ -7,7 +7,7 @@ mod outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use flowcast_lab::check_machine;
+use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
 use outcome::{json, said};

@@ -7,7 +7,7 @@ use flowcast::trace::Trace as AnyTrace;
 use flowcast::units::Time;
 use flowcast::why::{self, NoiseOptions};
 use flowcast::{Options as ReplayOptions, Parameter};
-use flowcast_files::{ScenarioDefaults, Whole, parse_scenarios, threads};
+use flowcast_io::{ScenarioDefaults, Whole, parse_scenarios, threads};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use flowcast_files::{EnvironmentLacks, text_of};
+use flowcast_io::{EnvironmentLacks, text_of};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 

@@ -22,7 +22,7 @@ mod work;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: flowcast_memory::HugePages = flowcast_memory::HugePages;
+static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
 
 /// The native part of flowcast.
 #[pymodule]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use flowcast::model::builtin;
 use flowcast::study::grid::full_name;
-use flowcast_files::{Whole, load_network};
+use flowcast_io::{Whole, load_network};
 use pyo3::prelude::*;
 
 use crate::errors::raised;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use flowcast::trace::Trace as AnyTrace;
 use flowcast::why::{NoiseOptions, Noisy, parse_noise};
 use flowcast::{Prepared, units::Time};
-use flowcast_files::threads;
+use flowcast_io::threads;
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table, Values, escaped};

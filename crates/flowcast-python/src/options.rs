@@ -5,7 +5,7 @@ use flowcast::model::machine::Mapping;
 use flowcast::replay::loggops::Loggops;
 use flowcast::units::{Bytes, Time, TimePerByte};
 use flowcast::{Collectives, Contention};
-use flowcast_files::{Whole, read_collectives, read_mapping, threads};
+use flowcast_io::{Whole, read_collectives, read_mapping, threads};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 

@@ -17,7 +17,7 @@ use flowcast::{
     Interval, IntervalOptions, Outputs, PatternOptions, Prepared, pattern_intervals, predict_steps,
     replay::journal::Keeps,
 };
-use flowcast_files::Holding;
+use flowcast_io::Holding;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -446,7 +446,7 @@ fn ends(interval: Option<&Interval>) -> Option<(f64, f64)> {
 /// Whether a file holds a pattern of concurrent communications.
 #[pyfunction]
 pub(crate) fn is_pattern(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
-    let holding = flowcast_files::is_pattern(&path).map_err(|error| raised(py, &error))?;
+    let holding = flowcast_io::is_pattern(&path).map_err(|error| raised(py, &error))?;
     Ok(holding == Holding::Pattern)
 }
 

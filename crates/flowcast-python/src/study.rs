@@ -99,7 +99,7 @@ impl Study {
     ) -> PyResult<String> {
         let form = if json { Form::JsonLines } else { Form::Csv };
         let study = self.study.clone();
-        let threads = threads.unwrap_or_else(flowcast_files::threads).max(1);
+        let threads = threads.unwrap_or_else(flowcast_io::threads).max(1);
         beside(py, move || {
             let sets: Vec<usize> = (start..end.min(study.grid().len())).collect();
             let mut all: Lines = Vec::with_capacity(sets.len());

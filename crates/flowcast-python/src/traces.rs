@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use flowcast::trace::compiled;
-use flowcast_files::{Whole, first_of_folder, open_trace, whole_recording};
+use flowcast_io::{Whole, first_of_folder, open_trace, whole_recording};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -118,7 +118,7 @@ impl Trace {
         let trace = self.trace.clone();
         let (bytes, losses) = beside(py, move || {
             let collectives = collectives
-                .map(|name| flowcast_files::read_collectives(&name, &mut Whole))
+                .map(|name| flowcast_io::read_collectives(&name, &mut Whole))
                 .transpose()?;
             let conversion = flowcast::Conversion {
                 form: to.parse()?,

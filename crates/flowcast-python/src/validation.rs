@@ -91,7 +91,7 @@ pub(crate) fn recorded_times(py: Python<'_>, recording: PathBuf) -> PyResult<Tim
     beside(py, move || {
         Ok(times_of(measured(&open(
             &recording,
-            flowcast_files::threads(),
+            flowcast_io::threads(),
         )?)))
     })
 }

@@ -716,9 +716,9 @@ impl List {
 mod tests {
     use super::*;
     use crate::walk::Replay;
-    use flowcast_convert::generate::{Shape, Workload};
-    use flowcast_convert::write;
     use flowcast_model::machine::Machine;
+    use flowcast_trace::convert::generate::{Shape, Workload};
+    use flowcast_trace::convert::write;
     use flowcast_trace::{ReadOptions, Trace, read};
     use proptest::prelude::*;
     use std::sync::Arc;

@@ -16,12 +16,12 @@ use super::slab::Slab;
 use super::transit::{
     Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of,
 };
-use flowcast_flows::concurrent::trace_wire;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
-use flowcast_packet::Wire;
-use flowcast_packet::live::{ConnectionId, Live};
+use flowcast_network::flows::concurrent::trace_wire;
+use flowcast_network::packet::Wire;
+use flowcast_network::packet::live::{ConnectionId, Live};
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_trace::slot::Slot;

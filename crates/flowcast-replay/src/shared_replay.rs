@@ -17,10 +17,10 @@ use super::packet_transit::Packets;
 use super::placement::Placement;
 use super::transit::{Shared, Transit};
 use crate::walk::Replay;
-use flowcast_flows::traffic::Rule;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::rates::transient_windows;
+use flowcast_network::flows::traffic::Rule;
 use flowcast_trace::program::Program;
 use flowcast_units::Bytes;
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::charts::{self, section};
 use crate::pattern_plot;
-use flowcast_flows::concurrent::Prediction;
 use flowcast_model::sharing::completion::Interval;
+use flowcast_network::flows::concurrent::Prediction;
 use flowcast_units::Rounded;
 
 const SCRIPT: &str = include_str!("assets/pattern.js");

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::escape::escape;
-use flowcast_flows::concurrent::Prediction;
+use flowcast_network::flows::concurrent::Prediction;
 use flowcast_units::{Rounded, Time};
 
 /// More flows than a drawing can show.

@@ -24,6 +24,7 @@ pub mod aggregate;
 pub mod blocking;
 pub mod build;
 pub mod compiled;
+pub mod convert;
 mod error;
 pub mod expand;
 pub mod fold;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use flowcast_convert::{self as convert, Dialect, Losses};
 use flowcast_model::algorithm::{AlgorithmTable, Base};
 use flowcast_model::network::Network;
+use flowcast_trace::convert::{self as convert, Dialect, Losses};
 use flowcast_trace::expand::{NonBlocking, expand};
 use flowcast_trace::{Program, ReadOptions, Trace, TraceError};
 use thiserror::Error;

@@ -26,6 +26,7 @@
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
 //! inputs give equal results, on any number of threads.
 
+pub mod calibrate;
 mod choice;
 mod conversion;
 mod error;
@@ -34,6 +35,7 @@ mod interval;
 pub mod models_page;
 mod options;
 mod pattern;
+pub mod place;
 mod prepared;
 mod program;
 mod recorded;
@@ -55,19 +57,15 @@ use flowcast_fit::samples::PrttSamples;
 pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
-pub use flowcast_calibrate as calibrate;
-pub use flowcast_convert as convert;
 pub use flowcast_fit as fit;
-pub use flowcast_flows as flows;
 pub use flowcast_graph as graph;
 pub use flowcast_model as model;
-pub use flowcast_packet as packet;
-pub use flowcast_place as place;
+pub use flowcast_network::{flows, packet};
 pub use flowcast_recording as recording;
 pub use flowcast_replay as replay;
 pub use flowcast_report as report;
 pub use flowcast_scheduler as scheduler;
-pub use flowcast_trace as trace;
+pub use flowcast_trace::{self as trace, convert};
 pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};
 pub use interval::{Interval, IntervalOptions, PatternIntervals, no_margin, pattern_intervals};

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use flowcast_place::step_cost::{Mapping, MappingCost};
+use crate::place::step_cost::{Mapping, MappingCost};
 use flowcast_units::Time;
 
 use crate::model::{machine, network::Network};

@@ -14,17 +14,12 @@ use super::programs::output;
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 16] = [
+const PURE: [&str; 11] = [
     "flowcast",
-    "flowcast-calibrate",
-    "flowcast-convert",
     "flowcast-fit",
-    "flowcast-flows",
     "flowcast-graph",
     "flowcast-model",
-    "flowcast-packet",
-    "flowcast-place",
-    "flowcast-queues",
+    "flowcast-network",
     "flowcast-recording",
     "flowcast-replay",
     "flowcast-report",
@@ -49,7 +44,7 @@ const LOADED: [(&str, &[&str]); 2] = [
     (
         "flowcast-openmpi",
         &[
-            "flowcast-flows",
+            "flowcast-network",
             "flowcast-replay",
             "flowcast-report",
             "flowcast-trace",

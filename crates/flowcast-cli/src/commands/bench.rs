@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use super::predict::trace::read_goal_params;
 use crate::network_args::NetworkArgs;
+use crate::terminal::output::println_out;
+use crate::terminal::progress::Progress;
 use crate::trace_args::open_trace;
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::progress::Progress;
 
 /// Measure the speed of the replay itself
 #[derive(Debug, Subcommand)]

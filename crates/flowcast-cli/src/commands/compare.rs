@@ -20,12 +20,12 @@ use crate::commands::predict::probability;
 use crate::network_args::{load, parse_overrides};
 use crate::recording::open_recording;
 use crate::replay_args::ReplayArgs;
+use crate::terminal::answers::print_answer;
+use crate::terminal::exit::Finding;
+use crate::terminal::files::{declare, read_text};
+use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::tables::{Most, USUAL_ROWS, cells, table};
 use crate::trace_args::open_trace;
-use flowcast_terminal::answers::print_answer;
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::files::{declare, read_text};
-use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
-use flowcast_terminal::tables::{Most, USUAL_ROWS, cells, table};
 
 /// Compare two saved predictions, recordings or traces of a program: what became slower, in which calls and regions and on
 /// which ranks; exit code 1 beyond a threshold

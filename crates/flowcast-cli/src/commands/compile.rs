@@ -8,11 +8,11 @@ use flowcast::trace::fold::fold;
 use flowcast::trace::{Trace, compiled};
 use serde::Serialize;
 
+use crate::terminal::files::{Output, declare, write_whole};
+use crate::terminal::output::{Counts, Format, Shown, println_out, show};
+use crate::terminal::progress::Progress;
 use crate::trace_args::{open_folded, trace_help};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::files::{Output, declare, write_whole};
-use flowcast_terminal::output::{Counts, Format, Shown, println_out, show};
-use flowcast_terminal::progress::Progress;
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]

@@ -18,8 +18,8 @@ use flowcast::model::network_file::field_names;
 use flowcast::model::sharing::model::Model;
 
 use super::Cli;
+use crate::terminal::files::Batch;
 use flowcast::study::grid::SHORT_NAMES;
-use flowcast_terminal::files::Batch;
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]

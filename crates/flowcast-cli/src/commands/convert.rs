@@ -19,10 +19,10 @@ use crate::collectives::CollectivesArgs;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
+use crate::terminal::files::{Batch, Output, declare, write_whole};
+use crate::terminal::output::{Counts, println_out, say};
+use crate::terminal::progress::Progress;
 use crate::trace_args::{open_trace, print_notes, threads, trace_help};
-use flowcast_terminal::files::{Batch, Output, declare, write_whole};
-use flowcast_terminal::output::{Counts, println_out, say};
-use flowcast_terminal::progress::Progress;
 
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]

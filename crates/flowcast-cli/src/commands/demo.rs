@@ -10,18 +10,18 @@ use flowcast::model::network::Network;
 use flowcast::report::Page;
 use flowcast::units::Time;
 use flowcast::{Interval, IntervalOptions, Options, Outputs, Prepared};
-use flowcast_net::loopback::measure_and_fit_loopback;
+use flowcast_measure::loopback::measure_and_fit_loopback;
 use serde_json::json;
 
 use super::predict::stand_ins::{print_stand_ins, stand_in_sentences};
 use super::predict::trace::add_interval;
 use crate::replay_view::print_comparison;
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::files::{Output, declare, write_text};
+use crate::terminal::output::{println_out, say};
+use crate::terminal::progress::Progress;
+use crate::terminal::provenance;
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::files::{Output, declare, write_text};
-use flowcast_terminal::output::{println_out, say};
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::provenance;
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");

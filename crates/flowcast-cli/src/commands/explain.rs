@@ -12,10 +12,10 @@ use serde::Serialize;
 use super::explain_events::{Gradient, Path, Slack};
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
+use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::tables::{cells, table};
 use crate::trace_args::{open_trace, program_help, threads};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::output::{Format, Shown, println_out, show};
-use flowcast_terminal::tables::{cells, table};
 
 subcommands! {
     /// Say what stands behind a prediction

@@ -11,12 +11,12 @@ use flowcast::{Error, Options};
 
 use crate::network_args::NetworkArgs;
 use crate::replay_args::ReplayArgs;
+use crate::terminal::answers::give_answer;
+use crate::terminal::files::{Output, declare};
+use crate::terminal::output::Format;
+use crate::terminal::progress::Progress;
+use crate::terminal::tables::{Most, USUAL_ROWS};
 use crate::trace_args::{open_trace, print_notes, program_help};
-use flowcast_terminal::answers::give_answer;
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::Format;
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::tables::{Most, USUAL_ROWS};
 
 /// What the predicted time is spent on along the chain of events that ends last, and which changes would help most
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use flowcast::report::sites::site_name;
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
 
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::tables::{Table, table};
+use crate::terminal::output::println_out;
+use crate::terminal::tables::{Table, table};
 
 /// More ranks, and more places, than this are left to `--json`.
 const ROWS: usize = 32;

@@ -22,10 +22,10 @@ use super::fit_calls::{CallArgs, FitCalls};
 use super::fit_conflicts;
 use super::fit_models::{self, Models};
 use crate::network_args;
-use flowcast_terminal::files::{Batch, Output, declare, read_text, write_text};
-use flowcast_terminal::output::{Format, println_out, say};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::table;
+use crate::terminal::files::{Batch, Output, declare, read_text, write_text};
+use crate::terminal::output::{Format, println_out, say};
+use crate::terminal::provenance;
+use crate::terminal::tables::table;
 use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.

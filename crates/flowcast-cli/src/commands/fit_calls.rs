@@ -13,10 +13,10 @@ use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use super::fit_conflicts::percent;
-use flowcast_terminal::files::{Batch, Output, declare, read_text};
-use flowcast_terminal::output::{Format, Shown, println_out, say, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{cells, table};
+use crate::terminal::files::{Batch, Output, declare, read_text};
+use crate::terminal::output::{Format, Shown, println_out, say, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::{cells, table};
 
 /// Level of the intervals of predicted medians.
 const LEVEL: f64 = 0.9;

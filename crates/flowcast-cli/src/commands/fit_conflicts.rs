@@ -17,12 +17,12 @@ use flowcast::model::sharing::model::Model;
 use flowcast::model::sharing::{PacketParameters, SharingError};
 use flowcast::packet::seeds::Runs;
 use flowcast::units::{Bytes, Rate, Rounded, Time};
-use flowcast_lab::{LabSpec, network_of};
+use flowcast_measure::lab::{LabSpec, network_of};
 use serde_json::{Value, json};
 
-use flowcast_terminal::output::{println_out, say};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::table;
+use crate::terminal::output::{println_out, say};
+use crate::terminal::provenance;
+use crate::terminal::tables::table;
 
 /// Runs of the packet level where queues overflow, and single runs are a matter of chance.
 const SEEDS: u32 = 9;

@@ -18,10 +18,10 @@ use flowcast::units::{Rounded, Time};
 use serde::Serialize;
 
 use super::fit_conflicts::percent;
-use flowcast_terminal::answers::write_page;
-use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::{Format, Shown, println_out, say, show};
-use flowcast_terminal::tables::{cells, table};
+use crate::terminal::answers::write_page;
+use crate::terminal::files::read_text;
+use crate::terminal::output::{Format, Shown, println_out, say, show};
+use crate::terminal::tables::{cells, table};
 
 /// Models of which the residuals are printed by size.
 const SHOWN: usize = 4;

@@ -13,7 +13,7 @@ use flowcast::trace::compiled;
 use flowcast::units::{Bytes, Rate, Time};
 
 use crate::rank_files::write_list;
-use flowcast_terminal::files::{Output, declare, write_whole};
+use crate::terminal::files::{Output, declare, write_whole};
 
 /// Write a synthetic workload as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]

@@ -13,19 +13,19 @@ use std::process::{Command, ExitStatus, exit};
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::units::{Node, Rate, Rounded};
-use flowcast_lab::{
+use flowcast_measure::lab::{
     Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text,
     self_test,
 };
 use serde::Serialize;
 
 use crate::network_args::parse_overrides;
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::files::read_text;
+use crate::terminal::output::{Format, Shown, print_out, println_out, say, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::{cells, table};
 use cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::{Format, Shown, print_out, println_out, say, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{cells, table};
 use network::LabNetwork;
 
 subcommands! {
@@ -404,7 +404,7 @@ impl Built {
         let node = |node: Node| -> Result<BuiltNode> {
             Ok(BuiltNode {
                 node: node.0,
-                host: flowcast_lab::host(node),
+                host: flowcast_measure::lab::host(node),
                 rack: lab.spec().rack_of(node),
                 addresses: (0..rails)
                     .map(|rail| lab.address(node, rail))
@@ -439,7 +439,7 @@ impl Shown for Built {
             ">rack".into(),
             "control".into(),
         ];
-        columns.extend((0..rails).map(flowcast_lab::interface));
+        columns.extend((0..rails).map(flowcast_measure::lab::interface));
         let mut table = table(&columns);
         for BuiltNode {
             node,

@@ -10,8 +10,8 @@ use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
 use serde::Serialize;
 
-use flowcast_terminal::files::{Output, declare, read_text, write_text};
-use flowcast_terminal::output::{Format, Shown, print_out, show};
+use crate::terminal::files::{Output, declare, read_text, write_text};
+use crate::terminal::output::{Format, Shown, print_out, show};
 
 /// Say where ranks run, in the format that another program reads
 #[derive(Debug, Args)]

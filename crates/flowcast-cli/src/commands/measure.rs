@@ -16,11 +16,11 @@ use flowcast::fit::samples::PrttSamples;
 use flowcast::model::stats::interval::median_interval;
 use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Rank, Rounded, Time};
-use flowcast_net::budget::BudgetPlan;
-use flowcast_net::loopback::measure_loopback;
-use flowcast_net::prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
-use flowcast_net::shm::Cores;
-use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
+use flowcast_measure::budget::BudgetPlan;
+use flowcast_measure::loopback::measure_loopback;
+use flowcast_measure::prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use flowcast_measure::shm::Cores;
+use flowcast_measure::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::{TOKEN, Token};
 use serde::Serialize;
 
@@ -32,16 +32,14 @@ use crate::commands::doctor;
 use crate::launcher;
 use crate::round_trips::explained;
 use crate::shm_ends;
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::files::{Output, declare};
+use crate::terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, say, show};
+use crate::terminal::progress::Progress;
+use crate::terminal::tables::table;
 use crate::token::{self, TokenArgs};
 use check::MeasureCheck;
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{
-    Format, Micros, Seconds, Shown, print_out, println_out, say, show,
-};
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::tables::table;
 
 subcommands! {
     /// Measure a network

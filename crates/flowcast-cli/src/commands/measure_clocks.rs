@@ -6,15 +6,15 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use flowcast::units::{Rounded, Time};
-use flowcast_lab::{ClockRun, Lab, set_clocks, synchronise_clocks};
-use flowcast_net::clocks::ClockPlan;
+use flowcast_measure::clocks::ClockPlan;
+use flowcast_measure::lab::{ClockRun, Lab, set_clocks, synchronise_clocks};
 use serde::Serialize;
 
 use crate::carrying::WhereArgs;
 use crate::commands::doctor;
 use crate::commands::lab::explained;
-use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
-use flowcast_terminal::tables::table;
+use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::tables::table;
 
 /// Measure offsets and drifts of clocks, and how well they can be known
 ///
@@ -65,7 +65,11 @@ impl MeasureClocks {
             }
             None => {
                 let lab = Lab::up(&self.place.spec()?).map_err(explained)?;
-                let nodes: Vec<String> = lab.spec().nodes().map(flowcast_lab::host).collect();
+                let nodes: Vec<String> = lab
+                    .spec()
+                    .nodes()
+                    .map(flowcast_measure::lab::host)
+                    .collect();
                 let clocks = set_clocks(nodes.len(), self.seed);
                 (
                     synchronise_clocks(&lab, &clocks, &plan, hold).map_err(explained)?,

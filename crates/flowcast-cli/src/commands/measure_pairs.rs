@@ -16,7 +16,7 @@ use flowcast::model::cluster::tournament::rounds;
 use flowcast::model::network::Network;
 use flowcast::report::pairs_page::{PairMap, html};
 use flowcast::units::{Bytes, Node, Rounded, Time};
-use flowcast_lab::{Lab, PatternOptions};
+use flowcast_measure::lab::{Lab, PatternOptions};
 use serde::Serialize;
 
 use crate::carrying::{Means, WhereArgs};
@@ -25,11 +25,11 @@ use crate::commands::lab::{explained, self_tested};
 use crate::core_pairs::{CoreList, notes};
 use crate::repeating::{Carrying, Over, Repeating};
 use crate::shm_ends::answer_one_way_in;
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::files::{Batch, Output, declare, read_own_text, read_text, write_text};
-use flowcast_terminal::growing::{GrowingFile, partial};
-use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
-use flowcast_terminal::tables::table;
+use crate::terminal::exit::Finding;
+use crate::terminal::files::{Batch, Output, declare, read_own_text, read_text, write_text};
+use crate::terminal::growing::{GrowingFile, partial};
+use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::tables::table;
 
 /// Measure messages between all pairs of nodes, and name the slow node or link
 ///

@@ -9,7 +9,7 @@ use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::{PrttSamples, csv_header, push_row};
 use flowcast::units::Time;
 
-use flowcast_terminal::growing::{GrowingFile, partial};
+use crate::terminal::growing::{GrowingFile, partial};
 
 /// A measurement that is being written.
 #[derive(Debug)]
@@ -99,8 +99,8 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::terminal::growing;
     use flowcast::units::Bytes;
-    use flowcast_terminal::growing;
 
     fn rows(count: u64) -> Vec<(PrttPoint, Time, Option<Time>)> {
         (1..=count)

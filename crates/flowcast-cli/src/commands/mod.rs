@@ -61,11 +61,11 @@ use clap::Parser;
 
 pub(crate) use predict::trace::parse_mapping;
 
-use flowcast_terminal::tables::TableForm;
+use crate::terminal::tables::TableForm;
 
 /// Measure, model, predict, place and schedule the communication of message-passing programs.
 #[derive(Debug, Parser)]
-#[command(name = "flowcast", version = flowcast_terminal::provenance::VERSION, arg_required_else_help = true)]
+#[command(name = "flowcast", version = crate::terminal::provenance::VERSION, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

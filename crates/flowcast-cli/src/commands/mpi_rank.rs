@@ -4,10 +4,10 @@ use std::io;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast_net::mpi::{MpiError, serve};
+use flowcast_measure::mpi::{MpiError, serve};
 
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::provenance;
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::provenance;
 
 /// Carry patterns by MPI (started by `measure conflicts` and `validate pattern` under a launcher)
 #[derive(Debug, Args)]

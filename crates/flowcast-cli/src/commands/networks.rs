@@ -10,14 +10,14 @@ use flowcast::model::network::Network;
 use flowcast::model::network_file::upgrade::upgraded;
 use flowcast::model::origin::Origin;
 use flowcast::units::{Rate, Rounded};
-use flowcast_files::{Kept, Store};
+use flowcast_io::{Kept, Store};
 use serde::Serialize;
 
 use crate::network_args::{load, parse_overrides};
-use flowcast_terminal::files::{Output, declare, read_own_text, write_text};
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::output::{print_out, say};
-use flowcast_terminal::tables::table;
+use crate::terminal::files::{Output, declare, read_own_text, write_text};
+use crate::terminal::output::println_out;
+use crate::terminal::output::{print_out, say};
+use crate::terminal::tables::table;
 
 /// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
 #[derive(Debug, Args)]

@@ -11,15 +11,15 @@ use flowcast::place::exhaustive::{Slots, search};
 use flowcast::place::step_cost::{InsideNode, MappingCost, StepCost};
 use flowcast::units::{Rank, Rate, Time};
 use flowcast::{Contention, Options, PatternOptions, Prepared, TraceCost};
-use flowcast_files::{Holding, is_pattern};
+use flowcast_io::{Holding, is_pattern};
 use serde::Serialize;
 
 use crate::network_args::NetworkArgs;
+use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::progress::Progress;
+use crate::terminal::tables::table;
 use crate::trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::tables::table;
 
 /// Find the best mapping of ranks to nodes for a communication in steps or a program, by trying all
 #[derive(Debug, Args)]

@@ -14,11 +14,11 @@ use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::{Contention, IntervalOptions, PatternOptions};
-use flowcast_files::{Holding, is_pattern};
+use flowcast_io::{Holding, is_pattern};
 
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
+use crate::terminal::files::{Output, declare};
 use crate::trace_args::{first_file, read_pattern, trace_help};
-use flowcast_terminal::files::{Output, declare};
 use pattern::PatternArgs;
 use trace::TraceArgs;
 

@@ -18,12 +18,12 @@ use serde_json::json;
 
 use super::doctor;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
+use crate::terminal::exit::{EnvironmentLacks, Finding};
+use crate::terminal::files::write_text;
+use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::{cells, table};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::exit::{EnvironmentLacks, Finding};
-use flowcast_terminal::files::write_text;
-use flowcast_terminal::output::{Format, Seconds, Shown, println_out, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{cells, table};
 
 /// Record what an MPI program communicates while it runs
 #[derive(Debug, Args)]

@@ -8,12 +8,12 @@ use flowcast::{Parameter, sensitivity};
 
 use crate::network_args::NetworkArgs;
 use crate::replay_args::ReplayArgs;
+use crate::terminal::answers::{print_answer, write_page};
+use crate::terminal::files::{Output, declare};
+use crate::terminal::output::Format;
+use crate::terminal::progress::Progress;
+use crate::terminal::tables::{Most, USUAL_ROWS};
 use crate::trace_args::{open_trace, print_notes, trace_help};
-use flowcast_terminal::answers::{print_answer, write_page};
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::Format;
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::tables::{Most, USUAL_ROWS};
 
 /// Say how the predicted time depends on a field of the network, or on the costs of a rank, pair, link or size: the whole curve, its slopes, and how much worse or better
 /// the field has to be to be felt; exact where messages do not disturb one another (--model independent)

@@ -4,12 +4,12 @@ use std::net::{IpAddr, TcpStream};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast_lab::{Introduction, serve_host};
+use flowcast_measure::lab::{Introduction, serve_host};
 
 use crate::launcher::{Place, place_of_rank, retried};
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::provenance;
 use crate::token::TokenArgs;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::provenance;
 
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@
 
 use std::process::Output;
 
-use flowcast_lab::check_machine;
+use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
 /// What the command wrote to its standard error.

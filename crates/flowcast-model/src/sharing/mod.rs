@@ -4,7 +4,7 @@
 //! down the cables between switches, into its destination; its ACKs return over the links of the reversed path. All
 //! rates are in units of a node's interface, so that a flow without others has its uncontended rate, 1 or the capacity of
 //! the narrowest link on its path. A model answers one question, [`RateModel::shares`]: which fraction `r_i` of a node's
-//! interface is allocated to each of the active flows? When flows start and end is not its business (`flowcast-flows`).
+//! interface is allocated to each of the active flows? When flows start and end is not its business (`flowcast-network`).
 //!
 //! - [`independent`]: `r_i = 1`.
 //! - [`fair`]: max-min fairness. `sum of r_i over the flows through l <= C_l` on each link `l`, and each flow crosses a full

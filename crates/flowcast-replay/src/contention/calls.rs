@@ -10,7 +10,7 @@ use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
 use super::route_costs::{Delay, Move, RouteCosts};
 use super::slots::{Release, state};
-use flowcast_queues::lanes::Lane;
+use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 

@@ -1,6 +1,6 @@
 //! The state of a rank, and what a turn of it leads to.
 
-use flowcast_queues::lanes::Lane;
+use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 

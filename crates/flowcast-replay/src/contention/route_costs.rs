@@ -2,7 +2,7 @@
 
 use super::super::costs::{Costs, PathCosts};
 use super::events::{Event, Pending};
-use flowcast_queues::lanes::Lane;
+use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::prepared::Kind;
 use crate::prefetch::prefetch;
-use flowcast_queues::{MEMBER_BITS, NEVER, member_of, time_of};
+use flowcast_network::queues::{MEMBER_BITS, NEVER, member_of, time_of};
 use flowcast_units::{Rank, Time};
 
 /// Neighbouring operations, created one after the other.

@@ -18,9 +18,9 @@ use super::prepared::{Kind, Op, Prepared};
 use crate::observer::{Observer, Received, Sent, Unobserved};
 use crate::outcome::{Outcome, RankOutcome, Waits};
 use crate::prefetch::prefetch_at;
-use flowcast_queues::ladder::Ladder;
-use flowcast_queues::tournament::Tournament;
-use flowcast_queues::{KeyQueue, NEVER};
+use flowcast_network::queues::ladder::Ladder;
+use flowcast_network::queues::tournament::Tournament;
+use flowcast_network::queues::{KeyQueue, NEVER};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 

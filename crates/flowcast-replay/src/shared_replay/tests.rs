@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use flowcast_convert::generate::{Shape, Workload};
-use flowcast_convert::write;
-use flowcast_flows::quasi_dynamic::Pace;
 use flowcast_model::builtin;
 use flowcast_model::sharing::closed_loop::Feedback;
+use flowcast_network::flows::quasi_dynamic::Pace;
+use flowcast_trace::convert::generate::{Shape, Workload};
+use flowcast_trace::convert::write;
 use flowcast_trace::{ReadOptions, Trace, read};
 use flowcast_units::{Bytes, Time};
 

@@ -13,12 +13,12 @@ mod evidence;
 
 use std::fmt;
 
-use flowcast_flows::concurrent;
 use flowcast_model::cluster::pattern::Pattern;
 use flowcast_model::ledger::Judged;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::rates::transient_windows;
+use flowcast_network::flows::concurrent;
 use flowcast_replay::Engine;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::sweep::{self, WhatIf};

@@ -9,7 +9,7 @@ use flowcast::units::{Rate, Time};
 use flowcast::{Contention, Options, PreparedProgram, sweep};
 use serde_json::json;
 
-use flowcast_terminal::output::println_out;
+use crate::terminal::output::println_out;
 
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
 pub(super) fn run(

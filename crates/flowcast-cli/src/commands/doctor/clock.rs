@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use flowcast::units::{Rounded, Time};
-use flowcast_net::clocks::{ClockError, ClockPlan, Learned, greet_clock, learn, wall_clock};
-use flowcast_net::tcp::{TcpTransport, Waiting};
-use flowcast_net::transport::Transport;
+use flowcast_measure::clocks::{ClockError, ClockPlan, Learned, greet_clock, learn, wall_clock};
+use flowcast_measure::tcp::{TcpTransport, Waiting};
+use flowcast_measure::transport::Transport;
 
 use super::Check;
 use crate::commands::measure::token_for;

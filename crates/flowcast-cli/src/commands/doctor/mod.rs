@@ -14,11 +14,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::terminal::exit::Finding;
+use crate::terminal::output::{Format, Shown, println_out, say, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::table;
 use crate::token::TokenArgs;
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::output::{Format, Shown, println_out, say, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::table;
 use machine::Machine;
 
 /// Check this machine before a measurement or a recording

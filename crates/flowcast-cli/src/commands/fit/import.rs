@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use super::write;
 use crate::commands::fit_conflicts::percent;
-use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::{Format, Shown, println_out, show};
-use flowcast_terminal::provenance;
+use crate::terminal::files::read_text;
+use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::provenance;
 
 /// The round trips of all files together.
 pub(in crate::commands) fn imported(files: &[PathBuf]) -> Result<PrttSamples> {

@@ -17,9 +17,9 @@ use serde_json::json;
 use super::write;
 use crate::commands::fit_packets::{self, PacketFit};
 use crate::recording::open_recording;
-use flowcast_terminal::output::{println_out, say};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{Table, table};
+use crate::terminal::output::{println_out, say};
+use crate::terminal::provenance;
+use crate::terminal::tables::{Table, table};
 
 /// What is fitted, and where it goes.
 pub(in crate::commands) struct FitRegions<'a> {

@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::units::Node;
-use flowcast_lab::{CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, serve_cables};
+use flowcast_measure::lab::{
+    CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, serve_cables,
+};
 use serde::Serialize;
 
 use super::{explained, load};
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{cells, table};
+use crate::terminal::exit::Finding;
+use crate::terminal::files::read_text;
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::{cells, table};
 
 /// Check the precision of a link emulator: its lateness, its rate, its losses
 ///
@@ -188,7 +190,7 @@ impl Shown for Checked {
             let megabits = |rate: f64| format!("{:.3}", rate * 8e-6);
             table.add_row(cells![
                 direction.rail,
-                flowcast_lab::host(Node(direction.from)),
+                flowcast_measure::lab::host(Node(direction.from)),
                 late(|late| late.median),
                 late(|late| late.p5),
                 late(|late| late.p95),

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use clap::Args;
-use flowcast_lab::network_of;
+use flowcast_measure::lab::network_of;
 
 use super::load;
-use flowcast_terminal::output::print_out;
+use crate::terminal::output::print_out;
 
 /// Print the network file of a lab: what its rates and windows say, with nothing measured
 #[derive(Debug, Args)]

@@ -6,20 +6,20 @@ use std::path::Path;
 
 use anyhow::Result;
 use flowcast::units::{Rounded, Time};
-use flowcast_net::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
-use flowcast_net::loopback::with_loopback;
-use flowcast_net::prtt::Timed;
-use flowcast_net::tcp::Waiting;
+use flowcast_measure::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
+use flowcast_measure::loopback::with_loopback;
+use flowcast_measure::prtt::Timed;
+use flowcast_measure::tcp::Waiting;
 use serde::Serialize;
 
 use super::{Reached, stop_text};
 use crate::commands::doctor;
 use crate::commands::measure_samples::PartialSamples;
 use crate::round_trips::explained;
+use crate::terminal::output::{Format, Seconds, Shown, print_out, println_out, show};
+use crate::terminal::progress::Progress;
+use crate::terminal::tables::table;
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::output::{Format, Seconds, Shown, print_out, println_out, show};
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::tables::table;
 
 /// Measures, writes the samples and says what they cost and tell.
 pub(super) fn run(

@@ -6,19 +6,19 @@ use anyhow::Result;
 use clap::Args;
 use flowcast::model::stats::still::Verdict;
 use flowcast::units::{Bytes, Rounded, Time};
-use flowcast_net::check::{CheckError, CheckPlan, CheckedPoint, check};
-use flowcast_net::prtt::answer;
-use flowcast_net::tcp::{TcpTransport, Waiting, loopback_pair};
+use flowcast_measure::check::{CheckError, CheckPlan, CheckedPoint, check};
+use flowcast_measure::prtt::answer;
+use flowcast_measure::tcp::{TcpTransport, Waiting, loopback_pair};
 use serde::Serialize;
 
 use super::token_for;
 use crate::commands::doctor;
 use crate::network_args::load;
 use crate::round_trips::explained;
+use crate::terminal::exit::Finding;
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::tables::table;
 use crate::token::TokenArgs;
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::tables::table;
 
 /// Check in two seconds whether a network still is what its file says
 ///

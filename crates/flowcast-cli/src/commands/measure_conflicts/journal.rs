@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows};
 use flowcast::model::cluster::racks::Racks;
 
-use flowcast_terminal::growing::{GrowingFile, partial};
+use crate::terminal::growing::{GrowingFile, partial};
 
 /// What a resumed measurement must have in common with the one before.
 const SAME: [&str; 3] = ["path", "lab", "racks"];

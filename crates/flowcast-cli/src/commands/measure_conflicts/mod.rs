@@ -15,7 +15,7 @@ use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
 use flowcast::model::cluster::racks::Racks;
 use flowcast::units::Time;
 use flowcast::units::{Bytes, Node};
-use flowcast_lab::{Lab, LabSpec, PatternOptions, network_of};
+use flowcast_measure::lab::{Lab, LabSpec, PatternOptions, network_of};
 
 use self::journal::Journal;
 use self::summary::Summary;
@@ -24,9 +24,9 @@ use crate::commands::doctor;
 use crate::commands::lab::{explained, self_tested};
 use crate::commands::validate::racks_of;
 use crate::repeating::{Carrying, Going, Over, Repeating};
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{Format, show};
+use crate::terminal::exit::Finding;
+use crate::terminal::files::{Output, declare};
+use crate::terminal::output::{Format, show};
 
 /// Measure how messages in flight at the same time slow each other down
 ///

@@ -9,8 +9,8 @@ use flowcast::model::stats::interval::mean_interval;
 use flowcast::units::{Rounded, Time};
 use serde::Serialize;
 
-use flowcast_terminal::output::{Seconds, Shown, println_out};
-use flowcast_terminal::tables::table;
+use crate::terminal::output::{Seconds, Shown, println_out};
+use crate::terminal::tables::table;
 
 /// Every flow with its median, the interval of its mean, and its repetitions.
 #[derive(Serialize)]

@@ -21,11 +21,11 @@ use super::trace::{
     unused_json,
 };
 use crate::commands::explain_trace;
+use crate::terminal::files::write_text;
+use crate::terminal::output::println_out;
+use crate::terminal::provenance;
+use crate::terminal::tables::Most;
 use crate::trace_args::print_notes;
-use flowcast_terminal::files::write_text;
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::Most;
 
 /// A program and its share of the result.
 struct Part<'a> {

@@ -21,11 +21,11 @@ use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_i
 use super::trace::{
     TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions,
 };
+use crate::terminal::files::write_text;
+use crate::terminal::output::println_out;
+use crate::terminal::provenance;
+use crate::terminal::tables::table;
 use crate::trace_args::print_notes;
-use flowcast_terminal::files::write_text;
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::table;
 
 /// One row.
 struct Row<'a> {

@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 use super::Asked;
 use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use super::trace::{add_interval, margin};
+use crate::terminal::files::write_text;
+use crate::terminal::output::println_out;
+use crate::terminal::tables::{Most, USUAL_ROWS, cells, table};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::files::write_text;
-use flowcast_terminal::output::println_out;
-use flowcast_terminal::tables::{Most, USUAL_ROWS, cells, table};
 
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::terminal::output::println_out;
 use flowcast::model::network::Network;
 use flowcast::model::origin::{Origin, OriginKind};
-use flowcast_terminal::output::println_out;
 use serde_json::{Value, json};
 
 /// The name of a network, with an asterisk where values stand in.

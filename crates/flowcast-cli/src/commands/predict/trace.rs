@@ -20,7 +20,7 @@ use flowcast::{
     Contention, Error, Interval, Loops, ModelChoice, Options, Outputs, Prediction, Prepared,
     no_margin,
 };
-use flowcast_files::{ScenarioDefaults, read_mapping, read_scenarios};
+use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
 use serde_json::json;
 
 use super::Asked;
@@ -29,13 +29,13 @@ use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::commands::explain_trace;
 use crate::network_args::{LoadedNetwork, load, tell_rate_kind};
 use crate::replay_files::OutputArgs;
+use crate::terminal::answers::give_answer;
+use crate::terminal::files::Batch;
+use crate::terminal::output::{Counts, Format, println_out, say};
+use crate::terminal::provenance;
+use crate::terminal::tables::{Most, USUAL_ROWS, table};
 use crate::trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::answers::give_answer;
-use flowcast_terminal::files::Batch;
-use flowcast_terminal::output::{Counts, Format, println_out, say};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::{Most, USUAL_ROWS, table};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]

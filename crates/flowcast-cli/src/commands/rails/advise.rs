@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::live::loggp;
 use super::settings::{self, Settings};
 use crate::network_args;
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::tables::table;
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::tables::table;
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries
 ///

@@ -24,11 +24,11 @@ use super::inputs::{RailParameters, micros};
 use super::live::{LiveRail, WaitingKind, lacking, live_rail, session_rule};
 use super::plot;
 use super::serve::unexpected;
+use crate::terminal::files::{Output, declare};
+use crate::terminal::output::{Format, Micros, Seconds, Shown, println_out, say, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::table;
 use crate::token::TokenArgs;
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{Format, Micros, Seconds, Shown, println_out, say, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::table;
 use point::PointRun;
 
 /// Ours first, then the thesis' from the best to the worst.

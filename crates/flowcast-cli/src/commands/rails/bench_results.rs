@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Time};
 
-use flowcast_terminal::growing::{GrowingFile, partial};
+use crate::terminal::growing::{GrowingFile, partial};
 
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]

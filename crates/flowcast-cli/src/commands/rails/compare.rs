@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use super::inputs::RailParameters;
 use super::plot::{self, Row};
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::provenance;
-use flowcast_terminal::tables::table;
+use crate::terminal::files::{Output, declare};
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::provenance;
+use crate::terminal::tables::table;
 
 /// Compare schedulers with the optimum on random sets of messages
 ///

@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use super::live::LiveRail;
 use super::serve::unexpected;
+use crate::terminal::exit::Finding;
+use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::provenance;
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::output::{Format, Shown, println_out, show};
-use flowcast_terminal::provenance;
 
 /// The counting test.
 #[derive(Debug, Args)]

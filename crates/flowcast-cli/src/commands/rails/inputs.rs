@@ -11,9 +11,9 @@ use flowcast::scheduler::{Rail, messages};
 use flowcast::units::Time;
 use serde::Serialize;
 
-use flowcast_terminal::files::read_text;
-use flowcast_terminal::output::Micros;
-use flowcast_terminal::tables::{Most, USUAL_ROWS};
+use crate::terminal::files::read_text;
+use crate::terminal::output::Micros;
+use crate::terminal::tables::{Most, USUAL_ROWS};
 
 /// The rails.
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use flowcast_rails::session::SessionRule;
 use flowcast_rails::token::Token;
 
 use crate::network_args;
-use flowcast_terminal::exit::EnvironmentLacks;
+use crate::terminal::exit::EnvironmentLacks;
 
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]

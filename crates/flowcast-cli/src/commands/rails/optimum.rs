@@ -10,8 +10,8 @@ use flowcast::units::Rounded;
 use serde::Serialize;
 
 use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros};
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::tables::{Most, cells, table};
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::tables::{Most, cells, table};
 
 /// Find the best schedule of a small set, and a lower bound for a large one
 ///

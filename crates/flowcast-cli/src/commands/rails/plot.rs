@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use flowcast::scheduler::compare::Ratios;
 
-use flowcast_terminal::files::write_text;
+use crate::terminal::files::write_text;
 
 /// A scheduler and its ratios.
 pub(super) struct Row<'a> {

@@ -10,9 +10,9 @@ use flowcast_rails::exchange::{ExchangeError, answer};
 use flowcast_rails::link::{Door, Link};
 
 use super::live::{WaitingKind, address, lacking, session_rule};
+use crate::terminal::exit::EnvironmentLacks;
+use crate::terminal::output::{println_out, say};
 use crate::token::TokenArgs;
-use flowcast_terminal::exit::EnvironmentLacks;
-use flowcast_terminal::output::{println_out, say};
 
 /// Answer `flowcast rails bench` over several networks
 ///

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros, shares};
 use super::split;
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::tables::{Most, cells, table};
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::tables::{Most, cells, table};
 
 /// Let a scheduler choose the rail of each message
 #[derive(Debug, Args)]

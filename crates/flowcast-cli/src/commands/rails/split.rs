@@ -10,9 +10,9 @@ use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use super::inputs::SHOW_MESSAGES;
+use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::tables::{Most, cells, table};
 use flowcast::report::answer::Grouped;
-use flowcast_terminal::output::{Format, Micros, Shown, println_out, show};
-use flowcast_terminal::tables::{Most, cells, table};
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(

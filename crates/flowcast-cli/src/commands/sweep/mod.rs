@@ -25,10 +25,10 @@ use super::predict::probability;
 use super::predict::trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
+use crate::terminal::files::{self, declare, read_own_text, read_text, write_whole};
+use crate::terminal::output::say;
+use crate::terminal::progress::Progress;
 use crate::trace_args::{open_trace, print_notes, program_help, threads};
-use flowcast_terminal::files::{self, declare, read_own_text, read_text, write_whole};
-use flowcast_terminal::output::say;
-use flowcast_terminal::progress::Progress;
 
 /// Replay a trace on many networks in one go: all combinations of networks, mappings and values of fields
 #[derive(Debug, Args)]

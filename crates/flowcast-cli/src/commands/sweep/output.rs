@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 use flowcast::report::sweep_page;
 use flowcast::study::rows::{Part, Rows};
 
-use flowcast_terminal::growing::{GrowingFile, partial};
-use flowcast_terminal::output::print_out;
+use crate::terminal::growing::{GrowingFile, partial};
+use crate::terminal::output::print_out;
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]

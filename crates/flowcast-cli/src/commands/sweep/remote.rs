@@ -12,7 +12,7 @@ use flowcast::study::Lines;
 use flowcast::trace::{Trace, compiled};
 use serde_json::{Value, json};
 
-use flowcast_terminal::exit::EnvironmentLacks;
+use crate::terminal::exit::EnvironmentLacks;
 
 /// Which Python has the package.
 const PYTHON: &str = "python3";

@@ -2,7 +2,7 @@
 
 use flowcast::model::cluster::flow::Flow;
 use flowcast::units::{Bytes, Node, Time};
-use flowcast_lab::{LabSpec, PatternRun};
+use flowcast_measure::lab::{LabSpec, PatternRun};
 use serde::{Deserialize, Serialize};
 
 use super::journal;
@@ -158,9 +158,9 @@ impl Finished {
 mod tests {
     use super::super::journal::{Journal, read};
     use super::*;
+    use crate::terminal::growing;
     use flowcast::model::cluster::pattern::Pattern;
-    use flowcast_lab::{Carried, profile};
-    use flowcast_terminal::growing;
+    use flowcast_measure::lab::{Carried, profile};
     use std::fs::OpenOptions;
     use std::io::Write;
 

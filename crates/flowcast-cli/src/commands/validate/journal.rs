@@ -1,7 +1,7 @@
 //! A journal of finished measurements: one line of JSON each, written before the next measurement begins.
 //!
 //! The first line, the header, says how the measurements were made. Each line has a checksum before it, as in
-//! [`growing`](flowcast_terminal::growing).
+//! [`growing`](crate::terminal::growing).
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use flowcast_terminal::files::{Output, declare};
-use flowcast_terminal::growing::{self, GrowingFile, beside};
+use crate::terminal::files::{Output, declare};
+use crate::terminal::growing::{self, GrowingFile, beside};
 
 /// The first line: what the others have in common.
 pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {

@@ -13,8 +13,8 @@ use flowcast::model::sharing::rates::transient_windows;
 use flowcast::report::validation::Validation;
 use flowcast::report::validation::app::{AppValidation, Quantity, Row};
 
-use flowcast_terminal::files::{read_text, rewrite_text};
-use flowcast_terminal::provenance;
+use crate::terminal::files::{read_text, rewrite_text};
+use crate::terminal::provenance;
 
 /// Where errors are kept.
 #[derive(Debug, Clone, Args)]

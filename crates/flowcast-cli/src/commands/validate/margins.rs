@@ -7,8 +7,8 @@ use flowcast::model::network::Network;
 use serde::Serialize;
 
 use crate::network_args;
-use flowcast_terminal::output::{Format, Shown, println_out, show};
-use flowcast_terminal::tables::table;
+use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::tables::table;
 
 /// Say how often the intervals that a ledger gives hold what was measured
 ///

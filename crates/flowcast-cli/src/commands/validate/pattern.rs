@@ -8,7 +8,7 @@ use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{Validation, html};
-use flowcast_lab::{Lab, LabSpec, network_of};
+use flowcast_measure::lab::{Lab, LabSpec, network_of};
 
 use super::finished::{Finished, Header};
 use super::journal::{self, Journal, path_beside};
@@ -20,9 +20,9 @@ use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::network_args;
 use crate::repeating::{Carrying, Going, Over, Repeating};
-use flowcast_terminal::answers::write_page;
-use flowcast_terminal::output::{say, show};
-use flowcast_terminal::provenance;
+use crate::terminal::answers::write_page;
+use crate::terminal::output::{say, show};
+use crate::terminal::provenance;
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
@@ -149,7 +149,7 @@ impl ValidatePattern {
         write_page(
             &self.output,
             &html(&validation, &errors),
-            &flowcast_terminal::output::document(&document)?,
+            &crate::terminal::output::document(&document)?,
         )?;
         show(&document, self.going.format)?;
         self.ledger.keep(

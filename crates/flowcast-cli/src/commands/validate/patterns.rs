@@ -10,12 +10,12 @@ use flowcast::model::cluster::staggered::{random_directions, staggered_chain_at}
 use flowcast::model::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
 use flowcast::model::machine::NodeGroup;
 use flowcast::units::{Bytes, Node};
-use flowcast_lab::LabSpec;
+use flowcast_measure::lab::LabSpec;
 
 use crate::commands::mapping::on_equal_nodes;
 use crate::commands::predict::trace::parse_mapping;
-use flowcast_terminal::files::read_bytes;
-use flowcast_terminal::output::say;
+use crate::terminal::files::read_bytes;
+use crate::terminal::output::say;
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -327,7 +327,7 @@ pub(crate) fn racks_of(spec: &LabSpec) -> Racks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_lab::profile;
+    use flowcast_measure::lab::profile;
 
     const DRAW: Draw = Draw {
         instances: 3,

@@ -17,10 +17,10 @@ use serde::Serialize;
 
 use super::finished::Finished;
 use super::patterns::{by_step, racks_of};
-use flowcast_lab::LabSpec;
-use flowcast_terminal::output::{Seconds, Shown, println_out};
-use flowcast_terminal::progress::Progress;
-use flowcast_terminal::tables::table;
+use crate::terminal::output::{Seconds, Shown, println_out};
+use crate::terminal::progress::Progress;
+use crate::terminal::tables::table;
+use flowcast_measure::lab::LabSpec;
 
 /// Predicts every finished pattern with every model; `seeds` is how often the packet model runs, if not once.
 pub(super) fn cases(

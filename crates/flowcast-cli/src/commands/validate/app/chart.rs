@@ -9,9 +9,9 @@ use flowcast::report::validation::error_bars;
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use flowcast_terminal::files::{Output, declare, read_text, write_text};
-use flowcast_terminal::output::{Format, Shown, println_out, show};
-use flowcast_terminal::tables::table;
+use crate::terminal::files::{Output, declare, read_text, write_text};
+use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::tables::table;
 
 /// Draw and sum up the errors of several validated programs
 #[derive(Debug, Args)]

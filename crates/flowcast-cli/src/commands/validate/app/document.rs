@@ -9,8 +9,8 @@ use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Rounded, Time};
 use serde::{Deserialize, Serialize};
 
-use flowcast_terminal::output::{Seconds, Shown, println_out};
-use flowcast_terminal::tables::{cells, table};
+use crate::terminal::output::{Seconds, Shown, println_out};
+use crate::terminal::tables::{cells, table};
 
 pub(super) const SCHEMA: &str = "flowcast/app-validation/1";
 

@@ -19,7 +19,7 @@ use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Bytes, Time};
 use flowcast::{Interval, IntervalOptions};
-use flowcast_lab::{LabSpec, network_of};
+use flowcast_measure::lab::{LabSpec, network_of};
 
 use self::document::Document;
 use self::runs::{Header, Measured};
@@ -33,9 +33,9 @@ use crate::commands::predict::trace::parse_mapping;
 use crate::network_args::{self, parse_overrides};
 use crate::predictors::{self, Predictor, Setting};
 use crate::recording::open_recording;
-use flowcast_terminal::answers::write_page;
-use flowcast_terminal::output::{Format, show};
-use flowcast_terminal::provenance;
+use crate::terminal::answers::write_page;
+use crate::terminal::output::{Format, show};
+use crate::terminal::provenance;
 
 pub(super) use chart::ValidateChart;
 
@@ -235,7 +235,7 @@ impl ValidateApp {
         write_page(
             &self.output,
             &app_html(&validation)?,
-            &flowcast_terminal::output::document(&document)?,
+            &crate::terminal::output::document(&document)?,
         )?;
         show(&document, self.format)?;
         let name = self
@@ -282,7 +282,7 @@ impl ValidateApp {
     }
 
     fn spec(&self, lab: &str) -> Result<LabSpec> {
-        match flowcast_lab::Lab::open(lab) {
+        match flowcast_measure::lab::Lab::open(lab) {
             Ok(lab) if self.lab_set.is_empty() => Ok(lab.spec().clone()),
             Ok(_) => {
                 bail!("--lab-set: found fields for the lab `{lab}`, which is up, expected none")

@@ -13,7 +13,7 @@ use flowcast::recording::format;
 use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Bytes, Node, Rounded, Time};
-use flowcast_lab::{Lab, LabSpec};
+use flowcast_measure::lab::{Lab, LabSpec};
 use indicatif::HumanDuration;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -23,8 +23,8 @@ use super::document::RecordedTimes;
 use crate::commands::lab::{explained, self_tested};
 use crate::commands::record::prepare;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
-use flowcast_terminal::exit::Finding;
-use flowcast_terminal::output::say;
+use crate::terminal::exit::Finding;
+use crate::terminal::output::say;
 
 /// What is run, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,149 @@
+//! Exit codes: 0 done, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Effects, Style};
+pub(crate) use flowcast_io::EnvironmentLacks;
+use flowcast_io::text_of;
+use thiserror::Error;
+
+use crate::terminal::output::escaped;
+
+/// The command did its work and found something that a script should stop at. Exit code 1.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct Finding(pub String);
+
+/// As the errors of the command line, which clap prints; none where the standard error is no terminal.
+const RED: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
+
+/// Whether the system has refused something: a full disk, a missing right, too many open files. A name that leads to nothing,
+/// or to something else than was expected, is the input's fault.
+fn is_refused_by_the_system(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use io::ErrorKind::{
+        FileTooLarge, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound,
+        OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    let Some(error) = cause.downcast_ref::<io::Error>() else {
+        return false;
+    };
+    match error.kind() {
+        NotFound | NotADirectory | IsADirectory | InvalidFilename | InvalidInput => false,
+        StorageFull | QuotaExceeded | FileTooLarge | OutOfMemory | PermissionDenied
+        | ReadOnlyFilesystem => true,
+        // An error that others have put a path to has no code any more; no program makes one of this kind itself.
+        kind if kind == io::Error::from_raw_os_error(libc::EMFILE).kind() => true,
+        _ => error.raw_os_error().is_some_and(|code| code != libc::ELOOP),
+    }
+}
+
+/// An error is for reading: of an endless one, as of a name that fills a file, its beginning and its end.
+fn shortened(text: String) -> String {
+    const ENDS: usize = 2000;
+    let ends = (
+        text.char_indices().nth(ENDS),
+        text.char_indices().nth_back(ENDS - 1),
+    );
+    match ends {
+        (Some((first, _)), Some((last, _))) if first < last => {
+            format!("{} [...] {}", &text[..first], &text[last..])
+        }
+        _ => text,
+    }
+}
+
+/// Prints the error once, with its causes, and gives the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    {
+        return ExitCode::SUCCESS;
+    }
+    // An error that cannot be told still has its code.
+    let _ = writeln!(
+        anstream::stderr(),
+        "{RED}flowcast:{RED:#} {}",
+        escaped(&shortened(text_of(error)))
+    );
+    if error.downcast_ref::<Finding>().is_some() {
+        ExitCode::from(1)
+    } else if error.downcast_ref::<EnvironmentLacks>().is_some()
+        || error.chain().any(is_refused_by_the_system)
+    {
+        ExitCode::from(3)
+    } else {
+        ExitCode::from(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn an_endless_error_is_told_by_its_ends() {
+        for length in [10, 2000, 4000] {
+            assert_eq!(shortened("ü".repeat(length)).chars().count(), length);
+        }
+        let told = shortened(format!("begin{}end", "x".repeat(100_000)));
+        assert!(
+            told.starts_with("begin") && told.ends_with("end") && told.len() < 4100,
+            "{}",
+            told.len()
+        );
+    }
+
+    #[test]
+    fn what_the_system_refuses_has_a_code_of_its_own_whatever_it_is() {
+        let code = |code: i32| {
+            report(
+                &Err::<(), _>(io::Error::from_raw_os_error(code))
+                    .context("x")
+                    .unwrap_err(),
+            )
+        };
+        for refused in [
+            libc::ENOSPC,
+            libc::EDQUOT,
+            libc::EFBIG,
+            libc::EMFILE,
+            libc::ENFILE,
+            libc::ENOMEM,
+            libc::EACCES,
+            libc::EPERM,
+            libc::EROFS,
+            libc::EIO,
+            libc::ENOTCONN,
+        ] {
+            assert_eq!(
+                code(refused),
+                ExitCode::from(3),
+                "{}",
+                io::Error::from_raw_os_error(refused)
+            );
+        }
+        for named_wrongly in [
+            libc::ENOENT,
+            libc::ENOTDIR,
+            libc::EISDIR,
+            libc::ENAMETOOLONG,
+            libc::ELOOP,
+            libc::EINVAL,
+        ] {
+            assert_eq!(
+                code(named_wrongly),
+                ExitCode::from(2),
+                "{}",
+                io::Error::from_raw_os_error(named_wrongly)
+            );
+        }
+        assert_eq!(
+            report(&io::Error::other("found 3, expected 4").into()),
+            ExitCode::from(2)
+        );
+    }
+}

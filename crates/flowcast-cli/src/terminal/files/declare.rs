@@ -1,0 +1,212 @@
+//! What a command is going to write, checked before it begins.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use rustix::fs::{Access, access};
+
+use super::inputs::STANDARD_INPUT;
+use super::place::{Identity, folder_of, followed, is_descriptor};
+use crate::terminal::exit::EnvironmentLacks;
+
+/// A file that a command is going to write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output<'a> {
+    /// The option that named it, for messages.
+    pub(crate) option: &'a str,
+    /// The file as it was named.
+    pub(crate) path: &'a Path,
+    /// Endings that it may have; any, if there are none.
+    pub(crate) endings: &'a [&'a str],
+}
+
+impl<'a> Output<'a> {
+    /// An output whose name may have any ending.
+    pub(crate) fn new(option: &'a str, path: &'a Path) -> Output<'a> {
+        Output {
+            option,
+            path,
+            endings: &[],
+        }
+    }
+}
+
+/// Checks the files that a command reads, the standard input among them, and those that it is going to write. Inputs that
+/// are no files, such as names of built-in networks, do not matter.
+///
+/// # Errors
+/// An output is an input, lies in a folder that is one, or is another output; its ending says another format; its folder is
+/// missing; the file or folder may not be written.
+pub(crate) fn declare<'i, 'o>(
+    inputs: impl IntoIterator<Item = &'i Path>,
+    outputs: impl IntoIterator<Item = Output<'o>>,
+) -> Result<()> {
+    let outputs: Vec<Output> = outputs.into_iter().collect();
+    outputs.iter().try_for_each(check_alone)?;
+    for input in inputs
+        .into_iter()
+        .chain([Path::new(STANDARD_INPUT)])
+        .filter(|input| input.exists())
+    {
+        outputs
+            .iter()
+            .try_for_each(|output| check_against(input, output))?;
+    }
+    for (at, one) in outputs.iter().enumerate() {
+        let same = |other: &&Output<'_>| {
+            Identity::of(other.path).is_some_and(|own| Identity::of(one.path) == Some(own))
+        };
+        if let Some(other) = outputs[at + 1..].iter().find(same) {
+            let (one, other, path) = (one.option, other.option, one.path.display());
+            bail!("{one} and {other}: found {path} for both, expected two different files");
+        }
+    }
+    Ok(())
+}
+
+fn check_alone(output: &Output<'_>) -> Result<()> {
+    let Output {
+        option,
+        path,
+        endings,
+    } = *output;
+    let place = followed(path);
+    let found = fs::metadata(&place);
+    if found.as_ref().is_ok_and(|found| found.is_dir()) {
+        bail!(
+            "{option}: found the folder {}, expected the name of a file",
+            path.display()
+        );
+    }
+    if is_descriptor(&place) || found.as_ref().is_ok_and(|found| !found.is_file()) {
+        return Ok(());
+    }
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if !endings.is_empty() && !ending.is_some_and(|ending| endings.contains(&ending)) {
+        let expected: Vec<String> = endings.iter().map(|ending| format!(".{ending}")).collect();
+        bail!(
+            "{option}: found `{}`, expected a name that ends in {}",
+            path.display(),
+            expected.join(" or ")
+        );
+    }
+    if path.file_name().is_none() {
+        bail!(
+            "{option}: found `{}`, expected the name of a file",
+            path.display()
+        );
+    }
+    let folder = folder_of(&place);
+    if !folder.is_dir() {
+        bail!(
+            "{option}: cannot write {}: found no folder {}",
+            path.display(),
+            folder.display()
+        );
+    }
+    let is_allowed = access(folder, Access::WRITE_OK).is_ok()
+        && (found.is_err() || access(&place, Access::WRITE_OK).is_ok());
+    if !is_allowed {
+        bail!(EnvironmentLacks(format!(
+            "{option}: cannot write {}: found no right to",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn check_against(input: &Path, output: &Output<'_>) -> Result<()> {
+    let inside = |folder: &Path| {
+        let (folder, place) = (fs::canonicalize(folder), fs::canonicalize(output.path));
+        matches!((&folder, &place), (Ok(folder), Ok(place)) if place.starts_with(folder))
+    };
+    let is_same = match input.is_dir() {
+        true => inside(input),
+        false => Identity::of(input).is_some_and(|own| Identity::of(output.path) == Some(own)),
+    };
+    if is_same {
+        let (option, path) = (output.option, output.path.display());
+        bail!(
+            "{option}: found {path}, which is an input ({}), expected another file",
+            input.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn refused(inputs: &[&Path], outputs: &[(&str, &Path)]) -> String {
+        let outputs = outputs
+            .iter()
+            .map(|(option, path)| Output::new(option, path));
+        declare(inputs.iter().copied(), outputs)
+            .map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn a_file_under_another_name_is_the_same_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("q.dim"), "").unwrap();
+        fs::hard_link(at("q.dim"), at("hard")).unwrap();
+        symlink("q.dim", at("soft")).unwrap();
+        symlink("nothing", at("dangling")).unwrap();
+        for name in ["q.dim", "hard", "soft", "./q.dim"] {
+            assert!(
+                refused(&[&at("q.dim")], &[("-o", &at(name))]).contains("which is an input"),
+                "{name}"
+            );
+        }
+        let both = refused(&[], &[("-o", &at("dangling")), ("--ranks", &at("nothing"))]);
+        assert!(both.starts_with("-o and --ranks: found "), "{both}");
+        assert!(refused(&[folder.path()], &[("-o", &at("q.dim"))]).contains("which is an input"));
+        assert_eq!(
+            refused(
+                &[&at("q.dim"), Path::new("gige-tcp")],
+                &[("-o", &at("new")), ("--ranks", &at("x"))]
+            ),
+            ""
+        );
+        assert_eq!(
+            refused(
+                &[],
+                &[
+                    ("-o", Path::new("/dev/null")),
+                    ("--ranks", Path::new("/dev/null"))
+                ]
+            ),
+            ""
+        );
+    }
+
+    #[test]
+    fn endings_and_folders_are_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("no/such.csv");
+        let message = refused(&[], &[("--report", &missing)]);
+        assert!(
+            message.ends_with(&format!(
+                "found no folder {}",
+                missing.parent().unwrap().display()
+            )),
+            "{message}"
+        );
+        let xlsx = folder.path().join("x.xlsx");
+        let output = Output {
+            option: "--messages",
+            path: &xlsx,
+            endings: &["csv", "parquet"],
+        };
+        let message = declare([], [output]).unwrap_err().to_string();
+        assert!(
+            message.ends_with("x.xlsx`, expected a name that ends in .csv or .parquet"),
+            "{message}"
+        );
+    }
+}

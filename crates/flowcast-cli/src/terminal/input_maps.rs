@@ -1,0 +1,198 @@
+//! The bytes of input files: small files are read, large ones mapped.
+//!
+//! A mapped file that is shortened while it is read ends the process by a signal, and one that is changed may break what
+//! was checked of it. Both become an error that names the file: the handler of the signal and the panic hook look whether
+//! a map is at fault, and before anything is written and at the end every map's file is compared with what it was.
+
+#![expect(unsafe_code, reason = "memory maps, and the signal that they raise")]
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::exit;
+use std::sync::{Arc, Mutex, Once};
+use std::{panic, ptr};
+
+use anyhow::{Result, bail};
+use flowcast::trace::SharedBytes;
+use flowcast_io::read_file;
+use memmap2::Mmap;
+
+use crate::terminal::files::inputs::note_read;
+use crate::terminal::output::say;
+
+/// Files below this size are read: that costs less than a tenth of what is done with them.
+const MAPPED_FROM: u64 = 64 << 20;
+
+/// A file that is mapped, and what it was then.
+#[derive(Debug)]
+struct Mapped {
+    path: PathBuf,
+    file: File,
+    state: State,
+}
+
+/// Length and time of the last change, in seconds and nanoseconds.
+type State = (u64, i64, i64);
+
+static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
+
+/// The bytes of a file, mapped where that is possible.
+pub(crate) fn bytes(path: &Path) -> io::Result<SharedBytes> {
+    match map(path)? {
+        Some(map) => Ok(map),
+        None => Ok(Arc::new(read_file(path)?)),
+    }
+}
+
+/// A large file as a map.
+pub(crate) fn map(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
+    note_read(path);
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.len() < MAPPED_FROM || !metadata.is_file() {
+        return Ok(None);
+    }
+    watch();
+    // SAFETY: the map is only read. If another process changes the file meanwhile, what was read is not used: see above.
+    let map = Arc::new(unsafe { Mmap::map(&file)? });
+    let mapped = Mapped {
+        path: path.to_owned(),
+        file,
+        state: state(&metadata),
+    };
+    MAPPED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .push(mapped);
+    Ok(Some(map))
+}
+
+/// Gives back the memory of what was read; it is mapped again where it is needed.
+pub(crate) fn release(map: &Mmap) {
+    // SAFETY: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
+    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+}
+
+/// Whether all mapped files are what they were.
+///
+/// # Errors
+/// One has been changed.
+pub(crate) fn verify() -> Result<()> {
+    match changed() {
+        Some(path) => {
+            bail!(
+                "{}: found that the file was changed while it was read, expected it to stay",
+                path.display()
+            )
+        }
+        None => Ok(()),
+    }
+}
+
+fn changed() -> Option<PathBuf> {
+    let mapped = MAPPED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let is_changed = |one: &&Mapped| {
+        one.file
+            .metadata()
+            .map_or(true, |metadata| state(&metadata) != one.state)
+    };
+    mapped.iter().find(is_changed).map(|one| one.path.clone())
+}
+
+fn state(metadata: &Metadata) -> State {
+    (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+/// Once there is a map, a panic or a fault in it is told as what it is.
+fn watch() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if let Err(error) = verify() {
+                say!("flowcast: {error}");
+                exit(2);
+            }
+            usual(panic);
+        }));
+        // SAFETY: zeroes are a valid sigaction; the handler does nothing but what may be done in a handler.
+        unsafe {
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+            action.sa_sigaction = fault as *const () as usize;
+            libc::sigaction(libc::SIGBUS, &action, ptr::null_mut());
+        }
+    });
+}
+
+/// A page of a map is behind the end of its file. Which map it is cannot be found out here: locks may be held.
+extern "C" fn fault(_signal: i32) {
+    const TOLD: &[u8] = b"flowcast: found that an input file was shortened while it was read, expected it to stay\n";
+    // SAFETY: `write` and `_exit` may be called in a handler.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, TOLD.as_ptr().cast(), TOLD.len());
+        libc::_exit(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::process::Command;
+
+    use super::*;
+
+    const FILE: &str = "FLOWCAST_TEST_SHORTENS";
+
+    /// The test binary, started again, shortens a file that it has mapped.
+    #[test]
+    fn shorten_a_map_when_asked() {
+        let Ok(path) = std::env::var(FILE) else {
+            return;
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .unwrap();
+        file.set_len(MAPPED_FROM).unwrap();
+        let mapped = bytes(Path::new(&path)).unwrap();
+        println!("{:?}", verify());
+        file.set_len(1 << 20).unwrap();
+        println!("{:?}", verify());
+        println!("read {}", (*mapped).as_ref()[MAPPED_FROM as usize - 1]);
+    }
+
+    #[test]
+    fn a_map_whose_file_is_shortened_is_an_error_and_no_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args([
+            "input_maps::tests::shorten_a_map_when_asked",
+            "--exact",
+            "--nocapture",
+        ]);
+        let ended = again
+            .env(FILE, folder.path().join("large"))
+            .output()
+            .unwrap();
+        let (out, said) = (
+            String::from_utf8_lossy(&ended.stdout),
+            String::from_utf8_lossy(&ended.stderr),
+        );
+        assert_eq!(ended.status.code(), Some(2), "{out}{said}");
+        assert!(
+            out.contains("Ok(())") && out.contains("large: found that the file was changed"),
+            "{out}"
+        );
+        assert!(
+            said.contains("an input file was shortened while it was read")
+                && !out.contains("read 0"),
+            "{out}{said}"
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! The one exit of results: a table for people, or JSON for programs.
+//!
+//! The standard output may be a pipe that nobody reads to its end.
+
+use std::borrow::Cow;
+use std::fmt::{Arguments, Display, Formatter};
+use std::io::{ErrorKind, Write, sink, stderr, stdout};
+use std::process::exit;
+
+use anyhow::Result;
+use clap::Args;
+use flowcast::model::name::is_hidden;
+use flowcast::trace::{Program, Trace};
+use flowcast::units::{Rounded, Time};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::terminal::tables::{RECORD, TableForm};
+use flowcast::report::answer::Grouped;
+
+/// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
+macro_rules! print_out {
+    ($($argument:tt)*) => { $crate::terminal::output::print(format_args!($($argument)*)) };
+}
+
+/// `println!`, but a reader that has gone away ends the command quietly instead of with a panic.
+macro_rules! println_out {
+    () => { $crate::terminal::output::print_lines("") };
+    ($($argument:tt)*) => { $crate::terminal::output::print_lines(&format!($($argument)*)) };
+}
+
+/// `eprintln!`, but a standard error that cannot be written ends nothing.
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::terminal::output::say_line(format_args!($($argument)*)) };
+}
+
+pub(crate) use {print_out, println_out, say};
+
+/// How a command prints its result; flattened into the arguments of a command.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Format {
+    /// Machine-readable output
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// The result of a command: its fields are those of the JSON.
+pub(crate) trait Shown: Serialize {
+    /// Name and version of the JSON, such as `flowcast/compile/1`.
+    const SCHEMA: &'static str;
+
+    /// Prints the result for people.
+    fn print(&self);
+}
+
+/// Prints a result in the format that the user asked for.
+///
+/// # Errors
+/// A time in it is no finite number, in whatever format.
+pub(crate) fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
+    if format.json {
+        println_out!("{}", document(result)?);
+    } else {
+        serde_json::to_writer(sink(), result)?;
+        result.print();
+    }
+    Ok(())
+}
+
+/// The JSON of a result: its schema and its fields, keys in alphabetical order.
+pub(crate) fn document<R: Shown>(result: &R) -> Result<Value> {
+    let mut document = serde_json::to_value(result)?;
+    document["schema"] = R::SCHEMA.into();
+    Ok(document)
+}
+
+/// What a trace holds, for people.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    /// Ranks that have a stream of their own.
+    pub(crate) ranks: usize,
+    /// Point-to-point messages of all ranks.
+    pub(crate) messages: u64,
+    /// Collectives that are no messages; not mentioned if there are none.
+    pub(crate) collectives: u64,
+}
+
+impl Counts {
+    /// Counts what any trace holds.
+    pub(crate) fn of(trace: &Trace) -> Counts {
+        Counts {
+            ranks: trace.ranks(),
+            messages: trace.messages(),
+            collectives: trace.collectives(),
+        }
+    }
+
+    /// Counts what a program holds.
+    pub(crate) fn of_program(program: &Program) -> Counts {
+        let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
+        Counts {
+            ranks,
+            messages,
+            collectives: program.collectives(),
+        }
+    }
+}
+
+impl Display for Counts {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} ranks, {} messages",
+            Grouped(self.ranks as u64),
+            Grouped(self.messages)
+        )?;
+        match self.collectives {
+            0 => Ok(()),
+            1 => write!(f, ", 1 collective"),
+            several => write!(f, ", {} collectives", Grouped(several)),
+        }
+    }
+}
+
+/// A time that JSON has in microseconds, and a table with a unit of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Micros(pub Time);
+
+/// A time that JSON has in seconds, and a table with a unit of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seconds(pub Time);
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0.as_micros(), serializer)
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0.as_seconds(), serializer)
+    }
+}
+
+/// JSON has no other numbers, and no table shows them: they come of parameters that are too large or too small.
+fn serialize<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::Error> {
+    match number.is_finite() {
+        true => serializer.serialize_f64(number),
+        false => Err(S::Error::custom(
+            "found a time that is no finite number, expected one: look for a parameter that is too large or too small",
+        )),
+    }
+}
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        Rounded(self.0).fmt(f)
+    }
+}
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        Rounded(self.0).fmt(f)
+    }
+}
+
+/// Writes lines to the standard output; among tables in CSV, what is no table is a comment.
+pub(crate) fn print_lines(text: &str) {
+    if TableForm::chosen() != TableForm::Csv {
+        return print(format_args!("{text}\n"));
+    }
+    for line in text.lines() {
+        match line.strip_prefix(RECORD) {
+            Some(record) => print(format_args!("{record}\n")),
+            None if line.is_empty() => {}
+            None => print(format_args!("# {line}\n")),
+        }
+    }
+}
+
+/// Writes a line to the standard error, whether anybody reads it or not.
+pub(crate) fn say_line(text: Arguments<'_>) {
+    let _ = writeln!(stderr(), "{}", escaped(&text.to_string()));
+}
+
+/// The text with characters that a terminal would obey, or that hide what stands beside them, as `\u001b`: names in it may
+/// be anybody's. That is what JSON has for them, too.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t');
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_obeyed(character) {
+            true => escaped.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => escaped.push(character),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Writes to the standard output.
+pub(crate) fn print(text: Arguments<'_>) {
+    match stdout()
+        .lock()
+        .write_all(escaped(&text.to_string()).as_bytes())
+    {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),
+        Err(error) => {
+            say!("flowcast: cannot write to the standard output: {error}");
+            exit(3)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_result_has_a_time_that_is_no_number() {
+        for nanos in [f64::INFINITY, f64::NAN] {
+            assert!(serde_json::to_value(Micros(Time::from_nanos(nanos))).is_err());
+            assert!(serde_json::to_value([Seconds(Time::from_nanos(nanos))]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_name_reaches_the_terminal_as_text_alone() {
+        assert_eq!(escaped("name\twith ü\n"), "name\twith ü\n");
+        assert_eq!(
+            escaped("\x1b]0;x\x07\r\u{9b}\u{202e}"),
+            "\\u001b]0;x\\u0007\\u000d\\u009b\\u202e"
+        );
+        let name = serde_json::json!({ "name": "a\u{202e}b" });
+        assert_eq!(
+            serde_json::from_str::<Value>(&escaped(&name.to_string())).unwrap(),
+            name
+        );
+    }
+
+    #[test]
+    fn counts_have_their_digits_in_groups() {
+        let shown = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000]
+            .map(|count| Grouped(count).to_string());
+        assert_eq!(
+            shown,
+            [
+                "0",
+                "7",
+                "999",
+                "1,000",
+                "12,345",
+                "100,000",
+                "8,388,608,000"
+            ]
+        );
+    }
+}

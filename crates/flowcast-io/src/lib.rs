@@ -1,0 +1,81 @@
+//! The files of traces, networks and mappings: which belong together, and how they are read.
+//!
+//! The library takes bytes; the command and the Python package are given names. Both find files here, so that a name means
+//! the same to both. Nothing is printed, and nothing is written but networks that a user keeps by name ([`Store`]).
+
+mod errors;
+mod mappings;
+pub mod memory;
+mod near;
+mod networks;
+pub mod otf2;
+mod rank_files;
+mod scenarios;
+mod store;
+mod traces;
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::{fs, io};
+
+use flowcast::trace::SharedBytes;
+
+pub use errors::{EnvironmentLacks, text_of};
+pub use mappings::{read_collectives, read_mapping};
+pub use near::beginning;
+pub use networks::{LoadedNetwork, load_network, load_networks, parse_overrides};
+pub use rank_files::first_of_folder;
+pub use scenarios::{ScenarioDefaults, parse_scenarios, read_scenarios};
+pub use store::{Kept, Store};
+pub use traces::{Holding, is_pattern, open_trace, threads, whole_recording};
+
+/// How the bytes of an input file come into memory.
+pub trait Reader {
+    /// A file's bytes.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes>;
+}
+
+/// A reader that reads files whole into memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Whole;
+
+impl Reader for Whole {
+    fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
+        Ok(std::sync::Arc::new(read_file(path)?))
+    }
+}
+
+/// A file's bytes. A device is none: it may have no end.
+///
+/// # Errors
+/// The file cannot be read, or is a device.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "found a device, expected a file",
+        ));
+    }
+    fs::read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_no_file() {
+        for device in ["/dev/zero", "/dev/null"] {
+            let refused = Whole.bytes(Path::new(device)).err().unwrap();
+            assert_eq!(
+                refused.to_string(),
+                "found a device, expected a file",
+                "{device}"
+            );
+        }
+    }
+}

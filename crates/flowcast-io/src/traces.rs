@@ -1,0 +1,162 @@
+//! Opens traces: one file, packed or not, a folder, or the files of all ranks by the name of one of them.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::otf2::Otf2Error;
+use anyhow::{Context, Result, anyhow, bail};
+use flowcast::model::cluster::pattern::Pattern;
+use flowcast::trace::read::Unpacking;
+use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, TraceError, compiled};
+use flowcast::units::Bytes;
+
+use crate::near::{beginning, beside};
+use crate::{EnvironmentLacks, Reader, rank_files};
+
+/// What an input holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// Concurrent communications, one flow or chain a line.
+    Pattern,
+    /// A program's trace or schedule.
+    Trace,
+}
+
+/// Reads a trace of any known format; `name` is what messages call it, and a folder is one by its first file
+/// ([`first_of_folder`](crate::first_of_folder)). FLOWCAST_MAX_UNPACKED limits what its packed
+/// files are unpacked to.
+///
+/// # Errors
+/// It cannot be read or is damaged; [`EnvironmentLacks`] if the library is missing that reads it.
+pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Trace> {
+    let options = ReadOptions { threads: threads() };
+    let bytes = reader
+        .bytes(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if (*bytes).as_ref().starts_with(crate::otf2::MAGIC) {
+        return open_otf2(path, options);
+    }
+    if compiled::is_schedule((*bytes).as_ref()) {
+        // Not by way of a map, whose pages count as this process's own while they are read.
+        let mut file =
+            File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        return Ok(Trace::Schedule(compiled::read_schedule(name, &mut file)?));
+    }
+    let mut unpacking = unpacking()?;
+    let plain = unpacked(&mut unpacking, name, bytes)?;
+    if trace::read::is_part((*plain).as_ref()) {
+        let mut part = |file: PathBuf| -> Result<(String, SharedBytes)> {
+            let bytes = reader
+                .bytes(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let name = file.display().to_string();
+            let plain = unpacked(&mut unpacking, &name, bytes)?;
+            Ok((name, plain))
+        };
+        let parts = rank_files::of_all_ranks(path)?
+            .into_iter()
+            .map(&mut part)
+            .collect::<Result<Vec<_>>>()?;
+        return Ok(trace::read::read_parts(name, parts, options)?);
+    }
+    let mut opened = HashSet::new();
+    let mut open_part = |part: &str| {
+        let file = beside(path, part);
+        let known = fs::metadata(&file)?;
+        if !opened.insert((known.dev(), known.ino())) {
+            return Err(io::Error::other(
+                "found it once more, expected each file once",
+            ));
+        }
+        unpacked(&mut unpacking, part, reader.bytes(&file)?).map_err(io::Error::other)
+    };
+    Ok(trace::read(name, plain, &mut open_part, options)?)
+}
+
+/// Whether an input is a pattern: by content; a garbled pattern by its ending, so that its first line is what the error is
+/// about.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_pattern(path: &Path) -> Result<Holding> {
+    let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_named = path
+        .extension()
+        .is_some_and(|ending| ending == "pattern" || ending == "steps");
+    let is_one = Pattern::is_pattern(&start) || is_named;
+    Ok(if is_one {
+        Holding::Pattern
+    } else {
+        Holding::Trace
+    })
+}
+
+/// Refuses a recording of which a part is missing.
+///
+/// # Errors
+/// Not all ranks were recorded to their end, or the program failed.
+pub fn whole_recording(trace: &Trace) -> Result<()> {
+    let ignored = trace.ignored();
+    if let Some(cut) = ignored
+        .iter()
+        .find(|ignored| ignored.kind == trace::read::CUT)
+    {
+        bail!(
+            "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
+             machine failed (--incomplete predicts what there is)",
+            cut.count,
+            trace.ranks()
+        );
+    }
+    if ignored
+        .iter()
+        .any(|ignored| ignored.kind == trace::read::FAILED)
+    {
+        bail!(
+            "found the recording of a program that failed, expected one of a program that ended with code 0 (--incomplete \
+             predicts what it did until then)"
+        );
+    }
+    Ok(())
+}
+
+/// As many threads as there are processors.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Raises, or lowers, what the packed files of a trace are unpacked to.
+const MOST_UNPACKED: &str = "FLOWCAST_MAX_UNPACKED";
+
+/// Within the limit that the environment says, if it says one.
+fn unpacking() -> Result<Unpacking> {
+    let given = std::env::var(MOST_UNPACKED).ok();
+    let most = given
+        .map(|text| Bytes::parse(&text).with_context(|| format!("{MOST_UNPACKED}={text}")))
+        .transpose()?;
+    Ok(Unpacking::within(most))
+}
+
+/// The content of a packed file.
+fn unpacked(unpacking: &mut Unpacking, name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
+    unpacking.unpack(name, bytes).map_err(|error| match error {
+        TraceError::TooLarge { .. } => {
+            anyhow!("{error}; if it is meant, raise the limit: {MOST_UNPACKED}=8GB")
+        }
+        other => other.into(),
+    })
+}
+
+fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
+    crate::otf2::read(path, options)
+        .map(Trace::Program)
+        .map_err(|error| match error {
+            Otf2Error::NoLibrary | Otf2Error::OldLibrary(_) => {
+                EnvironmentLacks(format!("{}: {error}", path.display())).into()
+            }
+            other => other.into(),
+        })
+}

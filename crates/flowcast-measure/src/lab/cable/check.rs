@@ -1,0 +1,322 @@
+//! Whether a link emulator does what its file says, frame by frame.
+//!
+//! Numbered datagrams go through the link emulator; the kernel stamps their arrival at the other node. A [`VirtualQueue`]
+//! with the same seed, fed with the times of sending, gives the instant at which each should have arrived and the
+//! datagrams that should have been lost. The difference is the emulator's error: its lateness (a constant and its spread)
+//! and losses that were not asked for. This holds while nothing else has gone through the emulator.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use flowcast_model::stats::sample::{median, quantile};
+use flowcast_units::{Bytes, Node, Rate, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{SocketType, bind, connect, getsockname};
+
+use super::queue::{Fate, VirtualQueue, wire_time};
+use super::socket::{Batch, StampedSocket};
+use super::spec::DirectionSpec;
+use crate::lab::error::LabError;
+use crate::lab::nominal::FRAME_OVERHEAD;
+use crate::lab::running::Lab;
+
+/// Ethernet, IP and UDP.
+const HEADERS: usize = 14 + 20 + 8;
+/// The number of a datagram.
+const NUMBER: usize = 4;
+/// How long the frames in a row take.
+const TRAIN: Time = Time::from_nanos(1e8);
+/// They are sent faster than the emulated rate, by this share at most.
+const HASTE: f64 = 0.25;
+/// After the last delivery that is expected.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How much later than in virtual time frames arrived that were sent on their own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lateness {
+    /// The middle: the constant that the measuring side may subtract.
+    pub median: Time,
+    /// 5 % were less late.
+    pub p5: Time,
+    /// 5 % were later.
+    pub p95: Time,
+}
+
+/// What one direction of a link emulator did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CableCheck {
+    /// The rail that the link belongs to, from 0.
+    pub rail: usize,
+    /// Where the frames start.
+    pub from: Node,
+    /// How late single frames were; `None` if none arrived.
+    pub lateness: Option<Lateness>,
+    /// Wire rate of frames in a row.
+    pub rate: Rate,
+    /// The rate asked for.
+    pub nominal: Rate,
+    /// Frames sent in this direction.
+    pub sent: u32,
+    /// Frames that did not arrive.
+    pub lost: u32,
+    /// The probability of a loss asked for.
+    pub asked_loss: f64,
+    /// Frames that the seed said would be lost, or that found the queue full in virtual time.
+    pub expected_lost: u32,
+    /// Frames that arrived and should not have, or the other way round.
+    pub unexplained: u32,
+}
+
+impl CableCheck {
+    /// How far the rate is off, as a share of the nominal one.
+    pub fn rate_error(&self) -> f64 {
+        self.rate.as_bytes_per_second() / self.nominal.as_bytes_per_second() - 1.0
+    }
+
+    /// Whether the rate is within `tolerance` and at most 1 of 200 frames went astray.
+    pub fn passes(&self, tolerance: f64) -> bool {
+        self.rate_error().abs() <= tolerance && 200 * self.unexplained <= self.sent
+    }
+}
+
+/// Checks the link emulators of a testbed through which nothing has gone yet.
+#[derive(Debug)]
+pub struct CableChecker<'a> {
+    lab: &'a Lab,
+    directions: Vec<Twin>,
+}
+
+/// One direction, and what has become of its frames in virtual time.
+#[derive(Debug)]
+struct Twin {
+    rail: usize,
+    from: Node,
+    spec: DirectionSpec,
+    queue: VirtualQueue,
+    start: SystemTime,
+}
+
+#[derive(Debug)]
+struct Sent {
+    size: Bytes,
+    fate: Fate,
+}
+
+impl<'a> CableChecker<'a> {
+    /// For a lab that has just been built.
+    pub fn new(lab: &'a Lab) -> CableChecker<'a> {
+        let rails = 0..lab.spec().nic.bandwidth.0.len();
+        let ends = rails.flat_map(|rail| [(rail, Node(0)), (rail, Node(1))]);
+        let start = SystemTime::now();
+        let twin = |(rail, from)| {
+            let spec = lab.spec().direction(rail, from)?;
+            Some(Twin {
+                rail,
+                from,
+                spec,
+                queue: VirtualQueue::new(spec),
+                start,
+            })
+        };
+        CableChecker {
+            lab,
+            directions: ends.filter_map(twin).collect(),
+        }
+    }
+
+    /// Sends `singles` frames on their own and then some in a row, through each direction. May be repeated.
+    ///
+    /// # Errors
+    /// The system refuses a socket.
+    pub fn check(&mut self, singles: u32) -> Result<Vec<CableCheck>, LabError> {
+        let lab = self.lab;
+        self.directions
+            .iter_mut()
+            .map(|twin| twin.check(lab, singles))
+            .collect()
+    }
+}
+
+impl Twin {
+    fn check(&mut self, lab: &Lab, singles: u32) -> Result<CableCheck, LabError> {
+        let failed = |source| LabError::System {
+            what: "making the sockets that check a cable",
+            source,
+        };
+        let (sender, receiver) = self.sockets(lab).map_err(failed)?;
+        let finished = AtomicBool::new(false);
+        let (sent, arrivals) = thread::scope(|scope| {
+            let listener =
+                scope.spawn(|| listen(&receiver, lab.spec().nic.mtu.0 as usize, &finished));
+            let sent = self.send_all(&sender, singles, lab.spec().nic.mtu.0 as usize);
+            thread::sleep(
+                Duration::from_secs_f64(self.still_to_come(&sent).as_seconds()) + PATIENCE,
+            );
+            finished.store(true, Ordering::Relaxed);
+            (sent, listener.join().expect("listeners do not panic"))
+        });
+        let mut arrived: Vec<Option<SystemTime>> = vec![None; sent.len()];
+        for (number, at) in arrivals {
+            if let Some(place) = arrived.get_mut(number as usize) {
+                *place = Some(at);
+            }
+        }
+        Ok(self.judge(&sent, &arrived, singles as usize))
+    }
+
+    fn sockets(&self, lab: &Lab) -> std::io::Result<(StampedSocket, StampedSocket)> {
+        let other = |error: LabError| std::io::Error::other(error.to_string());
+        let open = |node| lab.socket_in(node, SocketType::DGRAM).map_err(other);
+        let to = Node(1 - self.from.0);
+        let address: Ipv4Addr = lab.address(to, self.rail).map_err(other)?;
+        let (sender, receiver) = (open(self.from)?, open(to)?);
+        bind(&receiver, &SocketAddrV4::new(address, 0))?;
+        connect(&sender, &SocketAddrV4::try_from(getsockname(&receiver)?)?)?;
+        Ok((StampedSocket::over(sender)?, StampedSocket::over(receiver)?))
+    }
+
+    /// Small frames with pauses between them, then full ones at a little more than the emulated rate.
+    fn send_all(&mut self, sender: &StampedSocket, singles: u32, mtu: usize) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        let small = vec![0; 18];
+        let pause = wire_time(&self.spec, Bytes(60)).as_seconds() * 4.0;
+        for number in 0..singles {
+            // Of unequal length, so that no beat with a timer of the system can arise.
+            let uneven = 300e-6 + 10e-6 * f64::from(number * 7 % 41);
+            thread::sleep(Duration::from_secs_f64(pause.max(uneven)));
+            sent.push(self.send(sender, number, &small));
+        }
+        let frame = Bytes((mtu + 14) as u64);
+        let count =
+            (TRAIN.as_nanos() / wire_time(&self.spec, frame).as_nanos()).clamp(40.0, 3000.0) as u32;
+        let room = self.spec.queue.0 as f64 / (2.0 * frame.0 as f64);
+        let haste = HASTE.min(room / f64::from(count));
+        let together = (room as u32).clamp(1, 8);
+        let full = vec![0; mtu + 14 - HEADERS];
+        let began = Instant::now();
+        for index in 0..count {
+            if index % together == 0 {
+                let due = wire_time(&self.spec, frame) * (f64::from(index) / (1.0 + haste));
+                thread::sleep(
+                    Duration::from_secs_f64(due.as_seconds()).saturating_sub(began.elapsed()),
+                );
+            }
+            sent.push(self.send(sender, singles + index, &full));
+        }
+        sent
+    }
+
+    /// A datagram that cannot be sent counts as one that does not arrive.
+    fn send(&mut self, sender: &StampedSocket, number: u32, payload: &[u8]) -> Sent {
+        let mut payload = payload.to_vec();
+        payload[..NUMBER].copy_from_slice(&number.to_be_bytes());
+        let at = SystemTime::now();
+        let _ = sender.send(&payload);
+        let size = Bytes((payload.len() + HEADERS) as u64);
+        Sent {
+            size,
+            fate: self.queue.arrive(since(self.start, at), size),
+        }
+    }
+
+    fn still_to_come(&self, sent: &[Sent]) -> Time {
+        let last = sent.iter().rev().find_map(|sent| match sent.fate {
+            Fate::Delivered(at) => Some(at),
+            _ => None,
+        });
+        (last.unwrap_or_default() - since(self.start, SystemTime::now())).max(Time::ZERO)
+    }
+
+    fn judge(&self, sent: &[Sent], arrived: &[Option<SystemTime>], singles: usize) -> CableCheck {
+        let late = sent[..singles]
+            .iter()
+            .zip(arrived)
+            .filter_map(|(sent, arrived)| match (sent.fate, arrived) {
+                (Fate::Delivered(due), Some(at)) => Some((since(self.start, *at) - due).as_nanos()),
+                _ => None,
+            });
+        let late: Vec<f64> = late.collect();
+        let count = |which: &dyn Fn(&Sent, bool) -> bool| {
+            sent.iter()
+                .zip(arrived)
+                .filter(|(sent, arrived)| which(sent, arrived.is_some()))
+                .count() as u32
+        };
+        let due = |sent: &Sent| matches!(sent.fate, Fate::Delivered(_));
+        CableCheck {
+            rail: self.rail,
+            from: self.from,
+            lateness: lateness(&late),
+            rate: rate(&sent[singles..], &arrived[singles..]),
+            nominal: self.spec.rate,
+            sent: sent.len() as u32,
+            lost: count(&|_, arrived| !arrived),
+            asked_loss: self.spec.loss,
+            expected_lost: count(&|sent, _| !due(sent)),
+            unexplained: count(&|sent, arrived| due(sent) != arrived),
+        }
+    }
+}
+
+/// Numbers and times of what arrives until it is `finished`.
+fn listen(
+    receiver: &StampedSocket,
+    largest: usize,
+    finished: &AtomicBool,
+) -> Vec<(u32, SystemTime)> {
+    let mut batch = Batch::new(largest);
+    let mut all = Vec::new();
+    let wait = Timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
+    while !finished.load(Ordering::Relaxed) {
+        // What goes wrong here shows as frames that did not arrive.
+        let _ = poll(&mut [PollFd::new(receiver, PollFlags::IN)], Some(&wait));
+        while let Ok(received @ [_, ..]) = receiver.receive(&mut batch).as_deref() {
+            let numbered =
+                |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..NUMBER)?.try_into().ok()?));
+            all.extend(
+                received
+                    .iter()
+                    .filter_map(|datagram| Some((numbered(&datagram.bytes)?, datagram.at?))),
+            );
+        }
+    }
+    all
+}
+
+fn lateness(nanos: &[f64]) -> Option<Lateness> {
+    let at = |share| quantile(nanos, share).map(Time::from_nanos);
+    Some(Lateness {
+        median: Time::from_nanos(median(nanos).ok()?),
+        p5: at(0.05).ok()?,
+        p95: at(0.95).ok()?,
+    })
+}
+
+/// Bytes on the wire after the first frame that arrived up to the last, over the time between them.
+fn rate(sent: &[Sent], arrived: &[Option<SystemTime>]) -> Rate {
+    let ends = (
+        arrived.iter().position(Option::is_some),
+        arrived.iter().rposition(Option::is_some),
+    );
+    let (Some(first), Some(last)) = ends else {
+        return Rate::default();
+    };
+    let carried = sent[first + 1..=last]
+        .iter()
+        .filter(|sent| sent.fate != Fate::Overflowed);
+    let bytes: u64 = carried.map(|sent| sent.size.0 + FRAME_OVERHEAD).sum();
+    let time = match (arrived[first], arrived[last]) {
+        (Some(first), Some(last)) => since(first, last).as_seconds(),
+        _ => 0.0,
+    };
+    Rate::from_bytes_per_second(if time > 0.0 { bytes as f64 / time } else { 0.0 })
+}
+
+fn since(start: SystemTime, at: SystemTime) -> Time {
+    Time::from_nanos(at.duration_since(start).unwrap_or_default().as_nanos() as f64)
+}

@@ -1,0 +1,165 @@
+//! The process that runs the link emulators of a testbed.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::hint;
+use std::io;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant, SystemTime};
+
+use flowcast_units::{Bytes, Node, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::set_current_timer_slack;
+
+use super::queue::{Fate, VirtualQueue};
+use super::socket::{Batch, Received, StampedSocket};
+use crate::lab::error::LabError;
+use crate::lab::names;
+use crate::lab::spec::LabSpec;
+
+/// The header of a frame, a tag of a virtual network included.
+const HEADER: u64 = 18;
+/// A stamp that is older than this was made before somebody set the system's clock.
+const OLDEST: Duration = Duration::from_millis(100);
+
+/// Runs a testbed's link emulators in the network namespace of its switch until the process is killed. `ready` is called
+/// when all sockets receive.
+///
+/// # Errors
+/// An interface is missing, or the system refuses packet sockets.
+pub fn serve_cables(spec: &LabSpec, ready: impl FnOnce()) -> Result<Infallible, LabError> {
+    let failed = |source| LabError::System {
+        what: "carrying the frames of a cable",
+        source,
+    };
+    let mut cables = Cables::open(spec).map_err(failed)?;
+    // Without it waking up takes another 50 us. Where it is refused, spinning has to cover them.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    ready();
+    loop {
+        cables.step().map_err(failed)?;
+    }
+}
+
+struct Cables {
+    start: Instant,
+    spin: Time,
+    batch: Batch,
+    ports: Vec<StampedSocket>,
+    /// The direction at index k takes what port k receives to the port beside it, k with its last bit flipped.
+    directions: Vec<Direction>,
+}
+
+struct Direction {
+    queue: VirtualQueue,
+    due: VecDeque<(Time, Vec<u8>)>,
+}
+
+impl Cables {
+    fn open(spec: &LabSpec) -> io::Result<Cables> {
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "the lab has no cable");
+        let spin = spec.cable.as_ref().ok_or_else(none)?.spin;
+        let (mut ports, mut directions) = (Vec::new(), Vec::new());
+        for rail in 0..spec.nic.bandwidth.0.len() {
+            for from in 0..2 {
+                ports.push(StampedSocket::on_interface(&names::port(rail, Node(from)))?);
+                let direction = spec.direction(rail, Node(from)).ok_or_else(none)?;
+                directions.push(Direction {
+                    queue: VirtualQueue::new(direction),
+                    due: VecDeque::new(),
+                });
+            }
+        }
+        let batch = Batch::new((spec.nic.mtu.0 + HEADER) as usize);
+        Ok(Cables {
+            start: Instant::now(),
+            spin,
+            batch,
+            ports,
+            directions,
+        })
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        for port in 0..self.ports.len() {
+            self.take_in(port)?;
+        }
+        self.give_out();
+        self.wait()
+    }
+
+    fn take_in(&mut self, port: usize) -> io::Result<()> {
+        loop {
+            let received = self.ports[port].receive(&mut self.batch)?;
+            if received.is_empty() {
+                return Ok(());
+            }
+            let (now, system_now) = (self.now(), SystemTime::now());
+            for frame in received {
+                let at = now - age(&frame, system_now);
+                match self.directions[port]
+                    .queue
+                    .arrive(at, Bytes(frame.bytes.len() as u64))
+                {
+                    Fate::Delivered(due) => self.directions[port].due.push_back((due, frame.bytes)),
+                    Fate::Overflowed | Fate::Lost => self.batch.recycle(frame.bytes),
+                }
+            }
+        }
+    }
+
+    fn give_out(&mut self) {
+        let now = self.now();
+        for (index, direction) in self.directions.iter_mut().enumerate() {
+            while direction.due.front().is_some_and(|(due, _)| *due <= now) {
+                let Some((_, frame)) = direction.due.pop_front() else {
+                    break;
+                };
+                // A node that cannot take a frame loses it, as an interface without memory does.
+                let _ = self.ports[index ^ 1].send(&frame);
+                self.batch.recycle(frame);
+            }
+        }
+    }
+
+    /// Until a frame comes, or until the next delivery is near; then it polls.
+    fn wait(&mut self) -> io::Result<()> {
+        let next = self
+            .directions
+            .iter()
+            .filter_map(|direction| direction.due.front())
+            .map(|(due, _)| *due)
+            .min();
+        let sleep = next.map(|due| due - self.spin - self.now());
+        if sleep.is_some_and(|sleep| sleep <= Time::ZERO) {
+            hint::spin_loop();
+            return Ok(());
+        }
+        let timeout = sleep.map(|sleep| Timespec {
+            tv_sec: (sleep.as_nanos() / 1e9) as i64,
+            tv_nsec: (sleep.as_nanos() % 1e9) as _,
+        });
+        let mut ports: Vec<PollFd<'_>> = self
+            .ports
+            .iter()
+            .map(|port| PollFd::new(port, PollFlags::IN))
+            .collect();
+        match poll(&mut ports, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.start.elapsed().as_nanos() as f64)
+    }
+}
+
+/// How long ago the system received a frame.
+fn age(frame: &Received, now: SystemTime) -> Time {
+    let age = frame
+        .at
+        .and_then(|at| now.duration_since(at).ok())
+        .filter(|age| *age <= OLDEST);
+    Time::from_nanos(age.unwrap_or_default().as_nanos() as f64)
+}

@@ -1,0 +1,152 @@
+//! One time for the nodes of a lab, which have one clock in truth: each is given an offset and a drift, and what is learned of
+//! them is compared with these.
+
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::clocks::{ClockError, ClockPlan, Clocked, Learned, guide, learn, rounds};
+use crate::tcp::{TcpTransport, Waiting};
+use flowcast_model::stats::resampling::Resampler;
+use flowcast_units::{ClockLine, Node, Time};
+
+use crate::lab::error::LabError;
+use crate::lab::running::Lab;
+
+/// Clocks of nodes or ranks, by their number, in terms of which that of number 0 is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClockRun {
+    /// What each has learned.
+    pub learned: Vec<Learned>,
+    /// By how much each was wrong afterwards.
+    pub deviations: Vec<Deviation>,
+}
+
+/// By how much a clock that was learned is wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deviation {
+    /// When all had learned.
+    pub at_once: Time,
+    /// After the pause that was asked for.
+    pub later: Time,
+    /// Half the round trip by which number 0's clock was read; 0 where it is known in truth.
+    pub known_to: Time,
+}
+
+/// Clocks for so many nodes in terms of the machine's: the first as that, the others up to 10 ms before or behind it and up to
+/// 100 ppm faster or slower, spread evenly and dealt by chance.
+pub fn set_clocks(nodes: usize, seed: u64) -> Vec<ClockLine> {
+    let others = nodes.saturating_sub(1);
+    let share = |at: usize| {
+        if others > 1 {
+            2.0 * at as f64 / (others - 1) as f64 - 1.0
+        } else {
+            1.0
+        }
+    };
+    let mut shares: [Vec<f64>; 2] = [0; 2].map(|_| (0..others).map(share).collect());
+    let mut chance = Resampler::from_seed(seed);
+    shares.iter_mut().for_each(|shares| chance.shuffle(shares));
+    let line = |(offset, drift): (&f64, &f64)| ClockLine {
+        at: Time::ZERO,
+        offset: Time::from_micros(10_000.0 * offset),
+        drift: 1e-4 * drift,
+    };
+    let set = shares[0].iter().zip(&shares[1]).map(line);
+    std::iter::once(ClockLine::default())
+        .take(nodes)
+        .chain(set)
+        .collect()
+}
+
+/// Synchronises the clocks of a lab's first nodes, one for each of `clocks`, which gives what a node's clock shows in terms of
+/// this machine's; then looks at them at once and after `hold`. Pairs go one after the other: they share one machine.
+///
+/// # Errors
+/// More clocks than the lab has nodes, or a connection that fails.
+pub fn synchronise_clocks(
+    lab: &Lab,
+    clocks: &[ClockLine],
+    plan: &ClockPlan,
+    hold: Duration,
+) -> Result<ClockRun, LabError> {
+    let origin = Instant::now();
+    let mut learned = vec![Learned::itself(); clocks.len()];
+    for (guiding, learner) in rounds(clocks.len() as u32).into_iter().flatten() {
+        let (from, to) = (guiding.index(), learner.index());
+        let streams = lab.tcp_pair(Node(guiding.0), Node(learner.0), 0, None)?;
+        let known = learned[from];
+        let pair = Pair {
+            streams,
+            clocks: (clocks[from], clocks[to]),
+            origin,
+        };
+        learned[to] = pair
+            .learn(&known.line, plan)
+            .map_err(refused)?
+            .behind(&known);
+    }
+    let errors = || {
+        let now = Time::from_nanos(origin.elapsed().as_nanos() as f64);
+        let error = |(clock, learned): (&ClockLine, &Learned)| {
+            learned.line.read(clock.read(now)) - clocks[0].read(now)
+        };
+        clocks
+            .iter()
+            .zip(&learned)
+            .map(error)
+            .collect::<Vec<Time>>()
+    };
+    let at_once = errors();
+    thread::sleep(hold);
+    let both = at_once.into_iter().zip(errors());
+    let deviations = both
+        .map(|(at_once, later)| Deviation {
+            at_once,
+            later,
+            known_to: Time::ZERO,
+        })
+        .collect();
+    Ok(ClockRun {
+        learned,
+        deviations,
+    })
+}
+
+struct Pair {
+    streams: (TcpStream, TcpStream),
+    clocks: (ClockLine, ClockLine),
+    origin: Instant,
+}
+
+impl Pair {
+    fn learn(self, guides: &ClockLine, plan: &ClockPlan) -> Result<Learned, ClockError> {
+        let end = |stream, clock| -> Result<Clocked<TcpTransport>, ClockError> {
+            // Both share one machine: one that polls would take the processor from the other, in one direction only.
+            Ok(Clocked::new(
+                TcpTransport::over(stream, Waiting::Sleep)?,
+                self.origin,
+                clock,
+            ))
+        };
+        let (mut first, mut second) = (
+            end(self.streams.0, self.clocks.0)?,
+            end(self.streams.1, self.clocks.1)?,
+        );
+        thread::scope(|scope| {
+            let guiding = scope.spawn(move || guide(&mut first, guides));
+            let learned = learn(&mut second, plan);
+            drop(second);
+            let guided = guiding.join().expect("a guide does not panic");
+            learned.and_then(|learned| guided.map(|()| learned))
+        })
+    }
+}
+
+/// A clock that was not learned.
+pub(crate) fn refused(error: ClockError) -> LabError {
+    LabError::System {
+        what: "synchronising clocks",
+        source: std::io::Error::other(error),
+    }
+}

@@ -1,0 +1,90 @@
+//! Bulk TCP flows between nodes of a lab, from threads of this process, and the goodput of each.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flowcast_units::{Bytes, Node, Rate};
+
+use crate::lab::error::LabError;
+use crate::lab::running::Lab;
+
+/// One sender and one receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// The node that sends.
+    pub from: Node,
+    /// The node that receives.
+    pub to: Node,
+    /// The rail it uses.
+    pub rail: usize,
+}
+
+/// When flows are watched, and with which buffers.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch {
+    /// Let them settle for this long.
+    pub settle: Duration,
+    /// Then count for this long.
+    pub count: Duration,
+    /// Replaces the lab's window and congestion control, as [`Lab::tcp_pair`] has it.
+    pub buffer: Option<Bytes>,
+}
+
+/// The goodput of each of several flows that run together, all of them started at once.
+///
+/// # Errors
+/// A flow names a node or rail that the lab does not have, or a connection fails.
+pub fn steady_goodput(lab: &Lab, flows: &[Flow], watch: &Watch) -> Result<Vec<Rate>, LabError> {
+    let pairs: Vec<(TcpStream, TcpStream)> = flows
+        .iter()
+        .map(|flow| lab.tcp_pair(flow.from, flow.to, flow.rail, watch.buffer))
+        .collect::<Result<_, _>>()?;
+    let start = Barrier::new(2 * pairs.len());
+    let rates = thread::scope(|scope| {
+        let begin = |(sender, receiver): (TcpStream, TcpStream)| {
+            let (ours, theirs) = (&start, &start);
+            scope.spawn(move || send(sender, ours, watch.settle + watch.count));
+            scope.spawn(move || receive(receiver, theirs, watch))
+        };
+        let receivers: Vec<_> = pairs.into_iter().map(begin).collect();
+        receivers
+            .into_iter()
+            .map(|receiver| receiver.join().expect("receivers do not panic"))
+            .collect()
+    });
+    Ok(rates)
+}
+
+/// Sends until the time is over. A broken connection shows at the receiver, as a rate that is too low.
+fn send(mut stream: TcpStream, start: &Barrier, time: Duration) {
+    let block = vec![0; 1 << 16];
+    start.wait();
+    let began = Instant::now();
+    while began.elapsed() < time && stream.write_all(&block).is_ok() {}
+    let _ = stream.shutdown(Shutdown::Write);
+}
+
+/// Bytes from the first read after settling to the last read in time, over the time between those two. It reads on to
+/// the end, so that nothing is left in a queue for what comes next.
+fn receive(mut stream: TcpStream, start: &Barrier, watch: &Watch) -> Rate {
+    let mut block = vec![0; 1 << 18];
+    start.wait();
+    let began = Instant::now();
+    let (mut first, mut last, mut bytes) = (None, watch.settle, 0);
+    while let Ok(count @ 1..) = stream.read(&mut block) {
+        let now = began.elapsed();
+        if now < watch.settle || now > watch.settle + watch.count {
+            continue;
+        }
+        if first.is_none() {
+            first = Some(now);
+        } else {
+            (last, bytes) = (now, bytes + count);
+        }
+    }
+    let time = last.saturating_sub(first.unwrap_or(last)).as_secs_f64();
+    Rate::from_bytes_per_second(if time > 0.0 { bytes as f64 / time } else { 0.0 })
+}

@@ -1,0 +1,198 @@
+//! The process that holds a lab's namespaces: `unshare`, whose only child runs the script that [`crate::lab::script`] writes.
+//!
+//! When `unshare` is killed the kernel kills its child, which is the first process of its process namespace, and with
+//! it everything in the lab.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lab::error::LabError;
+use crate::lab::requirements::command;
+use crate::lab::script::{READY, Stay};
+
+/// How long the building of a lab may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A keeper process: its number, and its start time, by which a later process of the same number is not taken for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeeperId {
+    /// Process number (PID) of the keeper.
+    pub process: u32,
+    /// Clock ticks from the system's start to the process's.
+    pub started: u64,
+}
+
+impl KeeperId {
+    pub(crate) fn is_alive(self) -> bool {
+        start_of(self.process) == Some(self.started)
+    }
+
+    /// A file under `/proc` that belongs to the keeper.
+    pub(crate) fn file(self, name: &str) -> PathBuf {
+        Path::new("/proc").join(self.process.to_string()).join(name)
+    }
+}
+
+/// A keeper that this process has started.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    child: Child,
+    /// Held open: its end ends the lab.
+    _lifeline: Option<ChildStdin>,
+    /// Which process it is.
+    pub id: KeeperId,
+}
+
+impl Keeper {
+    /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it. The program `carrier` runs the link
+    /// emulators, if there are any.
+    pub(crate) fn start(
+        folder: &Path,
+        stay: Stay,
+        carrier: Option<&Path>,
+    ) -> Result<Keeper, LabError> {
+        let log = folder.join("build.log");
+        let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
+        let system = |source| LabError::System {
+            what: "starting unshare",
+            source,
+        };
+        let mut start = command("unshare");
+        start.args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+        ]);
+        start
+            .args(["--kill-child=KILL", "--", "sh"])
+            .arg(folder.join("build.sh"));
+        start
+            .arg(folder)
+            .arg(stay.argument())
+            .arg(carrier.unwrap_or(Path::new("")));
+        start.stdin(if stay == Stay::WithOwner {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
+        start.stdout(Stdio::piped()).stderr(log);
+        // Ctrl-C at the terminal is for the command that runs in the lab.
+        std::os::unix::process::CommandExt::process_group(&mut start, 0);
+        let mut child = start.spawn().map_err(system)?;
+        let process = child.id();
+        let started = start_of(process).unwrap_or(0);
+        let lifeline = child.stdin.take();
+        Ok(Keeper {
+            child,
+            _lifeline: lifeline,
+            id: KeeperId { process, started },
+        })
+    }
+
+    /// Waits until the lab is complete.
+    pub(crate) fn wait_until_ready(&mut self, folder: &Path) -> Result<(), LabError> {
+        let output = self
+            .child
+            .stdout
+            .take()
+            .expect("the standard output was asked for");
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let ready = BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .any(|line| line == READY);
+            // Nobody listens when the patience is over.
+            let _ = sender.send(ready);
+        });
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LabError::Build(complaint(folder))),
+            Err(_) => Err(LabError::Build(format!(
+                "not ready after {} s; {}",
+                PATIENCE.as_secs(),
+                complaint(folder)
+            ))),
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        // It has ended already when these fail.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ends a keeper that another process has started.
+pub(crate) fn end(id: KeeperId) {
+    if !id.is_alive() {
+        return;
+    }
+    if let Some(process) = rustix::process::Pid::from_raw(id.process as i32) {
+        // It has ended meanwhile when this fails.
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    }
+    for _ in 0..200 {
+        if !id.is_alive() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn complaint(folder: &Path) -> String {
+    let log = fs::read_to_string(folder.join("build.log")).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    if lines.is_empty() {
+        "no reason was given".into()
+    } else {
+        lines[lines.len().saturating_sub(4)..].join("; ")
+    }
+}
+
+/// Field 22 of the process's status line, `None` for a process that is gone or only waits to be collected.
+fn start_of(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let after_name = text.rsplit_once(") ")?.1;
+    let mut fields = after_name.split(' ');
+    if fields.next()? == "Z" {
+        None
+    } else {
+        fields.nth(18)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_one_with_its_number_from_another_time_does_not() {
+        let process = std::process::id();
+        let id = KeeperId {
+            process,
+            started: start_of(process).unwrap(),
+        };
+        assert!(id.is_alive());
+        assert!(
+            !KeeperId {
+                started: id.started + 1,
+                ..id
+            }
+            .is_alive()
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! Names and addresses of nodes, interfaces and switch ports.
+
+use std::net::Ipv4Addr;
+
+use crate::lab::error::{LabError, refused};
+use flowcast_units::Node;
+
+/// A node's host name.
+pub fn host(node: Node) -> String {
+    format!("node{node}")
+}
+
+/// The interface of a rail in every node.
+pub fn interface(rail: usize) -> String {
+    format!("eth{rail}")
+}
+
+/// The interface of the network that is not shaped: for launchers, not for measuring.
+pub(crate) const CONTROL: &str = "ctl0";
+
+/// The switch's port towards a node on a rail.
+pub(crate) fn port(rail: usize, node: Node) -> String {
+    format!("p{rail}n{node}")
+}
+
+/// The switch's port towards a node on the control network.
+pub(crate) fn control_port(node: Node) -> String {
+    format!("c{node}")
+}
+
+/// The bridge of a rack on a rail.
+pub(crate) fn bridge(rail: usize, rack: u32) -> String {
+    format!("b{rail}r{rack}")
+}
+
+/// A node's address on a rail.
+pub(crate) fn address(rail: usize, node: Node) -> Ipv4Addr {
+    in_network(77 + rail as u8, node)
+}
+
+/// A node's address on the control network.
+pub(crate) fn control_address(node: Node) -> Ipv4Addr {
+    in_network(76, node)
+}
+
+/// The network of a rail, as routes have it.
+pub(crate) fn network(rail: usize) -> String {
+    format!("10.{}.0.0/16", 77 + rail)
+}
+
+/// The hardware address of a node's interface on a rail.
+pub(crate) fn hardware_address(rail: usize, node: Node) -> String {
+    in_hardware(77 + rail, node)
+}
+
+/// The hardware address of a node's control interface.
+pub(crate) fn control_hardware_address(node: Node) -> String {
+    in_hardware(76, node)
+}
+
+fn in_network(second: u8, node: Node) -> Ipv4Addr {
+    Ipv4Addr::new(10, second, (node.0 / 250) as u8, (node.0 % 250 + 1) as u8)
+}
+
+fn in_hardware(network: usize, node: Node) -> String {
+    format!(
+        "02:fc:{network:02x}:00:{:02x}:{:02x}",
+        node.0 >> 8 & 0xff,
+        node.0 & 0xff
+    )
+}
+
+/// Checks the name of a lab: it is that of a folder as well.
+pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.len() <= 40 && name.chars().all(fits) {
+        return Ok(());
+    }
+    refused("name", name, "1 to 40 letters, digits, `-` or `_`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_all_nodes_and_rails_differ() {
+        let mut all: Vec<Ipv4Addr> = (0..500)
+            .flat_map(|node| (0..8).map(move |rail| address(rail, Node(node))))
+            .collect();
+        all.extend((0..500).map(|node| control_address(Node(node))));
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 500 * 9);
+        assert_eq!(address(1, Node(2)).to_string(), "10.78.0.3");
+    }
+}

@@ -1,0 +1,107 @@
+//! What goodput the wire rates allow.
+//!
+//! A full segment carries MTU - 52 bytes (IP 20, TCP 20 and its timestamps 12) and takes MTU + 38 on the wire; every
+//! second one is answered by an acknowledgement of 90. At an MTU of 1500 that is 0.9415 of the wire rate for a flow
+//! alone, and 0.915 where the data of one flow share a direction with the acknowledgements of another.
+
+use flowcast_units::Rate;
+
+use crate::lab::spec::{Duplex, LabSpec};
+
+/// Ethernet's preamble, check sequence and gap, which the shapers add to each frame.
+pub const FRAME_OVERHEAD: u64 = 24;
+/// IP, TCP and its time stamps, which are part of the MTU.
+pub const PACKET_HEADERS: u64 = 52;
+const HEADER: f64 = 14.0;
+const ACKNOWLEDGEMENT: f64 = 90.0;
+
+/// Goodput of one flow alone on a rail.
+pub fn one_flow(spec: &LabSpec, rail: usize) -> Rate {
+    let share = shares(spec);
+    let wire = rate(spec, rail);
+    let own = if spec.nic.duplex == Duplex::Half {
+        wire * share.with_acknowledgements
+    } else {
+        wire * share.alone
+    };
+    Rate::from_bytes_per_second(own.min(bus_limit(spec, share, 1.0)))
+}
+
+/// Goodput of each flow when every node sends to the next, the last to the first.
+pub fn ring(spec: &LabSpec, rail: usize) -> Rate {
+    let share = shares(spec);
+    let own = rate(spec, rail) * share.with_acknowledgements;
+    let own = if spec.nic.duplex == Duplex::Half {
+        own / 2.0
+    } else {
+        own
+    };
+    // A ring crosses the border of two racks once in each direction, whose acknowledgements go the other way.
+    let crossing = spec
+        .backbone
+        .as_ref()
+        .filter(|_| spec.cluster.racks > 1)
+        .map_or(f64::INFINITY, |backbone| {
+            backbone.bandwidth.as_bytes_per_second() * share.with_acknowledgements
+        });
+    Rate::from_bytes_per_second(own.min(crossing).min(bus_limit(spec, share, 2.0)))
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    alone: f64,
+    with_acknowledgements: f64,
+}
+
+fn shares(spec: &LabSpec) -> Shares {
+    let mtu = spec.nic.mtu.0 as f64;
+    let (payload, frame) = (
+        mtu - PACKET_HEADERS as f64,
+        mtu + HEADER + FRAME_OVERHEAD as f64,
+    );
+    Shares {
+        alone: payload / frame,
+        with_acknowledgements: payload / (frame + ACKNOWLEDGEMENT / 2.0),
+    }
+}
+
+/// What the bus leaves each of `flows` that pass through it.
+fn bus_limit(spec: &LabSpec, share: Shares, flows: f64) -> f64 {
+    spec.bus_rate().map_or(f64::INFINITY, |bus| {
+        bus.as_bytes_per_second() * share.with_acknowledgements / flows
+    })
+}
+
+fn rate(spec: &LabSpec, rail: usize) -> f64 {
+    spec.wire_rate(rail).as_bytes_per_second()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::profiles::profile;
+
+    fn megabits(rate: Rate) -> f64 {
+        rate.as_bytes_per_second() * 8e-6
+    }
+
+    #[test]
+    fn a_flow_alone_gets_0_9415_and_a_ring_0_915_of_the_wire_rate() {
+        let spec = profile("fair", &[]).unwrap();
+        assert!((megabits(one_flow(&spec, 0)) - 50.0 * 0.9415).abs() < 0.01);
+        assert!((megabits(ring(&spec, 0)) - 50.0 * 0.9147).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_bus_of_one_and_a_half_leaves_each_of_a_ring_three_quarters() {
+        let spec = profile("bus", &[]).unwrap();
+        assert!((megabits(one_flow(&spec, 0)) - 50.0 * 0.9415).abs() < 0.01);
+        assert!((megabits(ring(&spec, 0)) - 37.5 * 0.9147).abs() < 0.01);
+    }
+
+    #[test]
+    fn half_duplex_halves_a_ring() {
+        let spec = profile("fair", &[("nic.duplex".into(), "half".into())]).unwrap();
+        assert!((megabits(ring(&spec, 0)) - 25.0 * 0.9147).abs() < 0.01);
+    }
+}

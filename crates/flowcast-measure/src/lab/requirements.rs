@@ -1,0 +1,82 @@
+//! Checks that this machine and this user can build a testbed.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::lab::error::LabError;
+
+const CARRIER: &str = "flowcast";
+const PROGRAMS: [(&str, &str); 6] = [
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+    ("ethtool", "ethtool"),
+];
+
+/// Whether a lab can be built here.
+///
+/// # Errors
+/// A program is missing, or the system forbids namespaces to this user.
+pub fn check() -> Result<(), LabError> {
+    for (program, package) in PROGRAMS {
+        if installed(program).is_none() {
+            return Err(LabError::ProgramMissing { program, package });
+        }
+    }
+    let trial = command("unshare")
+        .args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+            "true",
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| LabError::System {
+            what: "running unshare",
+            source,
+        })?;
+    if trial.status.success() {
+        return Ok(());
+    }
+    Err(LabError::NamespacesForbidden(
+        String::from_utf8_lossy(&trial.stderr).trim().to_owned(),
+    ))
+}
+
+/// The program that runs the link emulators: this one, or the `flowcast` on the path where this is another.
+pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
+    let own = env::current_exe()
+        .ok()
+        .filter(|path| path.file_name().is_some_and(|name| name == CARRIER));
+    own.or_else(|| installed(CARRIER))
+        .ok_or(LabError::NoCableCarrier)
+}
+
+/// A program by its name; those for administrators are not on everybody's path.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("PATH", search_path());
+    command
+}
+
+pub(crate) fn search_path() -> String {
+    let path = env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
+        .trim_start_matches(':')
+        .to_owned()
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    env::split_paths(&search_path())
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}

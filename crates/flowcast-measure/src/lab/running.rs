@@ -1,0 +1,301 @@
+//! A testbed that is up.
+
+use std::env;
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use flowcast_units::{Bytes, Node};
+use rustix::net::SocketType;
+
+use crate::lab::error::LabError;
+use crate::lab::keeper::{self, Keeper, KeeperId};
+use crate::lab::launch;
+use crate::lab::names;
+use crate::lab::registry::{self, LabState};
+use crate::lab::requirements;
+use crate::lab::script::{self, Stay};
+use crate::lab::sockets::{self, Door};
+use crate::lab::spec::LabSpec;
+
+/// A virtual cluster. One made by [`Lab::up`] ends with this value, and with this process in whatever way it ends.
+#[derive(Debug)]
+pub struct Lab {
+    spec: LabSpec,
+    name: String,
+    folder: PathBuf,
+    keeper: KeeperId,
+    /// Where the lab ends with this value.
+    own: Option<Keeper>,
+    user: OwnedFd,
+    nodes: Vec<OwnedFd>,
+}
+
+impl Lab {
+    /// Builds a lab for this process alone.
+    ///
+    /// # Errors
+    /// A program is missing, namespaces are forbidden, or the system refuses a device or a rate.
+    pub fn up(spec: &LabSpec) -> Result<Lab, LabError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "of-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let (folder, keeper) = build(spec, &name, Stay::WithOwner)?;
+        Lab::attach(spec.clone(), name, folder, keeper.id, Some(keeper))
+    }
+
+    /// Builds a lab that stays when this process ends, until [`Lab::down`].
+    ///
+    /// # Errors
+    /// As [`Lab::up`], or a lab of that name is up.
+    pub fn up_named(spec: &LabSpec, name: &str) -> Result<Lab, LabError> {
+        let (folder, keeper) = build(spec, name, Stay::UntilDown)?;
+        Lab::attach(spec.clone(), name.to_owned(), folder, keeper.id, None)
+    }
+
+    /// A lab that [`Lab::up_named`] has built, perhaps from another process.
+    ///
+    /// # Errors
+    /// No lab of that name is up.
+    pub fn open(name: &str) -> Result<Lab, LabError> {
+        let (folder, state) = registry::find(name)?;
+        Lab::attach(state.spec, state.name, folder, state.keeper, None)
+    }
+
+    /// Names and specifications of the labs of this user that are up.
+    ///
+    /// # Errors
+    /// The folder of labs cannot be had.
+    pub fn list() -> Result<Vec<(String, LabSpec)>, LabError> {
+        Ok(registry::list()?
+            .into_iter()
+            .map(|state| (state.name, state.spec))
+            .collect())
+    }
+
+    /// Ends a lab and everything that runs in it.
+    ///
+    /// # Errors
+    /// Its folder cannot be removed.
+    pub fn down(mut self) -> Result<(), LabError> {
+        self.end();
+        registry::remove(&self.folder)
+    }
+
+    /// What the lab was built from.
+    pub fn spec(&self) -> &LabSpec {
+        &self.spec
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The address of a node on a rail.
+    ///
+    /// # Errors
+    /// The lab has no such node or rail.
+    pub fn address(&self, node: Node, rail: usize) -> Result<Ipv4Addr, LabError> {
+        self.check_node(node)?;
+        let rails = self.spec.nic.bandwidth.0.len();
+        if rail < rails {
+            Ok(names::address(rail, node))
+        } else {
+            Err(LabError::NoSuchRail { found: rail, rails })
+        }
+    }
+
+    /// The address of a node on the network that is not shaped.
+    ///
+    /// # Errors
+    /// The lab has no such node.
+    pub fn control_address(&self, node: Node) -> Result<Ipv4Addr, LabError> {
+        self.check_node(node)?;
+        Ok(names::control_address(node))
+    }
+
+    /// A command that runs in a node: in its network, under its host name, in the present folder. Arguments,
+    /// environment and streams are the caller's to add. It ends when the lab does, or when the process that was
+    /// started is killed.
+    ///
+    /// # Errors
+    /// The lab has no such node.
+    pub fn command_in(&self, node: Node, program: &str) -> Result<Command, LabError> {
+        self.check_node(node)?;
+        let keeper = self.keeper;
+        let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let inside = self.namespaces().join(names::host(node));
+        let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        let mut command = requirements::command("nsenter");
+        command
+            .arg(option("user", &keeper.file("ns/user")))
+            .arg(option("mount", &keeper.file("ns/mnt")));
+        command.arg(option("pid", &keeper.file("ns/pid_for_children")));
+        command
+            .args([
+                "--preserve-credentials",
+                "--",
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "env",
+                "-C",
+            ])
+            .arg(here);
+        command
+            .arg("nsenter")
+            .arg(option("net", &inside.with_extension("net")));
+        command
+            .arg(option("uts", &inside.with_extension("uts")))
+            .arg(option("ipc", &inside.with_extension("ipc")));
+        command.arg("--").arg(program);
+        command
+            .env("FLOWCAST_LAB", &self.name)
+            .env("FLOWCAST_LAB_NODE", node.to_string());
+        Ok(command)
+    }
+
+    /// Environment variables by which `mpirun` (Open MPI) and `mpirun.mpich`, run in node 0, use all nodes.
+    pub fn launcher_environment(&self) -> Vec<(String, String)> {
+        launch::environment(&self.spec, &self.namespaces().display().to_string())
+    }
+
+    /// A socket of a node (IPv4), for use in this process.
+    ///
+    /// # Errors
+    /// The lab has no such node, or the system refuses the socket.
+    pub fn socket_in(&self, node: Node, kind: SocketType) -> Result<OwnedFd, LabError> {
+        sockets::socket_in(&self.door(node)?, kind).map_err(system("making a socket in a node"))
+    }
+
+    /// A connection from one node to another over a rail, both ends in this process: (sender's end, receiver's end).
+    /// A `buffer` replaces the lab's window, and the lab's congestion control by reno, which fills it at once.
+    ///
+    /// # Errors
+    /// The lab has no such nodes or rail, or the system refuses the connection.
+    pub fn tcp_pair(
+        &self,
+        from: Node,
+        to: Node,
+        rail: usize,
+        buffer: Option<Bytes>,
+    ) -> Result<(TcpStream, TcpStream), LabError> {
+        let address = SocketAddrV4::new(self.address(to, rail)?, 0);
+        let (from, to) = (self.door(from)?, self.door(to)?);
+        let buffer = buffer.map(|size| size.0 as usize);
+        sockets::tcp_pair(&from, &to, address, buffer).map_err(system("connecting two nodes"))
+    }
+
+    fn attach(
+        spec: LabSpec,
+        name: String,
+        folder: PathBuf,
+        keeper: KeeperId,
+        own: Option<Keeper>,
+    ) -> Result<Lab, LabError> {
+        let open = |path: PathBuf| match File::open(&path) {
+            Ok(file) => Ok(OwnedFd::from(file)),
+            Err(source) => Err(LabError::File { path, source }),
+        };
+        // The keeper's view of the file system: only there are the namespaces mounted.
+        let inside = keeper
+            .file("root")
+            .join(folder.strip_prefix("/").unwrap_or(&folder))
+            .join("ns");
+        let user = open(keeper.file("ns/user"))?;
+        let nodes = spec
+            .nodes()
+            .map(|node| open(inside.join(names::host(node)).with_extension("net")));
+        let nodes = nodes.collect::<Result<_, _>>()?;
+        Ok(Lab {
+            spec,
+            name,
+            folder,
+            keeper,
+            own,
+            user,
+            nodes,
+        })
+    }
+
+    fn namespaces(&self) -> PathBuf {
+        self.folder.join("ns")
+    }
+
+    fn door(&self, node: Node) -> Result<Door<'_>, LabError> {
+        self.check_node(node)?;
+        Ok(Door {
+            user: self.user.as_fd(),
+            network: self.nodes[node.index()].as_fd(),
+        })
+    }
+
+    fn check_node(&self, node: Node) -> Result<(), LabError> {
+        let nodes = self.spec.cluster.nodes;
+        if node.0 < nodes {
+            Ok(())
+        } else {
+            Err(LabError::NoSuchNode { found: node, nodes })
+        }
+    }
+
+    fn end(&mut self) {
+        match &mut self.own {
+            Some(keeper) => keeper.end(),
+            None => keeper::end(self.keeper),
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.own.is_some() {
+            self.end();
+            // What is left is removed when the next lab is made.
+            let _ = registry::remove(&self.folder);
+        }
+    }
+}
+
+/// Makes the folder, writes the plan and builds by it. Nothing is left of a lab that could not be built.
+fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Keeper), LabError> {
+    requirements::check()?;
+    let folder = registry::create(name)?;
+    let built = start(spec, name, &folder, stay);
+    if built.is_err() {
+        registry::remove(&folder)?;
+    }
+    built.map(|keeper| (folder, keeper))
+}
+
+fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
+    let carrier = spec
+        .cable
+        .as_ref()
+        .map(|_| requirements::cable_carrier())
+        .transpose()?;
+    script::write(spec, folder).map_err(|source| LabError::File {
+        path: folder.to_owned(),
+        source,
+    })?;
+    let mut keeper = Keeper::start(folder, stay, carrier.as_deref())?;
+    let ready = LabState::new(name, keeper.id, spec)
+        .save(folder)
+        .and_then(|()| keeper.wait_until_ready(folder));
+    if ready.is_err() {
+        keeper.end();
+    }
+    ready.map(|()| keeper)
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> LabError {
+    move |source| LabError::System { what, source }
+}

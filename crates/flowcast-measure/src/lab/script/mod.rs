@@ -1,0 +1,294 @@
+//! The plan of a lab, made from the lab file alone: data that a constant script, `build.sh`, reads.
+//!
+//! The script runs as the first process of a process namespace whose network namespace is the switch: one bridge for each
+//! rail and rack, and one for the control network. Each node is a network and a host name namespace, held by bind mounts
+//! in a file system that only the lab sees. When the script ends, the kernel ends everything in the lab.
+//!
+//! No text of the lab file becomes a part of a script: what is run is constant, and what is read are words made of numbers,
+//! and the lab file for the link emulators, which is nobody's input but theirs.
+
+mod node;
+mod shaping;
+
+pub(crate) use shaping::burst;
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use flowcast_units::Node;
+
+use crate::lab::launch;
+use crate::lab::names;
+use crate::lab::spec::LabSpec;
+
+/// How long a lab stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// Until the standard input of the script ends, which is when its owner ends, in whatever way.
+    WithOwner,
+    /// Until somebody ends it.
+    UntilDown,
+}
+
+impl Stay {
+    /// As the script takes it.
+    pub(crate) fn argument(self) -> &'static str {
+        match self {
+            Stay::WithOwner => "owner",
+            Stay::UntilDown => "down",
+        }
+    }
+}
+
+/// What the script prints when the lab is complete.
+pub(crate) const READY: &str = "ready";
+
+/// Writes the scripts and the plan into a lab's folder.
+pub(crate) fn write(spec: &LabSpec, folder: &Path) -> io::Result<()> {
+    let plan = folder.join("plan");
+    fs::create_dir(&plan)?;
+    fs::write(folder.join("build.sh"), include_str!("build.sh"))?;
+    fs::write(folder.join("node.sh"), include_str!("node.sh"))?;
+    files(spec)
+        .into_iter()
+        .try_for_each(|(name, text)| fs::write(plan.join(name), text))
+}
+
+/// The files of the plan by name.
+fn files(spec: &LabSpec) -> Vec<(String, String)> {
+    let lines = |names: Vec<String>| {
+        names
+            .into_iter()
+            .map(|name| name + "\n")
+            .collect::<String>()
+    };
+    let mut all = launch::files(spec);
+    all.extend([
+        (
+            "remote-shell".to_owned(),
+            include_str!("remote-shell").to_owned(),
+        ),
+        (
+            "nodes".to_owned(),
+            lines(spec.nodes().map(names::host).collect()),
+        ),
+        ("switch.ip".to_owned(), switch_links(spec)),
+        ("switch.tc".to_owned(), shaping::switch(spec)),
+        ("switch.ports".to_owned(), lines(shaped_ports(spec))),
+        ("cable.toml".to_owned(), spec.to_toml()),
+    ]);
+    all.extend(spec.nodes().flat_map(|node| node::files(spec, node)));
+    all
+}
+
+/// `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
+fn switch_links(spec: &LabSpec) -> String {
+    let mtu = spec.nic.mtu.0;
+    let mut text =
+        "link add ctl type bridge stp_state 0 mcast_snooping 0\nlink set ctl up\n".to_owned();
+    for rail in rails(spec) {
+        for rack in 0..if spec.cable.is_some() {
+            0
+        } else {
+            spec.cluster.racks
+        } {
+            let bridge = names::bridge(rail, rack);
+            let _ = writeln!(
+                text,
+                "link add {bridge} type bridge stp_state 0 mcast_snooping 0"
+            );
+            let _ = writeln!(text, "link set {bridge} mtu {mtu} up");
+        }
+        text.push_str(&trunks(spec, rail));
+    }
+    for node in spec.nodes() {
+        text.push_str(&cables(spec, node));
+    }
+    text
+}
+
+fn cables(spec: &LabSpec, node: Node) -> String {
+    let (mtu, host) = (spec.nic.mtu.0, names::host(node));
+    let mut text = String::new();
+    let mut cable = |port: String,
+                     interface: &str,
+                     hardware: String,
+                     bridge: Option<String>,
+                     mtu: u64| {
+        let _ = writeln!(
+            text,
+            "link add {port} mtu {mtu} type veth peer name {interface} mtu {mtu} address {hardware} netns ./{host}.net"
+        );
+        let master = bridge.map_or(String::new(), |bridge| format!("master {bridge} "));
+        let _ = writeln!(text, "link set {port} {master}up");
+    };
+    for rail in rails(spec) {
+        let bridge = spec
+            .cable
+            .is_none()
+            .then(|| names::bridge(rail, spec.rack_of(node)));
+        cable(
+            names::port(rail, node),
+            &names::interface(rail),
+            names::hardware_address(rail, node),
+            bridge,
+            mtu,
+        );
+    }
+    let hardware = names::control_hardware_address(node);
+    cable(
+        names::control_port(node),
+        names::CONTROL,
+        hardware,
+        Some("ctl".into()),
+        1500,
+    );
+    text
+}
+
+/// Two racks are joined by one cable, more by a switch of switches.
+fn trunks(spec: &LabSpec, rail: usize) -> String {
+    let (mtu, racks) = (spec.nic.mtu.0, spec.cluster.racks);
+    let mut text = String::new();
+    if racks == 2 {
+        let (one, other) = (uplink(rail, 0), uplink(rail, 1));
+        let _ = writeln!(
+            text,
+            "link add {one} mtu {mtu} type veth peer name {other} mtu {mtu}"
+        );
+        for rack in 0..2 {
+            let _ = writeln!(
+                text,
+                "link set {} master {} up",
+                uplink(rail, rack),
+                names::bridge(rail, rack)
+            );
+        }
+    } else if racks > 2 {
+        let _ = writeln!(
+            text,
+            "link add core{rail} type bridge stp_state 0 mcast_snooping 0"
+        );
+        let _ = writeln!(text, "link set core{rail} mtu {mtu} up");
+        for rack in 0..racks {
+            let (up, down) = (uplink(rail, rack), downlink(rail, rack));
+            let _ = writeln!(
+                text,
+                "link add {up} mtu {mtu} type veth peer name {down} mtu {mtu}"
+            );
+            let _ = writeln!(
+                text,
+                "link set {up} master {} up",
+                names::bridge(rail, rack)
+            );
+            let _ = writeln!(text, "link set {down} master core{rail} up");
+        }
+    }
+    text
+}
+
+fn uplink(rail: usize, rack: u32) -> String {
+    format!("u{rail}r{rack}")
+}
+
+fn downlink(rail: usize, rack: u32) -> String {
+    format!("d{rail}r{rack}")
+}
+
+/// The ports of trunks of a rail.
+fn trunk_ports(spec: &LabSpec, rail: usize) -> Vec<String> {
+    match spec.cluster.racks {
+        1 => Vec::new(),
+        2 => vec![uplink(rail, 0), uplink(rail, 1)],
+        racks => (0..racks)
+            .flat_map(|rack| [uplink(rail, rack), downlink(rail, rack)])
+            .collect(),
+    }
+}
+
+fn shaped_ports(spec: &LabSpec) -> Vec<String> {
+    let of_rail = |rail| {
+        let ports = spec.nodes().map(move |node| names::port(rail, node));
+        ports.chain(trunk_ports(spec, rail))
+    };
+    rails(spec).flat_map(of_rail).collect()
+}
+
+fn rails(spec: &LabSpec) -> std::ops::Range<usize> {
+    0..spec.nic.bandwidth.0.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::profiles::profile;
+
+    fn file(spec: &LabSpec, name: &str) -> String {
+        files(spec)
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .unwrap()
+            .1
+    }
+
+    #[test]
+    fn both_ends_of_each_cable_are_shaped_and_so_is_the_backbone() {
+        let spec = profile("two-racks", &[]).unwrap();
+        let switch = file(&spec, "switch.tc");
+        // 8 nodes at 50 Mbit/s with both ends, and two ends of the backbone.
+        assert_eq!(switch.matches("tbf rate 50000000bit").count(), 8);
+        assert_eq!(
+            file(&spec, "node7.tc")
+                .matches("tbf rate 50000000bit")
+                .count(),
+            1
+        );
+        assert_eq!(switch.matches("tbf rate 150000000bit").count(), 2);
+        assert!(
+            switch.contains(
+                "qdisc add dev u0r1 root handle 1: tbf rate 150000000bit burst 4687 limit 3000000 overhead 24"
+            ),
+            "{switch}"
+        );
+    }
+
+    #[test]
+    fn a_cable_replaces_bridge_and_shaping() {
+        let spec = profile("cable", &[]).unwrap();
+        let links = file(&spec, "switch.ip");
+        assert!(
+            links.contains("link set p0n1 up\n") && !links.contains("b0r0"),
+            "{links}"
+        );
+        assert_eq!(file(&spec, "switch.tc") + &file(&spec, "node0.tc"), "");
+        assert_eq!(file(&spec, "node0.offload"), "eth0 tso gso gro tx\n");
+    }
+
+    #[test]
+    fn three_racks_meet_in_a_core_switch() {
+        let spec = profile("two-racks", &[("cluster.racks".into(), "3".into())]).unwrap();
+        let links = file(&spec, "switch.ip");
+        assert!(links.contains("link set d0r2 master core0 up"), "{links}");
+        assert_eq!(
+            file(&spec, "switch.tc")
+                .matches("tbf rate 150000000bit")
+                .count(),
+            6
+        );
+    }
+
+    #[test]
+    fn texts_of_the_lab_file_are_in_its_copy_alone() {
+        let mut spec = profile("cable", &[]).unwrap();
+        spec.name = "found-me".into();
+        spec.title = "x\nEND\nid > /tmp/found-me\ncat > /dev/null <<'END'\n".into();
+        let holding: Vec<String> = files(&spec)
+            .into_iter()
+            .filter(|(_, text)| text.contains("found-me"))
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(holding, ["cable.toml"]);
+    }
+}

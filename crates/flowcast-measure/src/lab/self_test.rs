@@ -1,0 +1,303 @@
+//! Whether a lab delivers what its file says: on each rail one flow alone, then every node sending to the next; through
+//! a link emulator numbered frames.
+//!
+//! A machine that is too slow or too busy for the rates delivers less; measurements in the testbed are then meaningless.
+//!
+//! What is tested is the machine and not the lab's congestion control: the flows have fixed windows that the shortest
+//! queue holds, so that none has to give way to a loss, and fill them at once (reno). Under cubic a flow of a ring leaves slow
+//! start when the queues of its neighbours delay its acknowledgements, and stays below its share for seconds. Where queues are so short that such windows do not keep a ring
+//! busy, less is expected, by the packet model.
+
+use std::time::Duration;
+
+use flowcast_model::cluster::flow as pattern;
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::sharing::flow_cuts::Strictness;
+use flowcast_model::sharing::model::Model;
+use flowcast_network::flows::concurrent::{Method, predict_flows};
+use flowcast_units::{Bytes, Node, Rate, Time};
+
+use crate::lab::as_network::{IN_FLIGHT, windows_alone};
+use crate::lab::cable::{CableCheck, CableChecker, Lateness};
+use crate::lab::error::LabError;
+use crate::lab::flows::{Flow, Watch, steady_goodput};
+use crate::lab::nominal;
+use crate::lab::running::Lab;
+use crate::lab::spec::{Duplex, LabSpec};
+
+/// How far a goodput may be from what the wire rates allow.
+pub const TOLERANCE: f64 = 0.02;
+
+/// Single frames from which the lateness of a link emulator is measured.
+const SINGLE_FRAMES: u32 = 200;
+
+/// Share of the shortest queue that is left to payload in flight.
+const HELD: f64 = 0.8;
+/// The system gives no socket less.
+const LEAST_BUFFER: u64 = 4 << 10;
+/// Bytes over whose transfer a rate is measured; the packet model gives the expected time.
+const LONG: u64 = 4_000_000;
+
+/// A busy moment passes; a machine that is too slow is so each time.
+const ATTEMPTS: usize = 5;
+
+/// One check: what came through, and what the wire rates allow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// What was run, in words for people.
+    pub what: String,
+    /// Goodput of the flow that is farthest from what was expected; the mean where directions share a bus.
+    pub found: Rate,
+    /// What the wire rates allow.
+    pub expected: Rate,
+    /// How much later than in virtual time a link emulator delivers.
+    pub lateness: Option<Lateness>,
+}
+
+impl Check {
+    /// How far it is off, as a share of what was expected.
+    pub fn error(&self) -> f64 {
+        distance(self.found, self.expected)
+    }
+}
+
+/// Runs all checks.
+///
+/// # Errors
+/// [`LabError::Busy`] when one is off by more than `tolerance` five times in a row.
+pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
+    if lab.spec().cluster.nodes < 2 {
+        return Ok(Vec::new());
+    }
+    if lab.spec().cable.is_some() {
+        return cables(lab, tolerance);
+    }
+    let mut checks = Vec::new();
+    for rail in 0..lab.spec().nic.bandwidth.0.len() {
+        let one = [Flow {
+            from: Node(0),
+            to: Node(1),
+            rail,
+        }];
+        let what = format!("one flow on rail {rail}");
+        checks.push(passed(
+            lab,
+            &one,
+            what,
+            nominal::one_flow(lab.spec(), rail),
+            tolerance,
+        )?);
+        let nodes = lab.spec().cluster.nodes;
+        let ring: Vec<Flow> = lab
+            .spec()
+            .nodes()
+            .map(|from| Flow {
+                from,
+                to: Node((from.0 + 1) % nodes),
+                rail,
+            })
+            .collect();
+        let what = format!("a ring of {nodes} nodes on rail {rail}");
+        let expected =
+            nominal::ring(lab.spec(), rail).as_bytes_per_second() * ring_share(lab.spec(), rail)?;
+        checks.push(passed(
+            lab,
+            &ring,
+            what,
+            Rate::from_bytes_per_second(expected),
+            tolerance,
+        )?);
+    }
+    Ok(checks)
+}
+
+fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
+    let mut checker = CableChecker::new(lab);
+    let mut checks = checker.check(SINGLE_FRAMES)?;
+    for _ in 1..ATTEMPTS {
+        if checks.iter().all(|check| check.passes(tolerance)) {
+            break;
+        }
+        checks = checker.check(SINGLE_FRAMES)?;
+    }
+    checks
+        .into_iter()
+        .map(|check| carried(check, tolerance))
+        .collect()
+}
+
+fn carried(check: CableCheck, tolerance: f64) -> Result<Check, LabError> {
+    let what = format!("the cable of rail {} from node {}", check.rail, check.from);
+    let (found, expected) = (check.rate, check.nominal);
+    if check.rate_error().abs() > tolerance {
+        return Err(LabError::Busy {
+            what,
+            found,
+            expected,
+        });
+    }
+    if !check.passes(tolerance) {
+        return Err(LabError::FramesLost {
+            what,
+            astray: check.unexplained,
+            sent: check.sent,
+        });
+    }
+    Ok(Check {
+        what,
+        found,
+        expected,
+        lateness: check.lateness,
+    })
+}
+
+fn passed(
+    lab: &Lab,
+    flows: &[Flow],
+    what: String,
+    expected: Rate,
+    tolerance: f64,
+) -> Result<Check, LabError> {
+    let watch = watch(lab, expected);
+    let mut found = Rate::default();
+    for _ in 0..ATTEMPTS {
+        found = representative(lab, &steady_goodput(lab, flows, &watch)?, expected);
+        if distance(found, expected) <= tolerance {
+            return Ok(Check {
+                what,
+                found,
+                expected,
+                lateness: None,
+            });
+        }
+    }
+    Err(LabError::Busy {
+        what,
+        found,
+        expected,
+    })
+}
+
+/// The rate that is farthest off; their mean where directions share a bus, because then any split of it between two
+/// neighbours of the ring fills all buses.
+fn representative(lab: &Lab, rates: &[Rate], expected: Rate) -> Rate {
+    let farthest =
+        |a: &&Rate, b: &&Rate| distance(**a, expected).total_cmp(&distance(**b, expected));
+    if lab.spec().nic.duplex == Duplex::Full {
+        return rates.iter().max_by(farthest).copied().unwrap_or_default();
+    }
+    let sum: f64 = rates.iter().map(|rate| rate.as_bytes_per_second()).sum();
+    Rate::from_bytes_per_second(sum / rates.len().max(1) as f64)
+}
+
+/// Fixed buffers, whatever the lab's window. The time is that of 1,000 full segments or more.
+fn watch(lab: &Lab, expected: Rate) -> Watch {
+    let thousand = expected.time_for(Bytes(1_500_000)).as_seconds();
+    let count = Duration::from_secs_f64(thousand.clamp(0.6, 5.0));
+    Watch {
+        settle: Duration::from_millis(300),
+        count,
+        buffer: Some(buffer(lab.spec())),
+    }
+}
+
+/// Long enough for the wire, short enough to leave the queues at once, and for the shortest queue to hold what is in
+/// flight, with its headers and the acknowledgements of another flow.
+fn buffer(spec: &LabSpec) -> Bytes {
+    let queues = &spec.queues;
+    let backbone = if spec.cluster.racks > 1 {
+        queues.backbone
+    } else {
+        queues.port
+    };
+    let shortest = queues.host.min(queues.port).min(backbone);
+    let held = (shortest.0 as f64 * HELD / IN_FLIGHT) as u64;
+    Bytes(ample(spec).0.min(held).max(LEAST_BUFFER))
+}
+
+fn ample(spec: &LabSpec) -> Bytes {
+    // Between two nodes alone, data and acknowledgements wait for each other in step, and short windows leave both
+    // directions idle in turn.
+    Bytes(if spec.cluster.nodes == 2 {
+        1 << 20
+    } else {
+        128 << 10
+    })
+}
+
+/// What the windows of the test leave of a ring with ample ones, by the packet model. All nodes of a ring are alike, so
+/// that four stand for more.
+fn ring_share(spec: &LabSpec, rail: usize) -> Result<f64, LabError> {
+    let (own, ample) = (buffer(spec), ample(spec));
+    if own == ample {
+        return Ok(1.0);
+    }
+    let nodes = spec.cluster.nodes.min(4);
+    let seconds = |buffer: Bytes| -> Result<f64, LabError> {
+        let network = windows_alone(spec.wire_rate(rail), buffer);
+        let flow = |id: u32| pattern::Flow {
+            id,
+            src: Node(id),
+            dst: Node((id + 1) % nodes),
+            size: Bytes(LONG.max(10 * buffer.0)),
+            start: Time::ZERO,
+        };
+        let flows: Vec<pattern::Flow> = (0..nodes).map(flow).collect();
+        let method = Method {
+            model: Model::Packet,
+            strictness: Strictness::Extended,
+        };
+        let predicted = predict_flows(&flows, &Racks::default(), &network, method)?;
+        Ok(predicted.makespan().as_seconds() / flows[0].size.0 as f64)
+    };
+    Ok((seconds(ample)? / seconds(own)?).min(1.0))
+}
+
+fn distance(found: Rate, expected: Rate) -> f64 {
+    (found.as_bytes_per_second() / expected.as_bytes_per_second() - 1.0).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::profiles::profile;
+
+    fn short_queues(port: &str, nodes: &str) -> LabSpec {
+        let fields = [
+            ("cluster.nodes", nodes),
+            ("nic.bandwidth", "20Mbit/s"),
+            ("queues.port", port),
+        ];
+        profile(
+            "asymmetric",
+            &fields.map(|(key, value)| (key.to_owned(), value.to_owned())),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn windows_of_the_test_fit_the_shortest_queue_and_are_otherwise_ample() {
+        assert_eq!(
+            buffer(&profile("asymmetric", &[]).unwrap()),
+            Bytes(128 << 10)
+        );
+        assert_eq!(buffer(&profile("fair", &[]).unwrap()), Bytes(128 << 10));
+        assert_eq!(buffer(&profile("rails", &[]).unwrap()), Bytes(1 << 20));
+        assert_eq!(buffer(&short_queues("100kB", "31")), Bytes(64_000));
+        assert_eq!(buffer(&short_queues("4kB", "31")), Bytes(4096));
+    }
+
+    #[test]
+    fn a_ring_is_expected_to_lose_only_what_short_windows_cannot_fill() {
+        assert_eq!(ring_share(&short_queues("3MB", "31"), 0).unwrap(), 1.0);
+        let share = |port| ring_share(&short_queues(port, "31"), 0).unwrap();
+        assert!(
+            (0.995..=1.0).contains(&share("100kB")),
+            "{}",
+            share("100kB")
+        );
+        assert!((0.85..0.97).contains(&share("20kB")), "{}", share("20kB"));
+        assert!((0.6..0.9).contains(&share("6kB")), "{}", share("6kB"));
+        assert!(ring_share(&short_queues("20kB", "2"), 0).unwrap() <= 1.0);
+    }
+}

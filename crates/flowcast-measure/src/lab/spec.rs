@@ -1,0 +1,644 @@
+//! The lab file (TOML): what cluster is wanted.
+//!
+//! Rates are those of the wire: a frame counts with its 38 bytes of Ethernet (preamble, header, check sequence, gap),
+//! so that a rate of 1 Gbit/s delivers 941 Mbit/s of payload, as on real Gigabit Ethernet.
+
+mod serialised;
+
+use std::fmt;
+
+use flowcast_units::{Bytes, Node, Rate, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::lab::cable::{CableSpec, DirectionSpec};
+use crate::lab::error::{LabError, refused};
+use crate::lab::names::check_name;
+use serialised::{rate_text, serialize_rate};
+
+/// The schema that this version reads and writes.
+pub const SCHEMA: &str = "flowcast/lab/1";
+
+/// What cluster is wanted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabSpec {
+    /// Schema of the file, always [`SCHEMA`].
+    pub schema: String,
+    /// Short name, by which the lab is called where no other is given.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// How many nodes and racks there are.
+    pub cluster: ClusterSpec,
+    /// The network interfaces of each node.
+    pub nic: NicSpec,
+    /// The links that join racks; without it they are not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backbone: Option<BackboneSpec>,
+    /// How TCP behaves, on all nodes alike.
+    #[serde(default)]
+    pub tcp: TcpSpec,
+    /// How many bytes may wait in nodes and switch.
+    #[serde(default)]
+    pub queues: QueueSpec,
+    /// Joins two nodes by a link emulator in user space, instead of token buckets and a switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cable: Option<CableSpec>,
+}
+
+/// How many nodes, ranks and racks there are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSpec {
+    /// Number of nodes, 1 to 500.
+    pub nodes: u32,
+    /// Processes that an MPI launcher puts on each.
+    #[serde(default = "one")]
+    pub ranks_per_node: u32,
+    /// Racks; nodes are dealt to them in blocks of equal size.
+    #[serde(default = "one")]
+    pub racks: u32,
+}
+
+/// The network interfaces of each node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicSpec {
+    /// The wire rate of each rail, in each direction.
+    pub bandwidth: Rails,
+    /// What both directions share.
+    #[serde(default)]
+    pub duplex: Duplex,
+    /// With `duplex = "bus"`: the bus's rate as a multiple of that of all rails together.
+    #[serde(default = "usual_bus_share")]
+    pub bus_share: f64,
+    /// With `duplex = "bus"`: who goes first on the bus.
+    #[serde(default)]
+    pub bus_order: BusOrder,
+    /// Largest IP packet, 576 B to 65 kB; 1500 B if absent.
+    #[serde(default = "usual_mtu")]
+    pub mtu: Bytes,
+}
+
+/// The links that join racks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackboneSpec {
+    /// The wire rate of a rack's uplink, in each direction and on each rail.
+    #[serde(serialize_with = "serialize_rate")]
+    pub bandwidth: Rate,
+}
+
+/// TCP's windows and congestion control, on all nodes alike.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpSpec {
+    /// Send and receive window.
+    pub window: Window,
+    /// TCP's congestion control, set on the routes of the lab.
+    pub congestion_control: CongestionControl,
+    /// Whether a connection starts slowly again after a pause.
+    pub slow_start_after_idle: bool,
+}
+
+/// Where frames wait: limits in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueSpec {
+    /// In the node, before its interface.
+    pub host: Bytes,
+    /// In the switch, before each port.
+    pub port: Bytes,
+    /// In the switch, before the backbone.
+    pub backbone: Bytes,
+}
+
+/// The wire rates of a node's rails; one rate or a list in the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rails(pub Vec<Rate>);
+
+/// What the two directions of an interface share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Duplex {
+    /// Nothing: each direction has the interface's rate.
+    #[default]
+    Full,
+    /// The interface's rate: both directions together have it once.
+    Half,
+    /// A bus in the node, faster than the interface but not twice as fast.
+    Bus,
+}
+
+impl Duplex {
+    fn name(self) -> &'static str {
+        match self {
+            Duplex::Full => "full",
+            Duplex::Half => "half",
+            Duplex::Bus => "bus",
+        }
+    }
+}
+
+/// Who goes first on a node's bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusOrder {
+    /// What is received, and acknowledgements.
+    #[default]
+    ReceiveFirst,
+    /// Both directions in turn.
+    Equal,
+}
+
+/// TCP's window in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Window {
+    /// The system tunes it.
+    #[default]
+    Automatic,
+    /// As if each program asked for buffers of this size.
+    Fixed(Bytes),
+}
+
+/// TCP's congestion control, set on the routes of the lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionControl {
+    /// Reno (RFC 5681): its window is easy to predict.
+    Reno,
+    /// Cubic (RFC 9438): what Linux uses by default.
+    #[default]
+    Cubic,
+    /// Bottleneck bandwidth and round trip.
+    Bbr,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn usual_bus_share() -> f64 {
+    1.5
+}
+
+fn usual_mtu() -> Bytes {
+    Bytes(1500)
+}
+
+impl Default for QueueSpec {
+    fn default() -> QueueSpec {
+        let ample = Bytes(3_000_000);
+        QueueSpec {
+            host: ample,
+            port: ample,
+            backbone: ample,
+        }
+    }
+}
+
+impl fmt::Display for CongestionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CongestionControl::Reno => "reno",
+            CongestionControl::Cubic => "cubic",
+            CongestionControl::Bbr => "bbr",
+        })
+    }
+}
+
+impl LabSpec {
+    /// Reads a lab file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
+    ///
+    /// # Errors
+    /// Malformed TOML, an unknown field, a value without its unit or out of range.
+    pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {
+        let mut text = text.to_owned();
+        for (key, value) in overrides {
+            text = with_field(&text, key, value)?;
+        }
+        let spec: LabSpec = toml::from_str(&text).map_err(Box::new)?;
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// The text of a lab's file, which reads back as the same lab.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a lab has only tables, texts and numbers")
+    }
+
+    /// The nodes in order.
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        (0..self.cluster.nodes).map(Node)
+    }
+
+    /// The rack of a node: blocks of equal size.
+    pub fn rack_of(&self, node: Node) -> u32 {
+        (u64::from(node.0) * u64::from(self.cluster.racks) / u64::from(self.cluster.nodes)) as u32
+    }
+
+    /// The wire rate of the bus that a node's directions share, if there is one.
+    pub fn bus_rate(&self) -> Option<Rate> {
+        let all: f64 = self
+            .nic
+            .bandwidth
+            .0
+            .iter()
+            .map(|rate| rate.as_bytes_per_second())
+            .sum();
+        (self.nic.duplex == Duplex::Bus)
+            .then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
+    }
+
+    /// The wire rate of a rail, that of the frames of node 0 where a link emulator has two.
+    pub fn wire_rate(&self, rail: usize) -> Rate {
+        self.direction(rail, Node(0))
+            .map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
+    }
+
+    /// The direction of a rail's link emulator that starts at a node, if the testbed has link emulators.
+    pub fn direction(&self, rail: usize, from: Node) -> Option<DirectionSpec> {
+        self.cable
+            .as_ref()
+            .map(|cable| cable.direction(rail, from.index(), self.nic.bandwidth.0[rail]))
+    }
+
+    fn validate(&self) -> Result<(), LabError> {
+        if self.schema != SCHEMA {
+            return refused("schema", &self.schema, SCHEMA);
+        }
+        check_name(&self.name)?;
+        if self.title.chars().any(char::is_control) {
+            return refused("title", self.title.escape_default(), "one line of text");
+        }
+        in_range("cluster.nodes", self.cluster.nodes, 1, 500)?;
+        in_range(
+            "cluster.ranks_per_node",
+            self.cluster.ranks_per_node,
+            1,
+            1024,
+        )?;
+        in_range("cluster.racks", self.cluster.racks, 1, self.cluster.nodes)?;
+        in_range(
+            "nic.bandwidth (rails)",
+            self.nic.bandwidth.0.len() as u32,
+            1,
+            8,
+        )?;
+        for rate in self
+            .nic
+            .bandwidth
+            .0
+            .iter()
+            .chain(self.backbone.as_ref().map(|backbone| &backbone.bandwidth))
+        {
+            plausible_rate("bandwidth", *rate)?;
+        }
+        if !(1.0..=2.0).contains(&self.nic.bus_share) {
+            return refused(
+                "nic.bus_share",
+                self.nic.bus_share,
+                "a multiple from 1 to 2",
+            );
+        }
+        in_range("nic.mtu", self.nic.mtu, Bytes(576), Bytes(65_000))?;
+        if let Window::Fixed(size) = self.tcp.window {
+            in_range("tcp.window", size, Bytes(4096), Bytes(64 << 20))?;
+        }
+        let queues = &self.queues;
+        for (name, size) in [
+            ("host", queues.host),
+            ("port", queues.port),
+            ("backbone", queues.backbone),
+        ] {
+            in_range(
+                &format!("queues.{name}"),
+                size,
+                Bytes(2 * self.nic.mtu.0),
+                Bytes(1 << 31),
+            )?;
+        }
+        self.cable
+            .as_ref()
+            .map_or(Ok(()), |cable| self.validate_cable(cable))
+    }
+
+    fn validate_cable(&self, cable: &CableSpec) -> Result<(), LabError> {
+        if self.cluster.nodes != 2 || self.cluster.racks != 1 {
+            let found = format!(
+                "{} nodes in {} racks",
+                self.cluster.nodes, self.cluster.racks
+            );
+            return refused(
+                "cluster",
+                found,
+                "2 nodes in 1 rack, which is what a [cable] joins",
+            );
+        }
+        if self.nic.duplex != Duplex::Full {
+            return refused(
+                "nic.duplex",
+                self.nic.duplex.name(),
+                "`full`, as a [cable] is",
+            );
+        }
+        let rates = cable.rate.as_ref().map_or(&[][..], |rates| &rates.0);
+        if rates.len() > 2 || (cable.rate.is_some() && rates.is_empty()) {
+            return refused(
+                "cable.rate",
+                format!("{} rates", rates.len()),
+                "one, or one from node 0 and one from node 1",
+            );
+        }
+        rates
+            .iter()
+            .try_for_each(|rate| plausible_rate("cable.rate", *rate))?;
+        for (name, times) in [
+            ("cable.delay", cable.delay.0),
+            ("cable.jitter", cable.jitter.0),
+        ] {
+            times
+                .iter()
+                .try_for_each(|time| in_time(name, *time, Time::from_seconds(1.0)))?;
+        }
+        cable.queue.0.iter().try_for_each(|size| {
+            in_range(
+                "cable.queue",
+                *size,
+                Bytes(2 * self.nic.mtu.0),
+                Bytes(1 << 31),
+            )
+        })?;
+        if let Some(loss) = cable.loss.0.iter().find(|loss| !(0.0..1.0).contains(*loss)) {
+            return refused("cable.loss", loss, "a probability from 0 to below 1");
+        }
+        in_time("cable.spin", cable.spin, Time::from_seconds(0.01))
+    }
+}
+
+/// The text with one field replaced. The field is checked alone so that a refusal names the override.
+fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
+    let mut table: toml::Table = toml::from_str(text).map_err(Box::new)?;
+    let mut path: Vec<&str> = key.split('.').collect();
+    let last = path.pop().unwrap_or(key);
+    let mut inner = &mut table;
+    for part in path {
+        let below = inner
+            .entry(part)
+            .or_insert_with(|| toml::Table::new().into());
+        let problem = || format!("found the field `{part}`, expected the name of a section");
+        inner = below
+            .as_table_mut()
+            .ok_or_else(|| refused_override(key, value, &problem()))?;
+    }
+    inner.insert(last.to_owned(), typed(value));
+    let merged = table.to_string();
+    match toml::from_str::<LabSpec>(&merged) {
+        Ok(_) => Ok(merged),
+        Err(error) => Err(refused_override(key, value, error.message())),
+    }
+}
+
+/// A number, a truth value, a list separated by commas, or a text.
+fn typed(value: &str) -> toml::Value {
+    if value.contains(',') {
+        return toml::Value::Array(value.split(',').map(|part| typed(part.trim())).collect());
+    }
+    let number = || value.parse().ok().map(toml::Value::Integer);
+    let decimal = || {
+        value
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .map(toml::Value::Float)
+    };
+    let truth = || value.parse().ok().map(toml::Value::Boolean);
+    number()
+        .or_else(decimal)
+        .or_else(truth)
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()))
+}
+
+fn in_range<T: PartialOrd + fmt::Display>(
+    field: &str,
+    found: T,
+    low: T,
+    high: T,
+) -> Result<(), LabError> {
+    if (&low..=&high).contains(&&found) {
+        Ok(())
+    } else {
+        refused(field, found, &format!("{low} to {high}"))
+    }
+}
+
+fn in_time(field: &str, found: Time, most: Time) -> Result<(), LabError> {
+    if found <= most {
+        Ok(())
+    } else {
+        refused(field, found, &format!("at most {most}"))
+    }
+}
+
+fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
+    let megabits = rate.as_bytes_per_second() * 8e-6;
+    if (0.1..=100_000.0).contains(&megabits) {
+        return Ok(());
+    }
+    refused(field, rate_text(rate), "0.1Mbit/s to 100Gbit/s")
+}
+
+fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
+    LabError::Override {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_titles_are_one_plain_line() {
+        let text = crate::lab::profiles::profile("cable", &[])
+            .unwrap()
+            .to_toml();
+        for (field, value) in [
+            ("title", "x\nEND\nid > /tmp/owned\n"),
+            ("name", "a b"),
+            ("name", "../x"),
+            ("name", "$(id)"),
+        ] {
+            let mut table: toml::Table = toml::from_str(&text).unwrap();
+            table.insert(field.into(), value.into());
+            let refused = LabSpec::from_toml(&table.to_string(), &[])
+                .unwrap_err()
+                .to_string();
+            assert!(refused.starts_with(field), "{refused}");
+        }
+    }
+    use crate::lab::profiles::profile;
+
+    fn set(key: &str, value: &str) -> Result<LabSpec, LabError> {
+        profile("fair", &[(key.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn overrides_replace_numbers_rates_lists_and_windows() {
+        assert_eq!(set("cluster.nodes", "12").unwrap().cluster.nodes, 12);
+        assert_eq!(
+            set("nic.bandwidth", "1Gbit/s,100Mbit/s")
+                .unwrap()
+                .nic
+                .bandwidth
+                .0
+                .len(),
+            2
+        );
+        assert_eq!(
+            set("tcp.window", "64KiB").unwrap().tcp.window,
+            Window::Fixed(Bytes(65536))
+        );
+        assert_eq!(
+            set("backbone.bandwidth", "150Mbit/s")
+                .unwrap()
+                .backbone
+                .unwrap()
+                .bandwidth
+                .as_bytes_per_second(),
+            18.75e6
+        );
+    }
+
+    #[test]
+    fn a_refused_override_is_named_with_what_was_expected() {
+        let said = |key, value| set(key, value).unwrap_err().to_string();
+        assert!(
+            said("nic.bandwidth", "50")
+                .starts_with("--set nic.bandwidth=50: invalid type: integer `50`, expected a rate"),
+            "{}",
+            said("nic.bandwidth", "50")
+        );
+        assert!(
+            said("tcp.window", "big").contains("automatic"),
+            "{}",
+            said("tcp.window", "big")
+        );
+        assert!(
+            said("nic.colour", "red").contains("unknown field"),
+            "{}",
+            said("nic.colour", "red")
+        );
+        assert!(
+            said("nic.bandwidth.x", "1")
+                .contains("found the field `bandwidth`, expected the name of a section")
+        );
+        assert_eq!(
+            said("cluster.nodes", "0"),
+            "cluster.nodes: found `0`, expected 1 to 500"
+        );
+        assert_eq!(
+            said("cluster.racks", "7"),
+            "cluster.racks: found `7`, expected 1 to 6"
+        );
+        assert_eq!(
+            said("nic.bus_share", "3"),
+            "nic.bus_share: found `3`, expected a multiple from 1 to 2"
+        );
+        assert!(said("queues.port", "1kB").contains("queues.port"));
+    }
+
+    #[test]
+    fn a_cable_has_one_value_or_one_for_each_direction() {
+        let set = |key: &str, value: &str| profile("cable", &[(key.to_owned(), value.to_owned())]);
+        let (delay, loss) = (
+            set("cable.delay", "50us,80us").unwrap(),
+            set("cable.loss", "0.1").unwrap(),
+        );
+        let direction = |spec: &LabSpec, from| spec.direction(0, Node(from)).unwrap();
+        assert_eq!(
+            [direction(&delay, 0).delay, direction(&delay, 1).delay],
+            [50.0, 80.0].map(Time::from_micros)
+        );
+        assert_eq!(
+            [direction(&loss, 0).loss, direction(&loss, 1).loss],
+            [0.1, 0.1]
+        );
+        assert_eq!(LabSpec::from_toml(&delay.to_toml(), &[]).unwrap(), delay);
+        let rates = set("cable.rate", "10Mbit/s,1Gbit/s").unwrap();
+        assert_eq!(
+            direction(&rates, 1).rate,
+            Rate::from_bytes_per_second(1.25e8)
+        );
+        assert_eq!(
+            (rates.wire_rate(0), direction(&loss, 1).rate),
+            (direction(&rates, 0).rate, loss.nic.bandwidth.0[0])
+        );
+        assert_ne!(direction(&loss, 0).seed, direction(&loss, 1).seed);
+    }
+
+    #[test]
+    fn nonsense_about_a_cable_is_refused_by_field() {
+        let said = |key: &str, value: &str| {
+            profile("cable", &[(key.into(), value.into())])
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            said("cable.loss", "1.5"),
+            "cable.loss: found `1.5`, expected a probability from 0 to below 1"
+        );
+        assert_eq!(
+            said("cable.loss", "-1"),
+            "cable.loss: found `-1`, expected a probability from 0 to below 1"
+        );
+        assert_eq!(
+            said("cable.delay", "2s"),
+            "cable.delay: found `2s`, expected at most 1s"
+        );
+        assert_eq!(
+            said("cable.spin", "20ms"),
+            "cable.spin: found `20ms`, expected at most 10ms"
+        );
+        assert!(
+            said("cable.delay", "50")
+                .starts_with("--set cable.delay=50: invalid type: integer `50`, expected a time")
+        );
+        assert!(
+            said("cable.delay", "-1us").contains("found `-1us`, expected a time"),
+            "{}",
+            said("cable.delay", "-1us")
+        );
+        assert!(
+            said("cable.delay", "1us,2us,3us").contains("a list of two"),
+            "{}",
+            said("cable.delay", "1us,2us,3us")
+        );
+        assert!(said("cable.queue", "1kB").starts_with("cable.queue: found `1kB`, expected"));
+        assert!(
+            said("cable.rate", "1Mbit/s,1Mbit/s,1Mbit/s")
+                .starts_with("cable.rate: found `3 rates`, expected one")
+        );
+        assert!(said("cable.rate", "1bit/s").starts_with("cable.rate: found"));
+        assert!(said("cable.jitter_distribution", "normal").contains("`uniform` or `exponential`"));
+        assert!(
+            said("cluster.nodes", "3")
+                .starts_with("cluster: found `3 nodes in 1 racks`, expected 2 nodes")
+        );
+        assert!(said("nic.duplex", "bus").starts_with("nic.duplex: found `bus`, expected `full`"));
+    }
+
+    #[test]
+    fn nodes_are_dealt_to_racks_in_blocks() {
+        let spec = profile("two-racks", &[]).unwrap();
+        assert_eq!(
+            spec.nodes()
+                .map(|node| spec.rack_of(node))
+                .collect::<Vec<_>>(),
+            [0, 0, 0, 0, 1, 1, 1, 1]
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! One time for all hosts: the driver tells who guides and who learns, round by round.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use crate::clocks::{ClockPlan, Glance, Learned, rounds};
+use flowcast_units::{ClockLine, Time};
+
+use super::driver::Hosts;
+use super::orders::{Order, Reply};
+use crate::lab::clocks::{ClockRun, Deviation};
+use crate::lab::error::LabError;
+
+/// Exchanges by which a clock is looked at afterwards.
+const LOOKS: u32 = 200;
+
+impl Hosts {
+    /// Synchronises the clocks of all ranks; then looks at them at once and after `hold`, each beside the first rank's, apart
+    /// from the tree by which they were learned.
+    ///
+    /// # Errors
+    /// A rank or a connection fails.
+    pub fn synchronise_clocks(
+        &mut self,
+        plan: &ClockPlan,
+        hold: Duration,
+    ) -> Result<ClockRun, LabError> {
+        let refused = |source| LabError::System {
+            what: "synchronising clocks",
+            source,
+        };
+        let learned = self.learn_clocks(plan).map_err(refused)?;
+        let at_once = self.look_at_clocks(&learned).map_err(refused)?;
+        thread::sleep(hold);
+        let later = self.look_at_clocks(&learned).map_err(refused)?;
+        let deviation = |(first, second): (&(Time, Time), &(Time, Time))| Deviation {
+            at_once: first.0,
+            later: second.0,
+            known_to: first.1.max(second.1),
+        };
+        let deviations = at_once.iter().zip(&later).map(deviation).collect();
+        Ok(ClockRun {
+            learned,
+            deviations,
+        })
+    }
+
+    fn learn_clocks(&mut self, plan: &ClockPlan) -> io::Result<Vec<Learned>> {
+        let mut learned = vec![Learned::itself(); self.links.len()];
+        for round in rounds(self.links.len() as u32) {
+            for (guide, learner) in &round {
+                self.links[guide.index()].notify(&Order::Guide(learned[guide.index()].line))?;
+                let address = self.links[guide.index()].address.clone();
+                self.links[learner.index()].notify(&Order::Learn(address, *plan))?;
+            }
+            for (guide, learner) in round {
+                let Reply::Learned(found) = self.links[learner.index()].answer_or_failure()? else {
+                    return Err(io::Error::other("found another answer, expected a clock"));
+                };
+                self.expect_guided(guide.index())?;
+                learned[learner.index()] = found.behind(&learned[guide.index()]);
+            }
+        }
+        Ok(learned)
+    }
+
+    /// By how much each is wrong, and half the round trip by which that was seen.
+    fn look_at_clocks(&mut self, learned: &[Learned]) -> io::Result<Vec<(Time, Time)>> {
+        let mut errors = vec![(Time::ZERO, Time::ZERO)];
+        for (rank, learned) in learned.iter().enumerate().skip(1) {
+            self.links[0].notify(&Order::Guide(ClockLine::default()))?;
+            let address = self.links[0].address.clone();
+            self.links[rank].notify(&Order::Look(address, LOOKS))?;
+            let Reply::Looked(Glance {
+                own,
+                ahead,
+                round_trip,
+            }) = self.links[rank].answer_or_failure()?
+            else {
+                return Err(io::Error::other(
+                    "found another answer, expected a look at a clock",
+                ));
+            };
+            self.expect_guided(0)?;
+            errors.push((learned.line.read(own) - own - ahead, round_trip * 0.5));
+        }
+        Ok(errors)
+    }
+
+    fn expect_guided(&mut self, rank: usize) -> io::Result<()> {
+        match self.links[rank].answer_or_failure()? {
+            Reply::Guided => Ok(()),
+            other => Err(self.links[rank].unexpected(&other)),
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! The driver: gathers the ranks, orders them what to connect and when to start, and collects the times.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::tcp::{Entrance, TOKEN};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::{Node, Rank, Time};
+
+use super::orders::{Leg, Order, Reply};
+use crate::lab::error::LabError;
+use crate::lab::timed::{Carried, Carrier};
+
+/// The common start is so far ahead that all ranks have heard of it.
+const LEAD: Duration = Duration::from_millis(20);
+const LEAD_PER_RANK: Duration = Duration::from_millis(1);
+const EXCHANGES: usize = 12;
+/// What a rank may take beyond the last start, apart from what a flow does.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Who has shown the token and says nothing within this time is no rank.
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of the longest introduction.
+const LONGEST_HELLO: u64 = 1024;
+
+/// Which ranks are nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeOf {
+    /// The first of each host.
+    Host,
+    /// Each rank is a node of its own.
+    Rank,
+}
+
+/// Ranks that wait for orders, one for each node.
+#[derive(Debug)]
+pub struct Hosts {
+    pub(super) links: Vec<Link>,
+    origin: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    rank: Rank,
+    host: String,
+    pub address: String,
+    orders: TcpStream,
+    replies: BufReader<TcpStream>,
+}
+
+impl Hosts {
+    /// Waits for all ranks that show this token. `is_hopeless` is asked in between: why nobody will come.
+    ///
+    /// # Errors
+    /// `patience` is over, or nobody will come.
+    pub fn gather(
+        (door, token): (&TcpListener, [u8; TOKEN]),
+        nodes: NodeOf,
+        patience: Duration,
+        is_hopeless: &mut dyn FnMut() -> Option<String>,
+    ) -> io::Result<Hosts> {
+        let until = Instant::now() + patience;
+        let mut entrance = Entrance::new(door, token)?;
+        let (mut links, mut size): (Vec<Link>, Option<u32>) = (Vec::new(), None);
+        while size.is_none_or(|size| links.len() < size as usize) {
+            for (link, of) in entrance
+                .entered()
+                .into_iter()
+                .filter_map(|stream| Link::meet(stream).ok())
+            {
+                // Ranks of another program are closed.
+                let is_new = links.iter().all(|known| known.rank != link.rank);
+                if size.is_none_or(|size| size == of) && link.rank.0 < of && is_new {
+                    links.push(link);
+                    size = Some(of);
+                }
+            }
+            let late = || format!("{} ranks have come in {patience:?}", links.len());
+            if let Some(why) = is_hopeless().or_else(|| (Instant::now() > until).then(late)) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        links.sort_by_key(|link| link.rank);
+        let mut chosen: Vec<Link> = Vec::new();
+        for link in links {
+            if nodes == NodeOf::Rank || chosen.iter().all(|known| known.host != link.host) {
+                chosen.push(link);
+            }
+        }
+        Ok(Hosts {
+            links: chosen,
+            origin: Instant::now(),
+        })
+    }
+
+    /// The host of each node.
+    pub fn names(&self) -> Vec<String> {
+        self.links.iter().map(|link| link.host.clone()).collect()
+    }
+
+    /// Connects the flows of all steps, each with a connection of its own.
+    ///
+    /// # Errors
+    /// A flow names a node that is not there, or a rank cannot connect.
+    pub fn connect<'a>(
+        &'a mut self,
+        steps: &'a [Vec<Flow>],
+    ) -> Result<impl Carrier + 'a, LabError> {
+        let nodes = self.links.len() as u32;
+        let all = || steps.iter().flatten();
+        if let Some(found) = all()
+            .flat_map(|flow| [flow.src, flow.dst])
+            .find(|node| node.0 >= nodes)
+        {
+            return Err(LabError::NoSuchNode { found, nodes });
+        }
+        let addresses: Vec<String> = self.links.iter().map(|link| link.address.clone()).collect();
+        for (link, node) in self.links.iter_mut().zip((0..).map(Node)) {
+            let leg = |(flow, number): (&Flow, u32)| {
+                let to = (flow.src == node).then(|| addresses[flow.dst.index()].clone());
+                let start = Duration::from_secs_f64(flow.start.as_seconds());
+                Leg {
+                    flow: number,
+                    to,
+                    size: flow.size.0,
+                    start,
+                }
+            };
+            let own = all()
+                .zip(0..)
+                .filter(|(flow, _)| flow.src == node || flow.dst == node);
+            link.notify(&Order::Open(own.map(leg).collect()))
+                .map_err(refused)?;
+        }
+        for link in &mut self.links {
+            match link.answer().map_err(refused)? {
+                Reply::Opened => {}
+                other => return Err(refused(link.unexpected(&other))),
+            }
+        }
+        Ok(Connected { hosts: self, steps })
+    }
+}
+
+struct Connected<'a> {
+    hosts: &'a mut Hosts,
+    steps: &'a [Vec<Flow>],
+}
+
+impl Carrier for Connected<'_> {
+    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+        let (mut all, mut first) = (Vec::new(), 0);
+        for step in self.steps {
+            let numbers: Vec<u32> = (first..).take(step.len()).collect();
+            all.extend(self.hosts.carry(step, &numbers).map_err(refused)?);
+            first += step.len() as u32;
+        }
+        Ok(all)
+    }
+}
+
+impl Hosts {
+    fn carry(&mut self, flows: &[Flow], numbers: &[u32]) -> io::Result<Vec<Carried>> {
+        let node = |at: usize| Node(at as u32);
+        let takes_part = |at: usize| {
+            flows
+                .iter()
+                .any(|flow| flow.src == node(at) || flow.dst == node(at))
+        };
+        let origin = self.origin;
+        let mut ahead = Vec::new();
+        for (at, link) in self
+            .links
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, _)| takes_part(*at))
+        {
+            ahead.push((at, link.clock_ahead_of(origin)?));
+        }
+        let start = origin.elapsed() + LEAD + LEAD_PER_RANK * ahead.len() as u32;
+        for (at, ahead) in &ahead {
+            let zero = Duration::from_secs_f64((start.as_secs_f64() + ahead).max(0.0));
+            self.links[*at].notify(&Order::Carry(zero, numbers.to_vec()))?;
+        }
+        let mut carried = vec![
+            Carried {
+                start: Time::ZERO,
+                end: Time::ZERO
+            };
+            flows.len()
+        ];
+        for (at, _) in &ahead {
+            let link = &mut self.links[*at];
+            let Reply::Carried { sent, taken } = link.answer_or_failure()? else {
+                return Err(io::Error::other(
+                    "found another answer, expected the times of flows",
+                ));
+            };
+            let place = |flow: u32| numbers.iter().position(|number| *number == flow);
+            let time = |time: Duration| Time::from_seconds(time.as_secs_f64());
+            for (flow, start) in sent {
+                place(flow)
+                    .into_iter()
+                    .for_each(|place| carried[place].start = time(start));
+            }
+            for (flow, end) in taken {
+                place(flow)
+                    .into_iter()
+                    .for_each(|place| carried[place].end = time(end));
+            }
+        }
+        Ok(carried)
+    }
+}
+
+impl Link {
+    /// Who connects, and how many there are.
+    fn meet(stream: TcpStream) -> io::Result<(Link, u32)> {
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(INTRODUCED_WITHIN))?;
+        let mut link = Link {
+            rank: Rank(0),
+            host: String::new(),
+            address: String::new(),
+            replies: BufReader::new(stream.try_clone()?),
+            orders: stream,
+        };
+        let mut line = String::new();
+        (&mut link.replies)
+            .take(LONGEST_HELLO)
+            .read_line(&mut line)?;
+        link.orders.set_read_timeout(Some(PATIENCE))?;
+        match Reply::parse(&line) {
+            Some(Reply::Hello {
+                rank,
+                size,
+                host,
+                address,
+            }) => Ok((
+                Link {
+                    rank,
+                    host,
+                    address,
+                    ..link
+                },
+                size,
+            )),
+            _ => Err(io::Error::other("found a stranger, expected a rank")),
+        }
+    }
+
+    pub(super) fn notify(&mut self, order: &Order) -> io::Result<()> {
+        self.orders.write_all(format!("{order}\n").as_bytes())
+    }
+
+    fn answer(&mut self) -> io::Result<Reply> {
+        let mut line = String::new();
+        if self.replies.read_line(&mut line)? == 0 {
+            let problem = format!("rank {} on {} has ended", self.rank, self.host);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+        }
+        Reply::parse(&line).ok_or_else(|| {
+            io::Error::other(format!("found `{}`, expected a rank's answer", line.trim()))
+        })
+    }
+
+    pub(super) fn answer_or_failure(&mut self) -> io::Result<Reply> {
+        match self.answer()? {
+            failed @ Reply::Failed(_) => Err(self.unexpected(&failed)),
+            other => Ok(other),
+        }
+    }
+
+    pub(super) fn unexpected(&self, reply: &Reply) -> io::Error {
+        io::Error::other(format!("rank {} on {}: {reply}", self.rank, self.host))
+    }
+
+    /// By how many seconds the rank's clock is ahead of the time since `origin`.
+    fn clock_ahead_of(&mut self, origin: Instant) -> io::Result<f64> {
+        let (mut shortest, mut ahead) = (f64::INFINITY, 0.0);
+        for _ in 0..EXCHANGES {
+            let asked = origin.elapsed().as_secs_f64();
+            self.notify(&Order::Clock)?;
+            let Reply::Clock(clock) = self.answer_or_failure()? else {
+                return Err(io::Error::other("found another answer, expected the time"));
+            };
+            let came = origin.elapsed().as_secs_f64();
+            if came - asked < shortest {
+                (shortest, ahead) = (
+                    came - asked,
+                    clock.as_secs_f64() - f64::midpoint(asked, came),
+                );
+            }
+        }
+        Ok(ahead)
+    }
+}
+
+fn refused(source: io::Error) -> LabError {
+    LabError::System {
+        what: "carrying a pattern between hosts",
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rank::{Introduction, serve};
+    use super::*;
+    use crate::clocks::{ClockPlan, Learned};
+    use crate::tcp::introduce;
+    use flowcast_units::Bytes;
+
+    const SECRET: [u8; TOKEN] = [7; TOKEN];
+
+    /// Ranks as threads, which meet the driver over loopback.
+    fn with_ranks(ranks: u32, nodes: NodeOf, then: impl FnOnce(Hosts)) {
+        with_ranks_by((ranks, |rank| rank % 2 == 1), nodes, then);
+    }
+
+    /// The same; who is reached by an address and not by a name is said by `has_via`.
+    fn with_ranks_by(
+        (ranks, has_via): (u32, fn(u32) -> bool),
+        nodes: NodeOf,
+        then: impl FnOnce(Hosts),
+    ) {
+        let door = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = door.local_addr().unwrap();
+        thread::scope(|scope| {
+            for rank in 0..ranks {
+                let via = has_via(rank).then_some(address.ip());
+                let own = Introduction {
+                    rank: Rank(rank),
+                    size: ranks,
+                    host: format!("here{}", rank / 2),
+                    via,
+                    token: SECRET,
+                };
+                scope.spawn(move || serve(&TcpStream::connect(address).unwrap(), &own).unwrap());
+            }
+            then(
+                Hosts::gather((&door, SECRET), nodes, Duration::from_secs(20), &mut || {
+                    None
+                })
+                .unwrap(),
+            );
+        });
+    }
+
+    fn flow(id: u32, src: u32, dst: u32, start: f64) -> Flow {
+        let start = Time::from_seconds(start);
+        Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(300_000),
+            start,
+        }
+    }
+
+    #[test]
+    fn flows_between_ranks_start_at_their_times_and_keep_their_connections() {
+        with_ranks(3, NodeOf::Rank, |mut hosts| {
+            assert_eq!(hosts.names(), ["here0", "here0", "here1"]);
+            // Ranks 0 and 1 are reached by a name that is their own, rank 2 by nobody else's.
+            let steps = [
+                vec![flow(1, 0, 1, 0.0), flow(2, 1, 0, 0.03), flow(3, 0, 1, 0.0)],
+                vec![flow(4, 1, 0, 0.0)],
+            ];
+            let mut carrier = hosts.connect(&steps).unwrap();
+            for _ in 0..3 {
+                let carried = carrier.carry().unwrap();
+                assert_eq!(carried.len(), 4);
+                for (carried, flow) in carried.iter().zip(steps.iter().flatten()) {
+                    assert!(
+                        carried.start >= flow.start && carried.end > carried.start,
+                        "{carried:?}"
+                    );
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn ranks_of_one_machine_have_one_clock_but_for_when_they_began() {
+        with_ranks_by((3, |_| true), NodeOf::Rank, |mut hosts| {
+            let plan = ClockPlan {
+                bursts: 4,
+                exchanges: 20,
+                span: Time::from_micros(50_000.0),
+            };
+            let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
+            assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
+            for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
+                // They began within the time in which they gathered.
+                assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");
+                let bound = learned.asymmetry + deviation.known_to + learned.deviation * 8.0;
+                assert!(
+                    deviation.at_once.as_nanos().abs() <= bound.as_nanos() + 1e5,
+                    "{deviation:?} {bound}"
+                );
+            }
+        });
+    }
+
+    #[test]
+    fn the_first_rank_of_each_host_is_its_node() {
+        with_ranks(4, NodeOf::Host, |mut hosts| {
+            assert_eq!(hosts.names(), ["here0", "here1"]);
+            let outside = [vec![flow(1, 0, 2, 0.0)]];
+            let refused = hosts.connect(&outside).err().unwrap().to_string();
+            assert!(
+                refused.contains("found node 2, expected one of the lab's 2 nodes"),
+                "{refused}"
+            );
+        });
+    }
+
+    #[test]
+    fn nobody_who_comes_is_told_and_a_stranger_ends_nothing() {
+        let door = TcpListener::bind("127.0.0.1:0").unwrap();
+        let gather = |is_hopeless: &mut dyn FnMut() -> Option<String>| {
+            Hosts::gather(
+                (&door, SECRET),
+                NodeOf::Host,
+                Duration::from_secs(20),
+                is_hopeless,
+            )
+            .unwrap_err()
+            .to_string()
+        };
+        assert_eq!(
+            gather(&mut || Some("the launcher has ended".into())),
+            "the launcher has ended"
+        );
+        let mut stranger = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        stranger.write_all(b"GET / HTTP/1.1\n").unwrap();
+        let silent = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        let guessing = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        introduce(&guessing, &[8; TOKEN]).unwrap();
+        writeln!(&guessing, "hello 0 1 there 127.0.0.1:1").unwrap();
+        let rank = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        introduce(&rank, &SECRET).unwrap();
+        writeln!(&rank, "hello 0 1 here 127.0.0.1:1").unwrap();
+        let mut never = || None;
+        let hosts = Hosts::gather(
+            (&door, SECRET),
+            NodeOf::Host,
+            Duration::from_secs(20),
+            &mut never,
+        )
+        .unwrap();
+        assert_eq!(hosts.names(), ["here"]);
+        drop((stranger, silent, guessing));
+    }
+}

@@ -1,0 +1,262 @@
+//! A rank: the ends of flows on one host, driven over a connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::clocks::{ClockError, Clocked, guide, learn, look};
+use crate::tcp::{Entrance, TOKEN, TcpTransport, Waiting, introduce};
+use flowcast_units::{ClockLine, Rank};
+
+use super::orders::{Leg, Order, Reply};
+use crate::lab::timed::tcp::{BLOCK, Message, receive_all, send_all};
+
+/// A flow that makes no progress for so long has failed, and so has a connection that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who a rank is.
+#[derive(Clone)]
+pub struct Introduction {
+    /// Number of the rank, counted from 0.
+    pub rank: Rank,
+    /// How many there are.
+    pub size: u32,
+    /// Name of its host, by which the others reach it.
+    pub host: String,
+    /// An address of the network that messages are to use, instead of that of the name.
+    pub via: Option<IpAddr>,
+    /// What all connections of a run show.
+    pub token: [u8; TOKEN],
+}
+
+/// Follows the driver's orders until the connection ends.
+///
+/// # Errors
+/// The connection breaks, or no socket can be had. A flow that fails is reported to the driver.
+pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
+    control.set_nodelay(true)?;
+    let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let port = door.local_addr()?.port();
+    let address = match own.via {
+        Some(via) => format!("{}:{port}", address_towards(via)?),
+        None => format!("{}:{port}", own.host),
+    };
+    let Introduction {
+        rank,
+        size,
+        host,
+        token,
+        ..
+    } = own.clone();
+    introduce(control, &token)?;
+    say(
+        control,
+        &Reply::Hello {
+            rank,
+            size,
+            host,
+            address,
+        },
+    )?;
+    let mut follower = Follower {
+        host: &own.host,
+        token,
+        door,
+        origin: Instant::now(),
+        legs: BTreeMap::new(),
+    };
+    for line in BufReader::new(control).lines() {
+        let line = line?;
+        let order = Order::parse(&line)
+            .ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
+        let reply = order.and_then(|order| follower.follow(order));
+        say(
+            control,
+            &reply.unwrap_or_else(|error| Reply::Failed(error.to_string())),
+        )?;
+    }
+    Ok(())
+}
+
+fn say(mut control: &TcpStream, reply: &Reply) -> io::Result<()> {
+    control.write_all(format!("{reply}\n").as_bytes())
+}
+
+/// This host's own address in the network of another, by the system's routes; nothing is sent.
+fn address_towards(other: IpAddr) -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // Any port will do.
+    socket.connect((other, 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+struct Follower<'a> {
+    host: &'a str,
+    token: [u8; TOKEN],
+    door: TcpListener,
+    origin: Instant,
+    /// Whether it is sent, its number; its connection and its message.
+    legs: BTreeMap<(bool, u32), (TcpStream, Message)>,
+}
+
+impl Follower<'_> {
+    fn follow(&mut self, order: Order) -> io::Result<Reply> {
+        match order {
+            Order::Clock => Ok(Reply::Clock(self.origin.elapsed())),
+            Order::Open(legs) => self.open(&legs).map(|()| Reply::Opened),
+            Order::Carry(zero, flows) => self.carry(self.origin + zero, &flows),
+            Order::Guide(line) => self.guide(&line).map(|()| Reply::Guided),
+            Order::Learn(address, plan) => self
+                .ask(&address, |clock| learn(clock, &plan))
+                .map(Reply::Learned),
+            Order::Look(address, exchanges) => self
+                .ask(&address, |clock| look(clock, exchanges))
+                .map(Reply::Looked),
+        }
+    }
+
+    /// Connects what leaves, and takes the connections of what enters; each begins with the flow's number.
+    fn open(&mut self, legs: &[Leg]) -> io::Result<()> {
+        self.legs.clear();
+        let (sent, taken): (Vec<&Leg>, Vec<&Leg>) = legs.iter().partition(|leg| leg.to.is_some());
+        let (door, token) = (&self.door, self.token);
+        let (sent, taken) = thread::scope(|scope| {
+            // Meanwhile, since the other ends are waiting as well.
+            let accepting = scope.spawn(|| accept((door, token), &taken));
+            let sent = sent
+                .iter()
+                .map(|leg| Ok((*leg, self.connect(leg)?)))
+                .collect::<io::Result<Vec<_>>>();
+            (sent, accepting.join().expect("accepting does not panic"))
+        });
+        for (leg, stream) in sent?.into_iter().chain(taken?) {
+            stream.set_nodelay(true)?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            let message = Message {
+                index: leg.flow as usize,
+                start: leg.start,
+                size: leg.size,
+            };
+            self.legs
+                .insert((leg.to.is_some(), leg.flow), (stream, message));
+        }
+        Ok(())
+    }
+
+    /// Tells the next who connects the time.
+    fn guide(&self, line: &ClockLine) -> io::Result<()> {
+        let mut entrance = Entrance::new(&self.door, self.token)?;
+        let until = Instant::now() + PATIENCE;
+        let stream = loop {
+            match entrance.entered().into_iter().next() {
+                Some(stream) => break stream,
+                None if Instant::now() > until => return Err(missing(1)),
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        guide(&mut self.clocked(stream)?, line).map_err(io::Error::other)
+    }
+
+    /// Asks another rank for the time.
+    fn ask<T>(
+        &self,
+        address: &str,
+        how: impl FnOnce(&mut Clocked<TcpTransport>) -> Result<T, ClockError>,
+    ) -> io::Result<T> {
+        how(&mut self.clocked(self.reach(address)?)?).map_err(io::Error::other)
+    }
+
+    /// A connection with this rank's clock. Both ends sleep while they wait: an end that polls is quicker than one that has to be
+    /// woken, which is asymmetry, and on a busy host it takes the processor from the other.
+    fn clocked(&self, stream: TcpStream) -> io::Result<Clocked<TcpTransport>> {
+        stream.set_nonblocking(false)?;
+        let transport = TcpTransport::over(stream, Waiting::Sleep).map_err(io::Error::other)?;
+        Ok(Clocked::new(transport, self.origin, ClockLine::default()))
+    }
+
+    fn connect(&self, leg: &Leg) -> io::Result<TcpStream> {
+        let mut stream = self.reach(leg.to.as_deref().unwrap_or_default())?;
+        stream.write_all(&leg.flow.to_le_bytes())?;
+        Ok(stream)
+    }
+
+    /// Another rank's door.
+    fn reach(&self, to: &str) -> io::Result<TcpStream> {
+        // A machine need not know its own name.
+        let to = match to.rsplit_once(':') {
+            Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
+            _ => to.to_owned(),
+        };
+        let failed =
+            |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
+        let stream = TcpStream::connect(&to).map_err(failed)?;
+        introduce(&stream, &self.token)?;
+        Ok(stream)
+    }
+
+    fn carry(&self, zero: Instant, flows: &[u32]) -> io::Result<Reply> {
+        let block = vec![0u8; BLOCK];
+        let wanted: BTreeSet<u32> = flows.iter().copied().collect();
+        let legs = self
+            .legs
+            .iter()
+            .filter(|((_, flow), _)| wanted.contains(flow));
+        thread::scope(|scope| {
+            let mut in_flight = Vec::new();
+            for ((is_sent, flow), (stream, message)) in legs {
+                let (block, messages) = (block.as_slice(), std::slice::from_ref(message));
+                let leg = scope.spawn(move || match is_sent {
+                    true => send_all(stream, messages, block, zero),
+                    false => receive_all(stream, messages, zero),
+                });
+                in_flight.push((*is_sent, *flow, leg));
+            }
+            let (mut sent, mut taken) = (Vec::new(), Vec::new());
+            for (is_sent, flow, leg) in in_flight {
+                let time = leg.join().expect("legs do not panic")?[0];
+                let times = if is_sent { &mut sent } else { &mut taken };
+                times.push((flow, Duration::from_secs_f64(time.as_seconds())));
+            }
+            Ok(Reply::Carried { sent, taken })
+        })
+    }
+}
+
+/// A connection for each of these flows; those of strangers are closed.
+fn accept<'a>(
+    (door, token): (&TcpListener, [u8; TOKEN]),
+    legs: &[&'a Leg],
+) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
+    let until = Instant::now() + PATIENCE;
+    let mut entrance = Entrance::new(door, token)?;
+    let mut missing: BTreeMap<u32, &Leg> = legs.iter().map(|leg| (leg.flow, *leg)).collect();
+    let mut come = Vec::with_capacity(legs.len());
+    while !missing.is_empty() {
+        for mut stream in entrance.entered() {
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            let mut flow = [0; 4];
+            stream.read_exact(&mut flow)?;
+            come.extend(
+                missing
+                    .remove(&u32::from_le_bytes(flow))
+                    .map(|leg| (leg, stream)),
+            );
+        }
+        if Instant::now() > until {
+            return Err(self::missing(missing.len()));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(come)
+}
+
+fn missing(connections: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("{connections} connections did not come"),
+    )
+}

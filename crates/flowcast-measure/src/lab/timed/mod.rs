@@ -1,0 +1,224 @@
+//! Measures patterns on a real network: sends flows of given sizes at given times and notes start and end of each.
+//!
+//! All times are of one clock, counted from the common start of a repetition. A flow starts when its sender hands over
+//! the first byte and ends when its receiver has the last. Repetitions follow one another over the same connections;
+//! the first ones only warm up, and the others go on until the mean of every flow's duration is known well enough
+//! (Student's t) or the most repetitions are done.
+
+mod hosts;
+mod tcp;
+
+use std::time::Duration;
+
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::stats::interval::{Decision, StoppingRule};
+use flowcast_model::stats::sample::median;
+use flowcast_units::Time;
+
+use crate::lab::error::LabError;
+use crate::lab::running::Lab;
+
+pub use hosts::{Hosts, Introduction, NodeOf, serve as serve_host};
+pub use tcp::TcpCarrier;
+
+/// What carries a pattern once.
+pub trait Carrier {
+    /// When each flow started and ended, in the pattern's order.
+    ///
+    /// # Errors
+    /// A connection breaks, or a flow stands still.
+    fn carry(&mut self) -> Result<Vec<Carried>, LabError>;
+}
+
+/// Start and end of a flow, counted from the common start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Carried {
+    /// The sender hands over the first byte.
+    pub start: Time,
+    /// The receiver has the last.
+    pub end: Time,
+}
+
+impl Carried {
+    /// From start to end.
+    pub fn duration(self) -> Time {
+        self.end - self.start
+    }
+}
+
+/// Which flows share a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Connections {
+    /// None: those between the same two nodes are in flight at the same time.
+    #[default]
+    EachFlow,
+    /// Those from one node to another: they go one after the other, in the order of their starts.
+    EachPair,
+}
+
+/// How a pattern is run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PatternOptions {
+    /// Which flows share a connection.
+    pub connections: Connections,
+    /// Repetitions that are not counted.
+    pub warm_ups: usize,
+    /// When the others end.
+    pub rule: StoppingRule,
+    /// Pause between two repetitions, 20 ms by default.
+    pub pause: Duration,
+    /// A flow that makes no progress for so long is an error.
+    pub patience: Duration,
+}
+
+impl Default for PatternOptions {
+    fn default() -> PatternOptions {
+        let rule = StoppingRule {
+            min_repetitions: 3,
+            max_repetitions: 20,
+            ..StoppingRule::default()
+        };
+        PatternOptions {
+            connections: Connections::EachFlow,
+            warm_ups: 2,
+            rule,
+            pause: Duration::from_millis(20),
+            patience: Duration::from_secs(20),
+        }
+    }
+}
+
+/// A pattern that was carried several times.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PatternRun {
+    /// By repetition, without the warm-ups; by flow.
+    pub repetitions: Vec<Vec<Carried>>,
+    /// Whether every flow's duration is known as well as the rule asks.
+    pub is_precise: bool,
+}
+
+impl PatternRun {
+    /// All durations of a flow.
+    pub fn durations_of(&self, flow: usize) -> Vec<Time> {
+        self.repetitions
+            .iter()
+            .map(|repetition| repetition[flow].duration())
+            .collect()
+    }
+
+    /// The median duration of each flow.
+    pub fn median_durations(&self) -> Vec<Time> {
+        let flows = self.repetitions.first().map_or(0, Vec::len);
+        let seconds = |flow| {
+            self.durations_of(flow)
+                .iter()
+                .map(|time| time.as_seconds())
+                .collect::<Vec<_>>()
+        };
+        let middle = |flow| {
+            median(&seconds(flow)).expect("a repetition was carried, and its times are finite")
+        };
+        (0..flows)
+            .map(|flow| Time::from_seconds(middle(flow)))
+            .collect()
+    }
+}
+
+/// Carries a pattern over TCP between nodes of a lab, on its first rail, until its durations are known.
+///
+/// # Errors
+/// A flow names a node that the lab does not have, a connection fails or a flow stands still.
+pub fn run_pattern(
+    lab: &Lab,
+    flows: &[Flow],
+    options: &PatternOptions,
+) -> Result<PatternRun, LabError> {
+    let mut carrier = TcpCarrier::connect(lab, flows, options)?;
+    repeat(&mut carrier, options)
+}
+
+/// Carries a pattern until its durations are known.
+///
+/// # Errors
+/// As the carrier's.
+pub fn repeat(carrier: &mut dyn Carrier, options: &PatternOptions) -> Result<PatternRun, LabError> {
+    for _ in 0..options.warm_ups {
+        carrier.carry()?;
+        std::thread::sleep(options.pause);
+    }
+    let mut run = PatternRun::default();
+    loop {
+        run.repetitions.push(carrier.carry()?);
+        if let Some(is_precise) = is_precise(&run, &options.rule)? {
+            return Ok(PatternRun { is_precise, ..run });
+        }
+        std::thread::sleep(options.pause);
+    }
+}
+
+/// Whether every flow's duration is known as well as the rule asks; `None` where the rule wants more repetitions.
+fn is_precise(run: &PatternRun, rule: &StoppingRule) -> Result<Option<bool>, LabError> {
+    let mut is_precise = true;
+    for flow in 0..run.repetitions[0].len() {
+        let seconds: Vec<f64> = run
+            .durations_of(flow)
+            .iter()
+            .map(|time| time.as_seconds())
+            .collect();
+        match rule.decide(&seconds)? {
+            Decision::Continue => return Ok(None),
+            Decision::Precise(_) => {}
+            Decision::GaveUp(_) => is_precise = false,
+        }
+    }
+    Ok(Some(is_precise))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two flows; the second one's duration comes from a list.
+    struct Listed(Vec<f64>, usize);
+
+    impl Carrier for Listed {
+        fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+            let millis = self.0[self.1];
+            self.1 += 1;
+            let carried = |start: f64, millis: f64| Carried {
+                start: Time::from_micros(start),
+                end: Time::from_micros(start + millis * 1e3),
+            };
+            Ok(vec![carried(0.0, 100.0), carried(500.0, millis)])
+        }
+    }
+
+    fn options(warm_ups: usize, max_repetitions: usize) -> PatternOptions {
+        let rule = StoppingRule {
+            min_repetitions: 3,
+            max_repetitions,
+            ..StoppingRule::default()
+        };
+        PatternOptions {
+            warm_ups,
+            rule,
+            pause: Duration::ZERO,
+            ..PatternOptions::default()
+        }
+    }
+
+    #[test]
+    fn repetitions_end_when_the_flow_known_least_is_known_and_warm_ups_do_not_count() {
+        let mut carrier = Listed(
+            vec![900.0, 800.0, 50.0, 60.0, 50.2, 50.1, 50.0, 50.1, 50.0, 50.1],
+            0,
+        );
+        let run = repeat(&mut carrier, &options(2, 5)).unwrap();
+        assert_eq!((run.repetitions.len(), run.is_precise), (5, false));
+        assert!((run.median_durations()[1].as_seconds() - 0.0501).abs() < 1e-9);
+        let mut carrier = Listed(vec![50.0, 50.2, 50.1, 77.0], 0);
+        let run = repeat(&mut carrier, &options(0, 5)).unwrap();
+        assert_eq!((run.repetitions.len(), run.is_precise), (3, true));
+        assert!((run.median_durations()[0].as_seconds() - 0.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,237 @@
+//! Timed flows over TCP, both ends in this process: a thread for each end of each connection, which sleeps in the
+//! system while it cannot send or receive.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::{Node, Time};
+
+use super::{Carried, Carrier, Connections, PatternOptions};
+use crate::lab::error::LabError;
+use crate::lab::running::Lab;
+
+/// What a sender hands to the system at a time. The system takes no more than the window, so this is no limit.
+pub(super) const BLOCK: usize = 1 << 20;
+/// What a receiver takes at a time.
+const READ: usize = 1 << 18;
+/// The common start is so far ahead that all threads wait for it.
+const LEAD: Duration = Duration::from_millis(10);
+const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
+
+/// Persistent connections that carry a pattern as often as wanted.
+#[derive(Debug)]
+pub struct TcpCarrier {
+    connections: Vec<Connection>,
+    flows: usize,
+}
+
+#[derive(Debug)]
+struct Connection {
+    sender: TcpStream,
+    receiver: TcpStream,
+    /// In the order in which they are sent.
+    messages: Vec<Message>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message {
+    /// Place in the pattern.
+    pub index: usize,
+    pub start: Duration,
+    pub size: u64,
+}
+
+impl TcpCarrier {
+    /// Connects the nodes of all flows over the first rail.
+    ///
+    /// # Errors
+    /// A node or rail that the lab does not have, or the system refuses a connection.
+    pub fn connect(
+        lab: &Lab,
+        flows: &[Flow],
+        options: &PatternOptions,
+    ) -> Result<TcpCarrier, LabError> {
+        let connect = |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
+            let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
+            let patience = Some(options.patience);
+            sender
+                .set_write_timeout(patience)
+                .and_then(|()| receiver.set_read_timeout(patience))
+                .map_err(refused)?;
+            Ok(Connection {
+                sender,
+                receiver,
+                messages,
+            })
+        };
+        let connections = by_connection(flows, options.connections)
+            .into_iter()
+            .map(connect);
+        Ok(TcpCarrier {
+            connections: connections.collect::<Result<_, LabError>>()?,
+            flows: flows.len(),
+        })
+    }
+}
+
+/// The messages of each connection: between which nodes, and a number that sets flows apart which do not share one.
+fn by_connection(
+    flows: &[Flow],
+    connections: Connections,
+) -> BTreeMap<(Node, Node, usize), Vec<Message>> {
+    let mut grouped: BTreeMap<(Node, Node, usize), Vec<Message>> = BTreeMap::new();
+    for (index, flow) in flows.iter().enumerate() {
+        let apart = if connections == Connections::EachFlow {
+            index
+        } else {
+            0
+        };
+        let start = Duration::from_secs_f64(flow.start.as_seconds());
+        grouped
+            .entry((flow.src, flow.dst, apart))
+            .or_default()
+            .push(Message {
+                index,
+                start,
+                size: flow.size.0,
+            });
+    }
+    grouped
+        .values_mut()
+        .for_each(|messages| messages.sort_by_key(|message| message.start));
+    grouped
+}
+
+impl Carrier for TcpCarrier {
+    fn carry(&mut self) -> Result<Vec<Carried>, LabError> {
+        let block = vec![0u8; BLOCK];
+        let zero = Instant::now() + LEAD + LEAD_PER_CONNECTION * self.connections.len() as u32;
+        let mut carried = vec![
+            Carried {
+                start: Time::ZERO,
+                end: Time::ZERO
+            };
+            self.flows
+        ];
+        thread::scope(|scope| {
+            let mut under_way = Vec::with_capacity(self.connections.len());
+            for Connection {
+                sender,
+                receiver,
+                messages,
+            } in &self.connections
+            {
+                let block = block.as_slice();
+                let starts = scope.spawn(move || send_all(sender, messages, block, zero));
+                under_way.push((
+                    messages,
+                    starts,
+                    scope.spawn(move || receive_all(receiver, messages, zero)),
+                ));
+            }
+            for (messages, starts, ends) in under_way {
+                let starts = starts.join().expect("senders do not panic");
+                let ends = ends.join().expect("receivers do not panic");
+                // A receiver that waits in vain says less than the sender it waits for.
+                let times = starts
+                    .and_then(|starts| Ok((starts, ends?)))
+                    .map_err(refused)?;
+                for (message, (start, end)) in messages.iter().zip(times.0.into_iter().zip(times.1))
+                {
+                    carried[message.index] = Carried { start, end };
+                }
+            }
+            Ok(carried)
+        })
+    }
+}
+
+/// Sends each message when its time has come and those before it are sent; gives the starts.
+pub(super) fn send_all(
+    mut stream: &TcpStream,
+    messages: &[Message],
+    block: &[u8],
+    zero: Instant,
+) -> io::Result<Vec<Time>> {
+    let mut starts = Vec::with_capacity(messages.len());
+    for message in messages {
+        thread::sleep((zero + message.start).saturating_duration_since(Instant::now()));
+        starts.push(since(zero));
+        let mut left = message.size;
+        while left > 0 {
+            let part = left.min(BLOCK as u64) as usize;
+            stream.write_all(&block[..part])?;
+            left -= part as u64;
+        }
+    }
+    Ok(starts)
+}
+
+/// Takes each message whole; gives the ends.
+pub(super) fn receive_all(
+    mut stream: &TcpStream,
+    messages: &[Message],
+    zero: Instant,
+) -> io::Result<Vec<Time>> {
+    let mut block = vec![0u8; READ];
+    let mut ends = Vec::with_capacity(messages.len());
+    for message in messages {
+        // The first byte may be long in coming: the receiver is there before the sender's time.
+        thread::sleep((zero + message.start).saturating_duration_since(Instant::now()));
+        let mut left = message.size;
+        while left > 0 {
+            let part = left.min(READ as u64) as usize;
+            match stream.read(&mut block[..part])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => left -= count as u64,
+            }
+        }
+        ends.push(since(zero));
+    }
+    Ok(ends)
+}
+
+fn since(zero: Instant) -> Time {
+    Time::from_seconds(Instant::now().saturating_duration_since(zero).as_secs_f64())
+}
+
+fn refused(source: io::Error) -> LabError {
+    LabError::System {
+        what: "carrying a pattern",
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_units::Bytes;
+
+    fn flow(id: u32, src: u32, dst: u32, start: f64) -> Flow {
+        Flow {
+            id,
+            src: Node(src),
+            dst: Node(dst),
+            size: Bytes(1),
+            start: Time::from_seconds(start),
+        }
+    }
+
+    #[test]
+    fn flows_of_one_pair_share_a_connection_in_the_order_of_their_starts_when_asked() {
+        let flows = [flow(1, 0, 1, 2.0), flow(2, 1, 0, 0.0), flow(3, 0, 1, 1.0)];
+        let orders = |connections| -> Vec<Vec<usize>> {
+            let grouped = by_connection(&flows, connections);
+            grouped
+                .values()
+                .map(|messages| messages.iter().map(|message| message.index).collect())
+                .collect()
+        };
+        assert_eq!(orders(Connections::EachPair), [vec![2, 0], vec![1]]);
+        assert_eq!(orders(Connections::EachFlow), [vec![0], vec![2], vec![1]]);
+    }
+}

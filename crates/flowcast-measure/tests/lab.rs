@@ -1,0 +1,297 @@
+//! Labs of this user on this machine. Where namespaces are forbidden or a program is missing each test says so by name
+//! and checks nothing.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flowcast_measure::lab::{
+    Flow, Lab, LabSpec, Watch, check_machine, megabits, nominal, profile, steady_goodput,
+};
+use flowcast_units::{Bytes, Node, Rate};
+
+/// Whether labs can be had; else the test's name and the reason are printed.
+fn labs_can_be_had(test: &str) -> bool {
+    match check_machine() {
+        Ok(()) => true,
+        Err(reason) => {
+            eprintln!("skipped: {test}: {reason}");
+            false
+        }
+    }
+}
+
+/// A profile at rates that a machine with other work can keep.
+fn slow(name: &str, overrides: &[(&str, &str)]) -> LabSpec {
+    let slow = [("nic.bandwidth", "20Mbit/s"), ("cluster.nodes", "3")];
+    let all = slow
+        .iter()
+        .chain(overrides)
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    profile(name, &all.collect::<Vec<_>>()).unwrap()
+}
+
+fn flow(from: u32, to: u32, rail: usize) -> Flow {
+    Flow {
+        from: Node(from),
+        to: Node(to),
+        rail,
+    }
+}
+
+fn goodput(lab: &Lab, flows: &[Flow]) -> Vec<Rate> {
+    let watch = Watch {
+        settle: Duration::from_millis(300),
+        count: Duration::from_millis(700),
+        buffer: Some(Bytes(128 << 10)),
+    };
+    steady_goodput(lab, flows, &watch).unwrap()
+}
+
+fn near(found: Rate, expected: Rate) -> bool {
+    (found.as_bytes_per_second() / expected.as_bytes_per_second() - 1.0).abs() < 0.1
+}
+
+fn output(lab: &Lab, node: u32, program: &str, arguments: &[&str]) -> String {
+    let output = lab
+        .command_in(Node(node), program)
+        .unwrap()
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_flow_gets_the_nominal_rate_on_each_kind_of_lab() {
+    if !labs_can_be_had("a_flow_gets_the_nominal_rate_on_each_kind_of_lab") {
+        return;
+    }
+    for (name, overrides) in [
+        ("fair", &[][..]),
+        ("asymmetric", &[("nic.duplex", "half")][..]),
+        ("bus", &[][..]),
+        ("two-racks", &[("backbone.bandwidth", "10Mbit/s")][..]),
+        ("rails", &[("nic.bandwidth", "20Mbit/s,10Mbit/s")][..]),
+    ] {
+        let spec = slow(name, overrides);
+        let lab = Lab::up(&spec).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for rail in 0..spec.nic.bandwidth.0.len() {
+            let (found, expected) = (
+                goodput(&lab, &[flow(0, 1, rail)])[0],
+                nominal::one_flow(&spec, rail),
+            );
+            assert!(
+                near(found, expected),
+                "{name}: {} of {}",
+                megabits(found),
+                megabits(expected)
+            );
+        }
+    }
+}
+
+#[test]
+fn connections_of_the_self_test_have_no_congestion_control_of_the_labs() {
+    if !labs_can_be_had("connections_of_the_self_test_have_no_congestion_control_of_the_labs") {
+        return;
+    }
+    let lab = Lab::up(&slow(
+        "fair",
+        &[("tcp.congestion_control", "cubic"), ("tcp.window", "64KiB")],
+    ))
+    .unwrap();
+    let control = |buffer| {
+        let (sender, _receiver) = lab.tcp_pair(Node(0), Node(1), 0, buffer).unwrap();
+        rustix::net::sockopt::tcp_congestion(&sender).unwrap()
+    };
+    assert_eq!(
+        [control(None), control(Some(Bytes(64 << 10)))],
+        ["cubic", "reno"]
+    );
+}
+
+#[test]
+fn two_flows_into_one_node_and_two_over_the_backbone_share() {
+    if !labs_can_be_had("two_flows_into_one_node_and_two_over_the_backbone_share") {
+        return;
+    }
+    let spec = slow(
+        "two-racks",
+        &[("cluster.nodes", "4"), ("backbone.bandwidth", "10Mbit/s")],
+    );
+    let lab = Lab::up(&spec).unwrap();
+    let sum = |flows: &[Flow]| {
+        Rate::from_bytes_per_second(
+            goodput(&lab, flows)
+                .iter()
+                .map(|rate| rate.as_bytes_per_second())
+                .sum(),
+        )
+    };
+    let backbone =
+        Rate::from_bytes_per_second(nominal::one_flow(&spec, 0).as_bytes_per_second() / 2.0);
+    let crossing = sum(&[flow(0, 2, 0), flow(1, 3, 0)]);
+    assert!(near(crossing, backbone), "{}", megabits(crossing));
+    let inside = sum(&[flow(0, 1, 0), flow(2, 3, 0)]);
+    assert!(
+        near(
+            inside,
+            Rate::from_bytes_per_second(4.0 * backbone.as_bytes_per_second())
+        ),
+        "{}",
+        megabits(inside)
+    );
+}
+
+#[test]
+fn two_labs_stand_side_by_side_with_hosts_and_processes_of_their_own() {
+    if !labs_can_be_had("two_labs_stand_side_by_side_with_hosts_and_processes_of_their_own") {
+        return;
+    }
+    let (one, other) = (
+        Lab::up(&slow("fair", &[])).unwrap(),
+        Lab::up(&slow("fair", &[])).unwrap(),
+    );
+    for lab in [&one, &other] {
+        assert_eq!(output(lab, 2, "hostname", &[]), "node2");
+        assert_eq!(
+            output(
+                lab,
+                2,
+                "sh",
+                &["-c", "ip -o -4 addr show eth0 | grep -c 10.77.0.3/16"]
+            ),
+            "1"
+        );
+        assert_eq!(
+            output(lab, 1, "pwd", &[]),
+            std::env::current_dir().unwrap().display().to_string()
+        );
+    }
+    let (mut sender, mut receiver) = one.tcp_pair(Node(0), Node(1), 0, None).unwrap();
+    sender.write_all(b"to one").unwrap();
+    drop(sender);
+    let mut text = String::new();
+    receiver.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "to one");
+    let (a, b) = (
+        goodput(&one, &[flow(0, 1, 0)])[0],
+        goodput(&other, &[flow(0, 1, 0)])[0],
+    );
+    assert!(near(a, nominal::one_flow(one.spec(), 0)) && near(b, a));
+}
+
+/// The re-executed test binary builds a lab and holds it.
+#[test]
+fn hold_a_lab_when_asked() {
+    let Ok(word) = std::env::var("FLOWCAST_TEST_HOLDS_A_LAB") else {
+        return;
+    };
+    let lab = Lab::up(&slow("fair", &[])).unwrap();
+    let mut sleeper = lab.command_in(Node(1), "sh").unwrap();
+    sleeper
+        .args(["-c", &format!("setsid sleep {word} & echo started; wait")])
+        .stdout(Stdio::piped());
+    let mut sleeper = sleeper.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(sleeper.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    println!("\nholding {}", lab.name());
+    let _ = sleeper.wait();
+}
+
+#[test]
+fn a_lab_and_all_that_runs_in_it_end_with_a_killed_owner() {
+    if !labs_can_be_had("a_lab_and_all_that_runs_in_it_end_with_a_killed_owner") {
+        return;
+    }
+    // How long a process of the lab sleeps: a word that nothing else has in its command line.
+    let word = format!("4321.{}", std::process::id());
+    let runtime = tempfile::tempdir().unwrap();
+    let mut owner = Command::new(std::env::current_exe().unwrap());
+    owner.args([
+        "hold_a_lab_when_asked",
+        "--exact",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    owner
+        .env("FLOWCAST_TEST_HOLDS_A_LAB", &word)
+        .env("XDG_RUNTIME_DIR", runtime.path());
+    let mut owner = KilledInTheEnd(owner.stdout(Stdio::piped()).spawn().unwrap());
+    let owner = &mut owner.0;
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    let name = lines
+        .find_map(|line| line.unwrap().strip_prefix("holding ").map(str::to_owned))
+        .unwrap();
+    let folder = runtime.path().join("flowcast-lab").join(name);
+    assert!(folder.exists());
+    assert!(in_time(|| runs(&word)), "the lab's process does not start");
+
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(in_time(|| !runs(&word)), "a process of the lab outlives it");
+    assert!(
+        in_time(|| !folder.exists()),
+        "{} outlives the lab",
+        folder.display()
+    );
+}
+
+/// Whether something becomes true within 20 s.
+fn in_time(holds: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if holds() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// A failed assertion must not leave the owner behind.
+struct KilledInTheEnd(Child);
+
+impl Drop for KilledInTheEnd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether any process has this word in its command line.
+fn runs(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let line =
+        |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    processes.map(line).any(|line| {
+        line.split(|byte| *byte == 0)
+            .any(|part| part == word.as_bytes())
+    })
+}
+
+#[test]
+fn what_a_lab_does_not_have_is_named() {
+    if !labs_can_be_had("what_a_lab_does_not_have_is_named") {
+        return;
+    }
+    let lab = Lab::up(&slow("fair", &[("cluster.nodes", "2")])).unwrap();
+    let node = lab.command_in(Node(2), "true").unwrap_err().to_string();
+    assert_eq!(
+        node,
+        "found node 2, expected one of the lab's 2 nodes, 0 to 1"
+    );
+    let rail = lab.address(Node(0), 1).unwrap_err().to_string();
+    assert_eq!(
+        rail,
+        "found rail 1, expected one of the lab's 1 rails, counted from 0"
+    );
+}

@@ -1,0 +1,127 @@
+//! Timed patterns in labs of this user. Where namespaces are forbidden or a program is missing each test says so by name
+//! and checks nothing.
+
+use std::time::Duration;
+
+use flowcast_measure::clocks::ClockPlan;
+use flowcast_measure::lab::{
+    Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern, set_clocks,
+    synchronise_clocks,
+};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::stats::interval::StoppingRule;
+use flowcast_units::{Bytes, Node, Time};
+
+fn lab(test: &str) -> Option<Lab> {
+    lab_of(test, "20Mbit/s")
+}
+
+fn lab_of(test: &str, rate: &str) -> Option<Lab> {
+    if let Err(reason) = check_machine() {
+        eprintln!("skipped: {test}: {reason}");
+        return None;
+    }
+    let slow = [("nic.bandwidth", rate), ("cluster.nodes", "3")];
+    let slow = slow.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Some(Lab::up(&profile("asymmetric", &slow).unwrap()).unwrap())
+}
+
+fn flow(id: u32, src: u32, dst: u32, start_ms: f64) -> Flow {
+    Flow {
+        id,
+        src: Node(src),
+        dst: Node(dst),
+        size: Bytes(500_000),
+        start: Time::from_micros(start_ms * 1e3),
+    }
+}
+
+fn options(connections: Connections) -> PatternOptions {
+    let rule = StoppingRule {
+        min_repetitions: 3,
+        max_repetitions: 3,
+        ..StoppingRule::default()
+    };
+    PatternOptions {
+        connections,
+        rule,
+        ..PatternOptions::default()
+    }
+}
+
+#[test]
+fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
+    let Some(lab) = lab("flows_start_at_their_times_and_take_as_long_as_the_rates_make_them")
+    else {
+        return;
+    };
+    let flows = [
+        flow(1, 0, 1, 50.0),
+        flow(2, 0, 2, 50.0),
+        flow(3, 2, 0, 700.0),
+    ];
+    let run = run_pattern(&lab, &flows, &options(Connections::EachFlow)).unwrap();
+    let alone = nominal::one_flow(lab.spec(), 0)
+        .time_for(Bytes(500_000))
+        .as_seconds();
+    let medians = run.median_durations();
+    for (median, units) in medians.iter().zip([2.0, 2.0, 1.0]) {
+        let units_taken = median.as_seconds() / alone;
+        assert!(
+            (units_taken / units - 1.0).abs() < 0.15,
+            "{units_taken} of {units}"
+        );
+    }
+    for repetition in &run.repetitions {
+        let late = repetition[2].start.as_seconds() - 0.7;
+        assert!((0.0..0.1).contains(&late), "{late}");
+    }
+}
+
+#[test]
+fn clocks_that_were_set_apart_are_found_to_a_microsecond() {
+    // As fast as short messages in a row need it: queues in one direction would be asymmetry.
+    let Some(lab) = lab_of(
+        "clocks_that_were_set_apart_are_found_to_a_microsecond",
+        "1Gbit/s",
+    ) else {
+        return;
+    };
+    let clocks = set_clocks(3, 1);
+    let plan = ClockPlan {
+        span: Time::from_micros(300_000.0),
+        ..ClockPlan::default()
+    };
+    let run = synchronise_clocks(&lab, &clocks, &plan, Duration::from_millis(100)).unwrap();
+    for ((set, learned), wrong) in clocks.iter().zip(&run.learned).zip(&run.deviations) {
+        // What the ways hide is bounded by the round trips; on a busy machine so is what jitter adds.
+        let known = learned.asymmetry + learned.deviation * 6.0;
+        assert!(
+            wrong.at_once.as_nanos().abs() <= known.as_nanos() + 100.0,
+            "{wrong:?} {learned:?}"
+        );
+        assert!(
+            wrong.at_once.as_micros().abs() < 20.0,
+            "{wrong:?} of {set:?}"
+        );
+        let drift = learned.line.drift - (1.0 / (1.0 + set.drift) - 1.0);
+        assert!(
+            drift.abs() < 6.0 * learned.drift_deviation + 2e-6,
+            "{drift} of {set:?}"
+        );
+    }
+}
+
+#[test]
+fn flows_that_share_a_connection_go_one_after_the_other() {
+    let Some(lab) = lab("flows_that_share_a_connection_go_one_after_the_other") else {
+        return;
+    };
+    let flows = [flow(1, 0, 1, 0.0), flow(2, 0, 1, 0.0)];
+    let run = run_pattern(&lab, &flows, &options(Connections::EachPair)).unwrap();
+    for repetition in &run.repetitions {
+        let apart = repetition[1].end.as_seconds() - repetition[0].end.as_seconds();
+        assert!(apart > 0.5 * repetition[0].end.as_seconds(), "{apart}");
+    }
+    assert!(run_pattern(&lab, &[flow(1, 0, 9, 0.0)], &options(Connections::EachPair)).is_err());
+}

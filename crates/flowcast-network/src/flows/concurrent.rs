@@ -1,0 +1,362 @@
+//! Predicts a pattern of concurrent communications with a network and a model.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use thiserror::Error;
+
+use super::fluid::{self, Demand, Intervals};
+use super::transient;
+use crate::packet::seeds::{self, Runs, Spread};
+use crate::packet::{Carried, Message, Wire};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::cluster::pattern::Pattern;
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
+use flowcast_model::sharing::fabric::{Fabric, Limit};
+use flowcast_model::sharing::flow_cuts::Strictness;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::protocol::{Protocol, Windows};
+use flowcast_model::sharing::rates::{finite_rate, rate_model, transient_windows};
+use flowcast_model::sharing::{RateModel, SharingError};
+use flowcast_units::Time;
+
+/// Why there is no prediction.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PredictError {
+    /// The sharing model refuses.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
+}
+
+/// Which model predicts a pattern, and how strictly it keeps to its paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method {
+    /// The model by which concurrent flows share the links.
+    pub model: Model,
+    /// Whether flow cuts refuse what their paper does not define.
+    pub strictness: Strictness,
+}
+
+/// When a flow of a pattern ends, and how long it would take alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowPrediction {
+    /// The flow as the pattern has it.
+    pub flow: Flow,
+    /// When its last byte is there.
+    pub end: Time,
+    /// From start to end.
+    pub duration: Time,
+    /// Its duration if no other flow were there: `L + m*x`.
+    pub alone: Time,
+}
+
+impl FlowPrediction {
+    /// How many times longer than alone.
+    pub fn slowdown(&self) -> f64 {
+        if self.alone == Time::ZERO {
+            1.0
+        } else {
+            self.duration.as_nanos() / self.alone.as_nanos()
+        }
+    }
+}
+
+/// When each flow of a pattern ends, and the intervals that lead to that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// By flow, in the pattern's order.
+    pub flows: Vec<FlowPrediction>,
+    /// What each flow got when, and why not more; latency comes after the last.
+    pub intervals: Intervals,
+    /// The links that the limits name.
+    pub fabric: Fabric,
+}
+
+impl Prediction {
+    /// When the last flow ends.
+    pub fn makespan(&self) -> Time {
+        self.flows
+            .iter()
+            .map(|flow| flow.end)
+            .fold(Time::ZERO, Time::max)
+    }
+
+    /// The same flows, all of them so much later.
+    #[must_use]
+    pub fn later(mut self, by: Time) -> Prediction {
+        for predicted in &mut self.flows {
+            predicted.flow.start += by;
+            predicted.end += by;
+        }
+        for interval in self.intervals.of_flow.iter_mut().flatten() {
+            (interval.from, interval.to) = (interval.from + by, interval.to + by);
+        }
+        self
+    }
+
+    /// What a limit means, for people.
+    pub fn reason(&self, limit: Limit) -> String {
+        let id = |index: u32| self.flows[index as usize].flow.id;
+        match limit {
+            Limit::Alone => "alone".into(),
+            Limit::Link(link) => format!("shares the link {}", self.fabric.link(link)),
+            Limit::Acknowledgements(link) => format!(
+                "acknowledgements wait on the link {}",
+                self.fabric.link(link)
+            ),
+            Limit::ZigZag { flows } => format!("outgo/income conflict, zig-zag of {flows}"),
+            Limit::CrowdedZigZag { flows } => {
+                format!("{flows} flows with more than two in one direction of a node")
+            }
+            Limit::IncomingOfPair { partner } => {
+                format!("income/outgo conflict with flow {}, incoming", id(partner))
+            }
+            Limit::OutgoingOfPair { partner } => {
+                format!("income/outgo conflict with flow {}, outgoing", id(partner))
+            }
+            Limit::Queues => "queues of its way, packet by packet".into(),
+            Limit::Between => "left over between two active neighbours".into(),
+            Limit::StartOrEnd => "left over at the start or end of its path".into(),
+        }
+    }
+
+    /// Intervals of the flow with this index in the pattern, in time order.
+    pub fn intervals_of(&self, flow: usize) -> &[Interval] {
+        &self.intervals.of_flow[flow]
+    }
+}
+
+/// Predicts when each flow of a pattern ends.
+///
+/// # Errors
+/// A parameter that the model lacks, or a situation that it does not know.
+pub fn predict(
+    pattern: &Pattern,
+    network: &Network,
+    method: Method,
+) -> Result<Prediction, PredictError> {
+    predict_flows(&pattern.flows, &pattern.racks, network, method)
+}
+
+/// As [`predict`], for flows that stand in no file.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_flows(
+    flows: &[Flow],
+    racks: &Racks,
+    network: &Network,
+    method: Method,
+) -> Result<Prediction, PredictError> {
+    let network = &*network.seen_by(method.model);
+    let fabric = Fabric::of(flows, racks, network)?;
+    if let Some(windows) = transient_windows(method.model, network)? {
+        return settle(flows, network, fabric, windows);
+    }
+    match rate_model(method.model, network, method.strictness)? {
+        Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
+        None => carry_packets(flows, network, fabric),
+    }
+}
+
+fn settle(
+    flows: &[Flow],
+    network: &Network,
+    fabric: Fabric,
+    windows: Windows,
+) -> Result<Prediction, PredictError> {
+    let settled = transient::simulate(flows, &fabric, windows, finite_rate(network)?);
+    let intervals = Intervals {
+        of_flow: settled.intervals,
+        ..Intervals::default()
+    };
+    Ok(Prediction {
+        flows: with_latency(flows, network, &fabric, settled.completions),
+        intervals,
+        fabric,
+    })
+}
+
+/// The latency comes after the last byte; alone a flow takes `L + m*x`.
+fn with_latency(
+    flows: &[Flow],
+    network: &Network,
+    fabric: &Fabric,
+    completions: Vec<FlowCompletion>,
+) -> Vec<FlowPrediction> {
+    let latency = network.nic.latency;
+    let each = flows.iter().zip(&fabric.paths).zip(completions);
+    each.map(|((flow, path), completion)| FlowPrediction {
+        flow: *flow,
+        end: completion.end + latency,
+        duration: completion.duration + latency,
+        alone: network.nic.time_for(flow.size) * (1.0 / fabric.uncontended_share(path).0) + latency,
+    })
+    .collect()
+}
+
+fn step_flows(
+    flows: &[Flow],
+    network: &Network,
+    fabric: Fabric,
+    model: &mut dyn RateModel,
+) -> Result<Prediction, PredictError> {
+    let demand = |flow: &Flow| Demand {
+        start: flow.start,
+        work: network.nic.time_for(flow.size),
+    };
+    let demands: Vec<Demand> = flows.iter().map(demand).collect();
+    let mut intervals = Intervals::new(flows.len());
+    let completions = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
+    Ok(Prediction {
+        flows: with_latency(flows, network, &fabric, completions),
+        intervals,
+        fabric,
+    })
+}
+
+fn carry_packets(
+    flows: &[Flow],
+    network: &Network,
+    fabric: Fabric,
+) -> Result<Prediction, PredictError> {
+    let wire = undisturbed(wire(network)?);
+    let carried = crate::packet::simulate(&messages(flows), &fabric, &wire)?;
+    let flows = predictions(flows, &fabric, &wire, &carried.completions)?;
+    let intervals = Intervals {
+        of_flow: carried.intervals,
+        ..Intervals::default()
+    };
+    Ok(Prediction {
+        flows,
+        intervals,
+        fabric,
+    })
+}
+
+/// Packet by packet with several seeds: the medians as a prediction, and where each flow lies. Intervals are those of
+/// the run without disturbances.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_seeds(
+    pattern: &Pattern,
+    network: &Network,
+    runs: Runs,
+) -> Result<(Prediction, Vec<Spread>), PredictError> {
+    let network = &*network.seen_by(Model::Packet);
+    let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
+    let wire = wire(network)?;
+    let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, runs)?;
+    let mut prediction = carry_packets(&pattern.flows, network, fabric)?;
+    for (flow, spread) in prediction.flows.iter_mut().zip(&spreads) {
+        (flow.end, flow.duration) = (spread.median.end, spread.median.duration);
+    }
+    Ok((prediction, spreads))
+}
+
+/// A pattern packet by packet, with what that took: frames, links crossed, losses.
+///
+/// # Errors
+/// As [`predict`].
+pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+    carry_by(crate::packet::simulate, pattern, network)
+}
+
+/// As [`carry`], but what repeats exactly is carried each time.
+///
+/// # Errors
+/// As [`predict`].
+pub fn carry_each_packet(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+    carry_by(crate::packet::simulate_each_packet, pattern, network)
+}
+
+fn carry_by(
+    carry: impl Fn(&[Message], &Fabric, &Wire) -> Result<Carried, SharingError>,
+    pattern: &Pattern,
+    network: &Network,
+) -> Result<Carried, PredictError> {
+    let network = &*network.seen_by(Model::Packet);
+    let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
+    Ok(carry(
+        &messages(&pattern.flows),
+        &fabric,
+        &undisturbed(wire(network)?),
+    )?)
+}
+
+fn wire(network: &Network) -> Result<Wire, SharingError> {
+    Ok(Wire {
+        rate: finite_rate(network)?,
+        latency: network.nic.latency,
+        protocol: Protocol::of(&network.sharing.packet)?,
+        seed: None,
+    })
+}
+
+/// Of a program's messages, whose starts depend on each other: undisturbed.
+pub fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingError> {
+    let wire = wire(network)?;
+    Ok(if seed.is_some() {
+        Wire { seed, ..wire }
+    } else {
+        undisturbed(wire)
+    })
+}
+
+/// Starts as they are written; host times are random only where queues overflow, because these would lock phase.
+fn undisturbed(wire: Wire) -> Wire {
+    let protocol = Protocol {
+        jitter: Time::ZERO,
+        ..wire.protocol
+    };
+    Wire {
+        protocol,
+        seed: protocol.queue.map(|_| 0),
+        ..wire
+    }
+}
+
+fn messages(flows: &[Flow]) -> Vec<Message> {
+    flows
+        .iter()
+        .map(|flow| Message {
+            start: flow.start,
+            size: flow.size,
+        })
+        .collect()
+}
+
+fn predictions(
+    flows: &[Flow],
+    fabric: &Fabric,
+    wire: &Wire,
+    completions: &[FlowCompletion],
+) -> Result<Vec<FlowPrediction>, PredictError> {
+    let mut lone_times = BTreeMap::new();
+    let mut predicted = Vec::with_capacity(flows.len());
+    for ((flow, path), completion) in flows.iter().zip(&fabric.paths).zip(completions) {
+        let alone = match lone_times.entry((flow.size, path.data().len())) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => {
+                let message = Message {
+                    start: Time::ZERO,
+                    size: flow.size,
+                };
+                *unknown.insert(
+                    crate::packet::simulate(&[message], &fabric.only(path), wire)?.completions[0]
+                        .duration,
+                )
+            }
+        };
+        predicted.push(FlowPrediction {
+            flow: *flow,
+            end: completion.end,
+            duration: completion.duration,
+            alone,
+        });
+    }
+    Ok(predicted)
+}

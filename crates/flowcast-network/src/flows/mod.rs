@@ -1,0 +1,28 @@
+//! How long concurrent messages take: fluid simulations of flows that share a network.
+//!
+//! What it is for: a communication pattern (flows with starts and sizes) goes in, the completion of each flow comes out,
+//! with the reason why it was slower than alone; [`concurrent::predict`] is the entry, and chooses the method. Replays of
+//! programs, whose messages start when earlier ones have ended, use the same simulations through [`traffic::Traffic`].
+//! The crate decides when flows start and end; what each gets meanwhile is the question to a sharing model
+//! ([`flowcast_model::sharing`]). It knows no clock and no machine, and equal inputs give equal bits.
+//!
+//! # The models
+//!
+//! Flow `i` starts at `s_i` with `m_i` bytes and ends when the integral of its rate since then has reached `m_i`, plus the
+//! latency `L`, which is not contended: a flow that meets no other takes `L + m_i/C`. There are four ways to its rate.
+//!
+//! - **Rates from event to event** ([`fluid`], [`in_flight`]; Martinasso and Méhaut, RR-5910, section 5.3; Zhu et al.,
+//!   Algorithm 1). Events are starts and ends of flows. The rates `r_i` between two events are constant and are what the
+//!   sharing model allocates to the active flows; the next event is at `min(next start, min over i of t + left_i/r_i)`.
+//! - **Quasi-dynamic queues** ([`quasi_dynamic`]), for programs under the closed loop. The queueing delays `q_l` approach
+//!   their balance with the time of a packet, `dq_l/dt = (F_l(q) - q_l)/lag`, and the rates follow the delays.
+//! - **Windows in queues** ([`transient`]), for patterns under the closed loop whose window is known: how many bytes of
+//!   each flow's window are in each queue of its path, `dx_k/dt = d_(k-1) - d_k`.
+//! - **Packets** (`flowcast-network`).
+
+pub mod concurrent;
+pub mod fluid;
+pub mod in_flight;
+pub mod quasi_dynamic;
+pub mod traffic;
+pub mod transient;

@@ -1,0 +1,91 @@
+//! Which member has the least key: a tournament of keys, four to a group, the least of a group going up.
+//!
+//! A changed key is compared with three others on each level, all in one cache line and without a branch, where a heap
+//! moves keys about and depends at each level on the comparison before.
+
+use crate::queues::{KeyQueue, NEVER};
+
+/// The least key of all members.
+#[derive(Debug, Clone)]
+pub struct Tournament {
+    groups: Vec<Group>,
+    /// Where each level's groups begin, from the members up to the single last group.
+    levels: Vec<u32>,
+    first: u128,
+    /// The least key of the last changed part one and two levels below the top.
+    near: u128,
+    far: u128,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Group([u128; SIZE]);
+
+const SIZE: usize = 4;
+
+impl Tournament {
+    /// So many members, none with a key.
+    pub fn new(members: u32) -> Tournament {
+        let mut levels = vec![0];
+        let mut groups = members.div_ceil(SIZE as u32).max(1);
+        let mut all = groups;
+        while groups > 1 {
+            levels.push(all);
+            groups = groups.div_ceil(SIZE as u32);
+            all += groups;
+        }
+        let groups = vec![Group([NEVER; SIZE]); all as usize];
+        Tournament {
+            groups,
+            levels,
+            first: NEVER,
+            near: NEVER,
+            far: NEVER,
+        }
+    }
+}
+
+impl Tournament {
+    /// The least key, [`NEVER`] if there is none.
+    #[inline(always)]
+    pub fn least(&self) -> u128 {
+        self.first
+    }
+}
+
+impl KeyQueue for Tournament {
+    const KNOWS_MORE: bool = false;
+
+    #[inline(always)]
+    fn first(&mut self) -> Option<u128> {
+        Some(self.first).filter(|key| *key != NEVER)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, member: u32, key: u128) {
+        let (mut place, mut least) = (member as usize, key);
+        for level in &self.levels {
+            let Group(keys) = &mut self.groups[*level as usize + place / SIZE];
+            let own = place % SIZE;
+            if keys[own] == least {
+                return;
+            }
+            // The others do not wait for what was decided below, so that each level adds one comparison.
+            let others = keys[own ^ 1].min(keys[own ^ 2]).min(keys[own ^ 3]);
+            keys[own] = least;
+            (self.far, self.near) = (self.near, least);
+            least = least.min(others);
+            place /= SIZE;
+        }
+        self.first = least;
+    }
+
+    #[inline(always)]
+    fn soon(&self) -> [u128; 4] {
+        [self.far, self.near, NEVER, NEVER]
+    }
+
+    fn keys(&self) -> &[u128] {
+        &[]
+    }
+}

@@ -1,0 +1,380 @@
+//! Synthetic workloads, step by step: nothing is ever held for more than one iteration of one rank.
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::{Message, Step};
+use crate::build::{Channel, EAGER, RankBuilder, RecordFault};
+use crate::folded::{Folded, Part};
+use crate::link::{Parts, link};
+use crate::opcodes::Record;
+use crate::program::{MessageClass, Program, SendMode};
+use crate::{ReadOptions, Trace, TraceError};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// What the ranks do in each iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// Exchange with four neighbours on a two-dimensional torus.
+    Halo,
+    /// Send to the right, receive from the left.
+    Shift,
+    /// One message goes round the ring, each rank computing before it passes it on.
+    Chain,
+    /// `ceil(log2 P)` rounds, in round `k` with the ranks `2^k` away.
+    Dissemination,
+    /// Each rank with each other.
+    Alltoall,
+    /// A broadcast from rank 0 over a binomial tree.
+    BinomialBroadcast,
+    /// Training of a neural network by replicas of a pipeline of stages: each stage passes as many microbatches on as there
+    /// are stages, one forward and one backward in turn; then each stage's replicas reduce their gradients over a ring.
+    Training,
+}
+
+impl Workload {
+    /// All of them, with the names of the command line.
+    pub const ALL: [(&'static str, Workload); 7] = [
+        ("halo", Workload::Halo),
+        ("shift", Workload::Shift),
+        ("chain", Workload::Chain),
+        ("dissemination", Workload::Dissemination),
+        ("alltoall", Workload::Alltoall),
+        ("binomial-broadcast", Workload::BinomialBroadcast),
+        ("training", Workload::Training),
+    ];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        Workload::ALL
+            .iter()
+            .find(|(_, workload)| *workload == self)
+            .map_or("", |(name, _)| name)
+    }
+}
+
+/// How large and how long.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// The pattern of messages that each iteration has.
+    pub workload: Workload,
+    /// Ranks, at least 1.
+    pub ranks: u32,
+    /// How often computation and messages are repeated; 0 gives empty ranks.
+    pub iterations: u32,
+    /// Bytes of each message.
+    pub size: Bytes,
+    /// Computation before each iteration's messages.
+    pub compute: Time,
+    /// The computation varies by up to this fraction, evenly distributed, in whole nanoseconds.
+    pub jitter: f64,
+    /// Start of the random numbers.
+    pub seed: u64,
+    /// After so many iterations the computations repeat themselves; never if 0.
+    pub period: u32,
+}
+
+impl Shape {
+    /// The trace in memory: with its iterations as a loop where they repeat themselves.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] for more messages than can be numbered.
+    pub fn trace(self) -> Result<Trace, TraceError> {
+        let period = if self.jitter == 0.0 { 1 } else { self.period };
+        if period == 0 || period >= self.iterations {
+            return self.program().map(Trace::Program);
+        }
+        let body = vec![Part::Once(
+            Shape {
+                iterations: period,
+                ..self
+            }
+            .program()?,
+        )];
+        let mut parts = vec![Part::Loop(u64::from(self.iterations / period), body)];
+        let rest = self.iterations % period;
+        if rest > 0 {
+            parts.push(Part::Once(
+                Shape {
+                    iterations: rest,
+                    ..self
+                }
+                .program()?,
+            ));
+        }
+        Folded::new(parts).map(Trace::Folded)
+    }
+
+    fn program(self) -> Result<Program, TraceError> {
+        const TOO_MANY: TraceError =
+            TraceError::Limit("more messages of a rank than can be numbered (2^27)");
+        let builder = |rank| self.build(rank).map_err(|_| TOO_MANY);
+        let parts = Parts {
+            name: self.workload.name().to_owned(),
+            ranks: (0..self.ranks)
+                .map(Rank)
+                .map(builder)
+                .collect::<Result<_, _>>()?,
+            communicators: Vec::new(),
+            ignored_kind: |_| String::new(),
+            source: None,
+            threads: Vec::new(),
+        };
+        link(parts, ReadOptions::default())
+    }
+
+    fn build(self, rank: Rank) -> Result<RankBuilder, RecordFault> {
+        let mut builder = RankBuilder::default();
+        let (mut posted, mut sent) = (Vec::new(), Vec::new());
+        let channel = |message: &Message| Channel {
+            peer: message.peer,
+            tag: message.tag as i32,
+            communicator: COMMUNICATOR,
+        };
+        for step in self.steps(rank) {
+            match step {
+                Step::Compute(time) => builder.compute(time),
+                Step::Send(message) => {
+                    let Message { size, mode, .. } = message;
+                    let class = MessageClass {
+                        size,
+                        tag: message.tag as i32,
+                        communicator: COMMUNICATOR,
+                        mode,
+                    };
+                    if mode.non_blocking {
+                        sent.push(builder.sends());
+                    }
+                    builder.send(message.peer, class, Record::Begins)?;
+                }
+                Step::Receive(message) => {
+                    let channel = builder.channel(channel(&message));
+                    builder.recv(channel, Record::Begins)?;
+                }
+                Step::Post(message) => {
+                    let channel = builder.channel(channel(&message));
+                    posted.push(builder.irecv_waited_by_slot(channel)?);
+                }
+                Step::AwaitAll => {
+                    posted
+                        .drain(..)
+                        .for_each(|slot| builder.wait_slot(slot, Record::Begins));
+                    sent.drain(..)
+                        .try_for_each(|number| builder.wait_send(number, Record::Begins))?;
+                }
+                Step::AwaitReceive(_)
+                | Step::AwaitSend(_)
+                | Step::Collective(..)
+                | Step::Meeting(..) => {
+                    unreachable!("no workload has them")
+                }
+            }
+        }
+        builder.finish();
+        Ok(builder)
+    }
+
+    /// The steps of a rank.
+    pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = Step> {
+        let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let start = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        let mut random = start.clone();
+        let mut steps = Vec::new();
+        (0..self.iterations).flat_map(move |iteration| {
+            if self.period > 0 && iteration.is_multiple_of(self.period) {
+                random = start.clone();
+            }
+            let factor = 1.0 + self.jitter * (2.0 * random.random::<f64>() - 1.0);
+            let compute = Time::from_nanos((self.compute.as_nanos() * factor).round().max(0.0));
+            self.iteration(rank, compute, &mut steps);
+            std::mem::take(&mut steps)
+        })
+    }
+
+    fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
+        match self.workload {
+            Workload::Chain if rank > Rank(0) => return self.pass_on(rank, compute, steps),
+            Workload::Training => return self.train(rank, compute, steps),
+            _ => {}
+        }
+        steps.push(Step::Compute(compute));
+        match self.workload {
+            Workload::Halo => self.exchange_halo(rank, steps),
+            Workload::Shift if self.ranks > 1 => self.exchange(
+                steps,
+                &[(self.before(rank, 1), 0)],
+                &[(self.after(rank, 1), 0)],
+            ),
+            Workload::Chain if self.ranks > 1 => {
+                steps.extend([
+                    self.send(self.after(rank, 1)),
+                    self.receive(self.before(rank, 1)),
+                ]);
+            }
+            Workload::Dissemination => {
+                for (round, distance) in powers_below(self.ranks).enumerate() {
+                    let tag = round as u32;
+                    self.exchange(
+                        steps,
+                        &[(self.before(rank, distance), tag)],
+                        &[(self.after(rank, distance), tag)],
+                    );
+                }
+            }
+            Workload::Alltoall => {
+                let from: Vec<_> = (1..self.ranks)
+                    .map(|distance| (self.before(rank, distance), 0))
+                    .collect();
+                let to: Vec<_> = (1..self.ranks)
+                    .map(|distance| (self.after(rank, distance), 0))
+                    .collect();
+                self.exchange(steps, &from, &to);
+            }
+            Workload::BinomialBroadcast => self.broadcast(rank, steps),
+            Workload::Shift | Workload::Chain | Workload::Training => {}
+        }
+    }
+
+    /// The schedule "1F1B" of PipeDream (Narayanan et al., SOSP 2019): a stage begins with as many microbatches as stages follow
+    /// it, then does one forward, one backward, and so on. Going backward takes twice as long. The ring of the all-reduce has
+    /// `2 (replicas - 1)` steps (Patarasuk and Yuan, 2009).
+    fn train(&self, Rank(rank): Rank, compute: Time, steps: &mut Vec<Step>) {
+        const RING: u32 = 2;
+        let (stages, replicas) = self.grid();
+        let (stage, replica) = (rank % stages, rank / stages);
+        let at = |stage: u32, replica: u32| Rank(replica * stages + stage);
+        let before = (stage > 0).then(|| at(stage - 1, replica));
+        let after = (stage + 1 < stages).then(|| at(stage + 1, replica));
+        let mut pass = |from: Option<Rank>, to: Option<Rank>, tag: u32, time: Time| {
+            steps.extend(from.map(|rank| Step::Receive(self.message(0, rank, tag, EAGER))));
+            steps.push(Step::Compute(time));
+            steps.extend(to.map(|rank| Step::Send(self.message(0, rank, tag, EAGER))));
+        };
+        let ahead = stages - 1 - stage;
+        for turn in 0..stages + ahead {
+            if turn < stages {
+                pass(before, after, 0, compute);
+            }
+            if turn >= ahead {
+                pass(after, before, 1, compute * 2.0);
+            }
+        }
+        for _ in 0..RING * (replicas - 1) {
+            let (left, right) = (
+                at(stage, (replica + replicas - 1) % replicas),
+                at(stage, (replica + 1) % replicas),
+            );
+            self.exchange(steps, &[(left, RING)], &[(right, RING)]);
+        }
+    }
+
+    fn pass_on(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
+        steps.extend([
+            self.receive(self.before(rank, 1)),
+            Step::Compute(compute),
+            self.send(self.after(rank, 1)),
+        ]);
+    }
+
+    fn after(&self, Rank(rank): Rank, distance: u32) -> Rank {
+        Rank((rank + distance) % self.ranks)
+    }
+
+    fn before(&self, Rank(rank): Rank, distance: u32) -> Rank {
+        Rank((rank + self.ranks - distance) % self.ranks)
+    }
+
+    /// The shorter and the longer side of a grid of all ranks that is as square as their number allows.
+    fn grid(&self) -> (u32, u32) {
+        let shorter = (1..=self.ranks.isqrt())
+            .rev()
+            .find(|side| self.ranks.is_multiple_of(*side))
+            .unwrap_or(1);
+        (shorter, self.ranks / shorter)
+    }
+
+    /// A side of one has no neighbours.
+    fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
+        let (height, width) = self.grid();
+        let (x, y) = (rank % width, rank / width);
+        let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
+        let sides = [
+            at(x + 1, y),
+            at(x + width - 1, y),
+            at(x, y + 1),
+            at(x, y + height - 1),
+        ];
+        let mut from = Vec::with_capacity(4);
+        let mut to = Vec::with_capacity(4);
+        for (direction, side) in sides
+            .into_iter()
+            .enumerate()
+            .filter(|(_, side)| side.0 != rank)
+        {
+            // What comes from a side was sent in the opposite direction.
+            from.push((side, direction as u32 ^ 1));
+            to.push((side, direction as u32));
+        }
+        self.exchange(steps, &from, &to);
+    }
+
+    fn broadcast(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
+        let mut distance = if rank == 0 {
+            self.ranks.next_power_of_two()
+        } else {
+            rank & rank.wrapping_neg()
+        };
+        if rank > 0 {
+            steps.push(self.receive(Rank(rank - distance)));
+        }
+        while distance > 1 {
+            distance /= 2;
+            if rank + distance < self.ranks {
+                steps.push(self.send(Rank(rank + distance)));
+            }
+        }
+    }
+
+    /// Receives from all of some ranks while it sends to all of others; each with its tag.
+    fn exchange(&self, steps: &mut Vec<Step>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
+        let message = |(number, (peer, tag)): (u32, &(Rank, u32))| {
+            self.message(number, *peer, *tag, NON_BLOCKING)
+        };
+        steps.extend((0..).zip(from).map(message).map(Step::Post));
+        steps.extend((0..).zip(to).map(message).map(Step::Send));
+        steps.push(Step::AwaitAll);
+    }
+
+    fn send(&self, to: Rank) -> Step {
+        Step::Send(self.message(0, to, 0, EAGER))
+    }
+
+    fn receive(&self, from: Rank) -> Step {
+        Step::Receive(self.message(0, from, 0, EAGER))
+    }
+
+    fn message(&self, number: u32, peer: Rank, tag: u32, mode: SendMode) -> Message {
+        Message {
+            number,
+            peer,
+            size: self.size,
+            tag,
+            mode,
+        }
+    }
+}
+
+/// Of all messages.
+const COMMUNICATOR: i32 = 1;
+
+const NON_BLOCKING: SendMode = SendMode {
+    non_blocking: true,
+    ..EAGER
+};
+
+fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
+    (0..32)
+        .map(|power| 1u32 << power)
+        .take_while(move |distance| *distance < ranks)
+}

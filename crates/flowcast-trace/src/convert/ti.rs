@@ -1,0 +1,162 @@
+//! SimGrid's time-independent traces: one rank's actions. Sizes are bytes; computations count operations of a host of
+//! 1 Gflop/s. All collectives are on all ranks there.
+
+use std::io::{self, Write};
+
+use super::steps::{Message, Step, Steps};
+use super::{BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
+use crate::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_units::{CollectiveOp, Rank};
+
+/// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who
+/// sends how much to whom.
+pub fn needs_messages(program: &Program) -> bool {
+    let tables = Tables::new(program);
+    let ranks = program.ranks() as u64;
+    program
+        .calls()
+        .iter()
+        .any(|call| !is_plain_world(program, call.communicator))
+        || tables.executions.iter().any(|calls| {
+            let Some(first) = calls.first().map(|(_, call)| tables.call(*call)) else {
+                return false;
+            };
+            let is_even = |call: &CollectiveCall| {
+                (call.send, call.recv) == (first.send, first.recv)
+                    && call.send == call.recv
+                    && call.send.0.is_multiple_of(ranks)
+            };
+            let is_exchange = matches!(
+                first.op,
+                CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw
+            );
+            is_exchange && !calls.iter().all(|(_, call)| is_even(tables.call(*call)))
+        })
+}
+
+/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them, and all are blocking.
+///
+/// # Errors
+/// Those of `out`.
+pub fn ti_rank(
+    tables: &Tables<'_>,
+    rank: Rank,
+    losses: &mut Losses,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut writer = Writer {
+        out,
+        tables,
+        rank,
+        losses,
+    };
+    writeln!(writer.out, "{rank} init")?;
+    let mut steps = Steps::new(tables, rank);
+    while let Some(step) = steps.next(writer.losses) {
+        match step {
+            Step::Collective(call, instance) => writer.collective(call, instance)?,
+            step => action(step, rank, writer.out)?,
+        }
+    }
+    writeln!(writer.out, "{rank} finalize")
+}
+
+/// Writes a rank's actions from steps without collectives.
+///
+/// # Errors
+/// Those of `out`.
+pub(crate) fn ti_steps(
+    steps: impl Iterator<Item = Step>,
+    rank: Rank,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{rank} init")?;
+    for step in steps {
+        action(step, rank, out)?;
+    }
+    writeln!(out, "{rank} finalize")
+}
+
+fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    let mut message = |action: &str, message: Message| {
+        let Message {
+            peer, tag, size, ..
+        } = message;
+        writeln!(out, "{rank} {action} {peer} {tag} {}", size.0)
+    };
+    match step {
+        Step::Send(sent) if sent.mode.non_blocking => message("isend", sent),
+        Step::Send(sent) => message("send", sent),
+        Step::Receive(received) => message("recv", received),
+        Step::Post(posted) => message("irecv", posted),
+        Step::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
+        Step::AwaitReceive(Message { peer, tag, .. }) => {
+            writeln!(out, "{rank} wait {peer} {rank} {tag}")
+        }
+        Step::AwaitSend(Message {
+            peer, tag, mode, ..
+        }) if mode.non_blocking => {
+            writeln!(out, "{rank} wait {rank} {peer} {tag}")
+        }
+        Step::AwaitAll => writeln!(out, "{rank} waitall"),
+        Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => Ok(()),
+    }
+}
+
+struct Writer<'a> {
+    out: &'a mut dyn Write,
+    tables: &'a Tables<'a>,
+    rank: Rank,
+    losses: &'a mut Losses,
+}
+
+impl Writer<'_> {
+    fn collective(&mut self, call: u32, instance: u32) -> io::Result<()> {
+        use CollectiveOp::*;
+        let own = self.tables.call(call);
+        if own.mode == CollectiveMode::RootSynchronous {
+            self.losses.count(ROOT_SYNCHRONOUS);
+        }
+        let calls: Vec<&CollectiveCall> = self.tables.executions[instance as usize]
+            .iter()
+            .map(|(_, call)| self.tables.call(*call))
+            .collect();
+        let ranks = calls.len() as u64;
+        let root = self.tables.root(instance).unwrap_or(Rank(0));
+        let (send, recv) = (own.send.0, own.recv.0);
+        let list = |bytes: &dyn Fn(&CollectiveCall) -> u64| {
+            calls
+                .iter()
+                .map(|call| bytes(call).to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let sent = list(&|call| call.send.0);
+        let received = list(&|call| call.recv.0);
+        let same_sent = calls.iter().all(|call| call.send == own.send);
+        let same_received = calls.iter().all(|call| call.recv == own.recv);
+        let text = match own.op {
+            Barrier => {
+                if own.send.0 + own.recv.0 > 0 {
+                    self.losses.count(BARRIER_BYTES);
+                }
+                "barrier".to_owned()
+            }
+            Bcast => format!("bcast {} {root}", send.max(recv)),
+            Reduce => format!("reduce {send} 0 {root}"),
+            Allreduce => format!("allreduce {send} 0"),
+            Scan => format!("scan {send} 0"),
+            Alltoall | Alltoallv | Alltoallw => {
+                format!("alltoall {} {}", send / ranks, recv / ranks)
+            }
+            Gather | Gatherv if same_sent => format!("gather {send} {send} {root}"),
+            Gather | Gatherv => format!("gatherv {send} {sent} {root}"),
+            Scatter | Scatterv if same_received => format!("scatter {recv} {recv} {root}"),
+            Scatter | Scatterv => format!("scatterv {received} {recv} {root}"),
+            Allgather | Allgatherv if same_sent => format!("allgather {send} {send}"),
+            Allgather | Allgatherv => format!("allgatherv {send} {sent}"),
+            ReduceScatter | ReduceScatterBlock => format!("reducescatter {received} 0"),
+        };
+        writeln!(self.out, "{} {text}", self.rank)
+    }
+}

@@ -1,0 +1,111 @@
+//! Intervals by fitting again to repetitions that are drawn again.
+
+use super::links::{BackboneLimit, Links};
+use super::outcome::{BackboneFit, Estimate};
+use super::search::Fitter;
+use super::{ConflictFitError, ConflictFitOptions, Whole, observe};
+use crate::calibrate::conflict_samples::Measured;
+use crate::calibrate::descent::Lowest;
+use flowcast_model::stats::resampling::{Resampler, percentile_interval};
+use flowcast_units::{Rate, Time};
+
+/// A fit to repetitions that were drawn again.
+pub(super) struct Replicate {
+    pub links: Links,
+    /// Where the search of each candidate ended, by candidate.
+    pub found: Vec<Lowest>,
+    /// By conflict, then by flow.
+    pub medians: Vec<Vec<Time>>,
+}
+
+/// All of them.
+pub(super) struct Replicates {
+    pub all: Vec<Replicate>,
+    pub level: f64,
+}
+
+/// Draws repetitions again and fits everything again.
+pub(super) fn bootstrap(
+    fitter: &Fitter<'_>,
+    conflicts: &[&Measured],
+    whole: &Whole,
+    options: &ConflictFitOptions,
+) -> Result<Replicates, ConflictFitError> {
+    let mut resampler = Resampler::from_seed(options.seed);
+    let mut all = Vec::with_capacity(options.replicates);
+    for _ in 0..options.replicates.max(1) {
+        let drawn: Vec<Measured> = conflicts
+            .iter()
+            .map(|measured| redraw(measured, &mut resampler))
+            .collect();
+        let observed = observe(&drawn.iter().collect::<Vec<_>>());
+        let Whole { links, found } = whole.near(fitter, &observed)?;
+        all.push(Replicate {
+            links,
+            found,
+            medians: observed.into_iter().map(|one| one.medians).collect(),
+        });
+    }
+    Ok(Replicates {
+        all,
+        level: options.level,
+    })
+}
+
+/// Whole repetitions, because the flows of one belong together.
+fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
+    let places = resampler.draw_places(measured.repetitions());
+    let of_flow = |durations: &Vec<Time>| places.iter().map(|place| durations[*place]).collect();
+    Measured {
+        conflict: measured.conflict.clone(),
+        durations: measured.durations.iter().map(of_flow).collect(),
+    }
+}
+
+impl Replicates {
+    /// Of what a replicate has as a number.
+    pub(super) fn estimate<T>(
+        &self,
+        value: T,
+        of_one: impl Fn(&Replicate) -> f64,
+        back: impl Fn(f64) -> T,
+    ) -> Result<Estimate<T>, ConflictFitError> {
+        let values: Vec<f64> = self.all.iter().map(of_one).collect();
+        let (low, high) = percentile_interval(&values, self.level)?;
+        Ok(Estimate {
+            value,
+            low: back(low),
+            high: back(high),
+        })
+    }
+
+    /// Of a rate.
+    pub(super) fn rate(
+        &self,
+        value: Rate,
+        of_one: impl Fn(&Replicate) -> Option<Rate>,
+    ) -> Result<Estimate<Rate>, ConflictFitError> {
+        let or_value = |one: &Replicate| of_one(one).unwrap_or(value).as_bytes_per_second();
+        self.estimate(value, or_value, Rate::from_bytes_per_second)
+    }
+
+    /// Of a backbone's limit.
+    pub(super) fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
+        let from =
+            |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
+        Ok(BackboneFit {
+            rate: self.rate(limit.rate, |one| one.links.backbone.map(|limit| limit.rate))?,
+            from: self.estimate(limit.from, from, |from| from.round() as u32)?,
+        })
+    }
+}
+
+/// The interval that the drawn values make.
+pub(super) fn estimate(
+    value: f64,
+    drawn: &[f64],
+    level: f64,
+) -> Result<Estimate<f64>, ConflictFitError> {
+    let (low, high) = percentile_interval(drawn, level)?;
+    Ok(Estimate { value, low, high })
+}

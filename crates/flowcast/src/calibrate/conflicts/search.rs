@@ -1,0 +1,289 @@
+//! The parameters of one model that explain the conflicts best, and how well they do.
+
+use super::links::Ports;
+use super::parameters::{Candidate, Needs};
+use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
+use crate::calibrate::descent::{Lowest, descend};
+use flowcast_model::cluster::conflicts::{Conflict, Kind};
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::network::{Bus, Duplex, LinkRate, Network, Nic, Rule};
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
+use flowcast_model::sharing::{LoopParameters, PacketParameters, SharingError};
+use flowcast_units::{Bytes, Rate, Time};
+
+/// What predictions need apart from the network.
+pub(super) struct Fitter<'a> {
+    /// Where the nodes stand.
+    pub racks: &'a Racks,
+    /// Steps flows through their events.
+    pub predictor: &'a Predictor<'a>,
+    /// What carried the messages, if it is known.
+    pub transport: Option<&'a PacketParameters>,
+    /// What the two directions of a port share, as the models assume it.
+    pub ports: Ports,
+    /// The models that are held against the conflicts.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Predicted and measured durations of several conflicts.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    predicted: Vec<f64>,
+    measured: Vec<f64>,
+    names: Vec<(String, u32)>,
+    sizes: Vec<Bytes>,
+}
+
+impl Judged {
+    /// The errors of all of them.
+    pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
+        let [smallest, largest] = [self.sizes.iter().min(), self.sizes.iter().max()]
+            .map(|size| *size.unwrap_or(&Bytes(0)));
+        errors(
+            &self.predicted,
+            &self.measured,
+            &self.names,
+            [smallest, largest],
+        )
+    }
+}
+
+impl Fitter<'_> {
+    /// The best of the searches from all starts.
+    pub(super) fn search(
+        &self,
+        candidate: &Candidate,
+        links: &Links,
+        observed: &[Observed<'_>],
+    ) -> Lowest {
+        let from = |start: &&[f64]| {
+            let start: Vec<f64> = start
+                .iter()
+                .zip(candidate.parameters)
+                .map(|(x, p)| p.to_search(*x))
+                .collect();
+            self.refine(candidate, &start, links, observed)
+        };
+        let ends = candidate.starts.iter().map(from);
+        ends.min_by(|a, b| a.squares.total_cmp(&b.squares))
+            .expect("each candidate has a start")
+    }
+
+    /// Down from one place. Where a model has no solution there, it stays.
+    pub(super) fn refine(
+        &self,
+        candidate: &Candidate,
+        start: &[f64],
+        links: &Links,
+        observed: &[Observed<'_>],
+    ) -> Lowest {
+        let ranges: Vec<(f64, f64)> = candidate
+            .parameters
+            .iter()
+            .map(|parameter| parameter.search_range())
+            .collect();
+        let stay = || Lowest {
+            at: start.to_vec(),
+            squares: f64::INFINITY,
+            is_felt: vec![false; start.len()],
+        };
+        if ranges.is_empty() {
+            return Lowest {
+                squares: 0.0,
+                ..stay()
+            };
+        }
+        let mut residuals = |at: &[f64]| self.residuals(candidate, at, links, observed);
+        descend(start, &ranges, &mut residuals).unwrap_or_else(stay)
+    }
+
+    fn residuals(
+        &self,
+        candidate: &Candidate,
+        at: &[f64],
+        links: &Links,
+        observed: &[Observed<'_>],
+    ) -> Option<Vec<f64>> {
+        let network = self.network_with(candidate, at, links);
+        let mut all = Vec::new();
+        for one in observed.iter().filter(|one| one.is_fitted_to()) {
+            let durations = self
+                .durations(candidate.model, &network, one.conflict)
+                .ok()?;
+            let pairs = durations.iter().zip(&one.medians);
+            all.extend(
+                pairs
+                    .map(|(predicted, measured)| (predicted.as_nanos() / measured.as_nanos()).ln()),
+            );
+        }
+        Some(all)
+    }
+
+    /// The network of a place of the search.
+    pub(super) fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
+        let mut network = plain_network(links);
+        for (parameter, value) in candidate.parameters.iter().zip(at) {
+            parameter.set(&mut network.sharing, parameter.in_file(*value));
+        }
+        if let Some(transport) = self.transport {
+            match candidate.needs {
+                Needs::Nothing => {}
+                Needs::Window => {
+                    network.sharing.packet.window = transport.window;
+                    network.sharing.closed_loop = SETTLING;
+                }
+                Needs::Transport => add_packets(&mut network, links, transport),
+            }
+        }
+        network
+    }
+
+    /// Predicted durations of a conflict.
+    pub(super) fn durations(
+        &self,
+        model: Model,
+        network: &Network,
+        conflict: &Conflict,
+    ) -> Result<Vec<Time>, SharingError> {
+        (self.predictor)(&conflict.flows, self.racks, network, model)
+    }
+
+    /// Adds a conflict's prediction. What a model has no solution for counts as predicted to take no time.
+    pub(super) fn judge(
+        &self,
+        model: Model,
+        network: &Network,
+        observed: &Observed<'_>,
+        judged: &mut Judged,
+    ) {
+        let none = |_| vec![Time::ZERO; observed.medians.len()];
+        let durations = self
+            .durations(model, network, observed.conflict)
+            .unwrap_or_else(none);
+        // What waits behind others waits longer than it takes: its error is a share of what all of them take together.
+        let is_short = observed.conflict.kind == Kind::Short;
+        let together = observed
+            .medians
+            .iter()
+            .map(|time| time.as_seconds())
+            .fold(0.0, f64::max);
+        for ((flow, predicted), measured) in observed
+            .conflict
+            .flows
+            .iter()
+            .zip(durations)
+            .zip(&observed.medians)
+        {
+            let (predicted, measured) = (predicted.as_seconds(), measured.as_seconds());
+            let more = if is_short { together - measured } else { 0.0 };
+            judged.predicted.push(predicted + more);
+            judged.measured.push(measured + more);
+            judged.names.push((observed.conflict.name.clone(), flow.id));
+            judged.sizes.push(flow.size);
+        }
+    }
+
+    /// The errors of a model on some conflicts.
+    pub(super) fn errors<'o, 'c: 'o>(
+        &self,
+        model: Model,
+        network: &Network,
+        observed: impl Iterator<Item = &'o Observed<'c>>,
+    ) -> Result<Errors, ConflictFitError> {
+        let mut judged = Judged::default();
+        observed.for_each(|one| self.judge(model, network, one, &mut judged));
+        judged.errors()
+    }
+}
+
+/// The closed loop with equal windows, followed while queues fill.
+pub(super) const SETTLING: LoopParameters = LoopParameters {
+    alpha: Some(1.0),
+    kappa: Some(1.0),
+    transient: Some(true),
+};
+
+/// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
+/// switch. Over half-duplex ports the ACKs of a flow, one for two packets, take their part of what it gets alone.
+pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &PacketParameters) {
+    let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
+    let frame = |acknowledgement: f64| {
+        let bytes = (segment.0 + FRAME_OVERHEAD) as f64 + acknowledgement;
+        move |rate: Rate| {
+            Rate::from_bytes_per_second(rate.as_bytes_per_second() * bytes / segment.0 as f64)
+        }
+    };
+    let wire = frame(0.0);
+    let with_acknowledgements = frame(FRAME_OVERHEAD as f64 / 2.0);
+    let of_port = match links.duplex {
+        Duplex::Full => wire(links.rate),
+        Duplex::Half => with_acknowledgements(links.rate),
+    };
+    network.bus = links.bus.map(|rate| {
+        bus(LinkRate::Both {
+            goodput: rate,
+            wire: with_acknowledgements(rate),
+        })
+    });
+    network.sharing.packet = PacketParameters {
+        latency: Some(packet_latency(links, transport)),
+        ..*transport
+    };
+    network.nic.rate = LinkRate::Both {
+        goodput: links.rate.into(),
+        wire: of_port,
+    };
+    network.backbone = links.backbone.map(|limit| LinkRate::Both {
+        goodput: limit.rate,
+        wire: wire(limit.rate),
+    });
+}
+
+/// What is left of the time of the smallest message alone, or of the start-up of all where that fills no frame, without the
+/// frame's own way over the links of sender and receiver. A link that lets so much through after a pause takes no time for it.
+fn packet_latency(links: &Links, transport: &PacketParameters) -> Time {
+    let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
+    let (size, time) = links.smallest;
+    let of_links = match transport.burst {
+        _ if size > segment => links.rate.time_for(segment),
+        Some(burst) if size.0 + FRAME_OVERHEAD <= burst.0 => Time::ZERO,
+        _ => links.rate.time_for(size) * 2.0,
+    };
+    let in_all = if size > segment { links.latency } else { time };
+    (in_all - of_links).max(Time::ZERO)
+}
+
+/// A network of these links whose messages follow Hockney's rule, with what is not searched for: the backbone's limit, and
+/// the cut of a flow alone.
+pub(super) fn plain_network(links: &Links) -> Network {
+    let mut network = Network {
+        backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
+        bus: links.bus.map(|rate| bus(LinkRate::Goodput(rate))),
+        ..Network::new(
+            "",
+            Rule::Hockney,
+            Nic {
+                duplex: links.duplex,
+                ..Nic::new(links.latency, links.rate)
+            },
+        )
+    };
+    if links.duplex == Duplex::Half {
+        (
+            network.sharing.flow_cuts.io_out,
+            network.sharing.flow_cuts.include,
+        ) = (Some(0.0), Some(0.0));
+    }
+    network.sharing.asymmetric.backbone_from = links.backbone.map(|limit| limit.from);
+    network.sharing.flow_cuts.start_end = Some(0.0);
+    network
+}
+
+/// A medium of each node's own.
+fn bus(rate: LinkRate) -> Bus {
+    Bus {
+        nodes: Some(1),
+        rate,
+    }
+}

@@ -1,0 +1,209 @@
+//! The regions of a dedicated run as the fit of Dimemas' parameters takes them: what was done in each, how often, and
+//! how long once took.
+//!
+//! A region with one collective operation in it is known by that. What is a pattern of messages is told by the first
+//! word of its name: `pingpong`, `exchange`, `fan-out`, `fan-in`, `pairs`. Repetitions are counted by the calls.
+
+use std::collections::BTreeMap;
+
+use crate::calibrate::dimemas::{Exercise, MeasuredRegion};
+use flowcast_recording::decode::{Item, RankFile};
+use flowcast_recording::summary::known_functions;
+use flowcast_recording::table::Function;
+use flowcast_recording::{operation, region_name};
+use flowcast_trace::recorded_times::measured;
+use flowcast_units::{Bytes, CollectiveOp};
+
+/// The regions that are understood, and the names of the others.
+pub fn exercises(files: &[RankFile]) -> (Vec<MeasuredRegion>, Vec<String>) {
+    let known = known_functions();
+    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+    for (rank, file) in files.iter().enumerate() {
+        walk(rank, file, &known, &mut contents);
+    }
+    let times = measured(files);
+    let (mut understood, mut others) = (Vec::new(), Vec::new());
+    for (name, time) in times.regions {
+        let found = contents
+            .get(&name)
+            .and_then(|content| content.exercise(&name));
+        match found {
+            Some((exercise, size, repetitions)) => understood.push(MeasuredRegion {
+                name,
+                exercise,
+                size,
+                ranks: files.len() as u32,
+                once: time * (1.0 / repetitions as f64),
+            }),
+            None => others.push(name),
+        }
+    }
+    (understood, others)
+}
+
+/// What happens in a region.
+#[derive(Debug, Default)]
+struct Content {
+    /// By operation: calls of the first rank, and the bytes of the root or, without one, of any rank.
+    collectives: BTreeMap<CollectiveOp, (u64, Bytes, Bytes)>,
+    /// Messages that the second rank sends: one for each repetition in all patterns.
+    sent_by_second: u64,
+    /// The largest message.
+    largest: Bytes,
+}
+
+impl Content {
+    fn exercise(&self, name: &str) -> Option<(Exercise, Bytes, u64)> {
+        let only = self
+            .collectives
+            .iter()
+            .next()
+            .filter(|_| self.collectives.len() == 1);
+        let (exercise, size, repetitions) = match only {
+            Some((op, (calls, send, recv))) if self.sent_by_second == 0 => (
+                Exercise::Collective(*op, *send, *recv),
+                Bytes(send.0.max(recv.0)),
+                *calls,
+            ),
+            None => (pattern(name)?, self.largest, self.sent_by_second),
+            Some(_) => return None,
+        };
+        (repetitions > 0).then_some((exercise, size, repetitions))
+    }
+}
+
+fn pattern(name: &str) -> Option<Exercise> {
+    Some(match name.split_whitespace().next()? {
+        "pingpong" => Exercise::PingPong,
+        "exchange" => Exercise::Exchange,
+        "fan-out" => Exercise::FanOut,
+        "fan-in" => Exercise::FanIn,
+        "pairs" => Exercise::Pairs,
+        _ => return None,
+    })
+}
+
+fn walk(
+    rank: usize,
+    file: &RankFile,
+    known: &BTreeMap<String, Function>,
+    contents: &mut BTreeMap<String, Content>,
+) {
+    let mut open: Vec<String> = Vec::new();
+    for item in &file.items {
+        let Item::Call(call) = item else { continue };
+        let words = &file.signatures[call.signature as usize];
+        let Some(function) = known.get(&file.functions[words[0] as usize]) else {
+            continue;
+        };
+        if function.kind == "pcontrol" && words.len() >= 3 {
+            match words[1] {
+                1.. => open.push(region_name(file, words)),
+                _ => drop(open.pop()),
+            }
+        } else if let Some(region) = open.last() {
+            add(
+                contents.entry(region.clone()).or_default(),
+                function,
+                words,
+                (rank, file),
+            );
+        }
+    }
+}
+
+fn add(
+    content: &mut Content,
+    function: &Function,
+    words: &[i64],
+    (rank, file): (usize, &RankFile),
+) {
+    let word = |at: usize| words.get(at).copied().unwrap_or(-1);
+    let bytes = |at: usize| Bytes(word(at).max(0) as u64);
+    match function.kind.as_str() {
+        "send" | "ssend" | "isend" | "issend" | "sendrecv" => {
+            content.sent_by_second += u64::from(rank == 1);
+            content.largest = content.largest.max(bytes(4));
+        }
+        _ => {
+            let Some(op) = operation(&function.name) else {
+                return;
+            };
+            let members = usize::try_from(word(1))
+                .ok()
+                .and_then(|own| file.communicators.get(own));
+            let root = members.and_then(|members| members.world_rank(word(2)));
+            let known = content.collectives.entry(op).or_default();
+            known.0 += u64::from(rank == 0);
+            if root.is_none_or(|root| root.index() == rank) {
+                (known.1, known.2) = (bytes(3), bytes(4));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_recording::decode::{Call, Members};
+    use flowcast_units::Time;
+
+    fn file(rank: u32) -> RankFile {
+        let functions = ["Pcontrol", "Bcast", "Send", "Recv"]
+            .map(String::from)
+            .to_vec();
+        // Region 1 with broadcasts from both, region 2 with messages, region 3 with both.
+        let mut signatures: Vec<Vec<i64>> = (1..=3).map(|name| vec![0, 1, name]).collect();
+        signatures.extend([vec![0, -1, 1], vec![1, 0, 0, 500, 0], vec![1, 0, 1, 0, 500]]);
+        signatures.extend([
+            vec![2, 0, 1 - i64::from(rank), 7, 4096],
+            vec![3, 0, 1 - i64::from(rank), 7, 0],
+        ]);
+        let order = [0, 4, 5, 4, 5, 3, 1, 6, 7, 6, 7, 3, 2, 4, 6, 7, 3];
+        let items = order.iter().zip(1..).map(|(signature, at)| {
+            Item::Call(Call {
+                thread: 0,
+                signature: *signature,
+                begin: at * 100,
+                burst: 50,
+                cpu: 50,
+                time: 50,
+            })
+        });
+        RankFile {
+            functions,
+            signatures,
+            items: items.collect(),
+            communicators: vec![Members {
+                own: vec![0, 1],
+                remote: Vec::new(),
+            }],
+            names: ["one".into(), "pingpong 4096".into(), "mixed".into()].into(),
+            ..RankFile::default()
+        }
+    }
+
+    #[test]
+    fn regions_are_known_by_their_calls_and_names_and_repetitions_are_counted() {
+        let (understood, others) = exercises(&[file(0), file(1)]);
+        assert_eq!(others, ["mixed"]);
+        let once = |name: &str| {
+            understood
+                .iter()
+                .find(|region| region.name == name)
+                .unwrap()
+        };
+        let bcast = once("one");
+        assert!(matches!(
+            bcast.exercise,
+            Exercise::Collective(CollectiveOp::Bcast, ..)
+        ));
+        assert_eq!(bcast.once, Time::from_nanos(125.0));
+        let trip = once("pingpong 4096");
+        assert_eq!(
+            (trip.exercise, trip.size, trip.ranks),
+            (Exercise::PingPong, Bytes(4096), 2)
+        );
+        assert_eq!(trip.once, Time::from_nanos(250.0));
+    }
+}

@@ -1,0 +1,26 @@
+//! Which rank should run on which node.
+//!
+//! [`exhaustive::search`] predicts a communication in steps under every mapping of ranks to equal nodes and ranks the
+//! mappings by time; [`mapping_file`] reads and writes mappings in the formats of Open MPI, MPICH and Slurm.
+//!
+//! ```
+//! use flowcast_network::flows::concurrent::Method;
+//! use flowcast_model::{builtin, cluster::pattern::Steps, sharing::{flow_cuts::Strictness, model::Model}};
+//! use flowcast::place::exhaustive::{Slots, search};
+//! use flowcast::place::step_cost::{InsideNode, StepCost};
+//!
+//! // A message from rank 0 to 2, then one from rank 1 to 3; two nodes with room for two ranks each.
+//! let steps = Steps::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
+//! let network = builtin::network("gige-lam")?;
+//! let method = Method { model: Model::FlowCuts, strictness: Strictness::Extended };
+//! let cost = StepCost { steps: &steps, network: &network, method, inside: InsideNode::of(&network) };
+//! let ranking = search(&cost, Slots { nodes: 2, per_node: 2 }, &mut |_done, _all| {})?;
+//! // Of three mappings, the one that keeps both messages inside nodes is the fastest.
+//! assert_eq!((ranking.mappings, ranking.best.len()), (3, 1));
+//! assert_eq!(ranking.best[0].groups().len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod exhaustive;
+pub mod mapping_file;
+pub mod step_cost;
