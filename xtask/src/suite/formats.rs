@@ -6,8 +6,8 @@ use super::programs::find;
 
 /// A tool, the program that has to be there, and the module of its tests.
 const TOOLS: [(&str, &str, &str); 2] = [
-    ("OTF2", "otf2-print", "otf2"),
-    ("SimGrid", "smpirun", "simgrid"),
+    ("OTF2", "otf2-print", "formats::otf2"),
+    ("SimGrid", "smpirun", "formats::simgrid"),
 ];
 
 /// Runs the tests of each tool; skipped by name if one is missing.
@@ -21,7 +21,7 @@ pub(super) fn check() -> Outcome {
         .collect();
     let modules: Vec<&str> = here.iter().map(|(_, _, module)| *module).collect();
     cargo::test_modules(
-        &["--workspace", "--test", "formats", "--", "--ignored"],
+        &["--workspace", "--test", "it", "--", "--ignored"],
         &modules,
         &missing,
     )

@@ -22,13 +22,13 @@ pub(super) fn check() -> Outcome {
         }
     }
     // One after the other: each program has more ranks than there are processors already.
-    let files = ["record", "recorded_traffic", "spawn", "validate_app"];
-    let tests: Vec<&str> = std::iter::once("--workspace")
-        .chain(files.iter().flat_map(|file| ["--test", file]))
-        .collect();
-    cargo::test_modules(
-        &[&tests[..], &["--", "--ignored", "--test-threads=1"]].concat(),
-        &modules,
-        &missing,
-    )
+    let tests = [
+        "--workspace",
+        "--test",
+        "it",
+        "--",
+        "--ignored",
+        "--test-threads=1",
+    ];
+    cargo::test_modules(&tests, &modules, &missing)
 }

@@ -78,7 +78,7 @@ pub(super) const STEPS: &[Step] = &[
     step("address", "recorder, Open MPI component and rails under the address sanitizer", fuzz::address_sanitizer)
         .long(),
     step("kills", "a thousand cuts of two rails lose, repeat and disorder no message", || {
-        cargo::run(&["test", "--package", "flowcast-rails", "--test", "link", "--", "--ignored", "--nocapture"])
+        cargo::run(&["test", "--package", "flowcast-rails", "--test", "it", "--", "--ignored", "--nocapture"])
     })
     .long(),
     step("miri", "unsafe blocks of the pure crates in Miri", fuzz::miri).long(),

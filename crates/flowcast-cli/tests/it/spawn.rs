@@ -3,14 +3,12 @@
 //! This needs Open MPI with its compiler, so `cargo test` lists it as ignored; `cargo xtask test record` runs it. MPICH as Debian
 //! has it cannot start ranks.
 
-mod outcome;
-
 use std::fs::DirEntry;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::outcome::said;
 use flowcast::recording::format::RECORDING;
-use outcome::said;
 
 /// Records two ranks that start two children.
 fn record(folder: &Path) -> Output {

@@ -1,7 +1,7 @@
 //! What programs read: the fields of each document that `--json` prints, and their types.
 //!
 //! `tests/documents.txt` keeps them for each command. Those who read a document rely on what it has: fields may be added,
-//! and are added to the file by `TRYCMD=overwrite cargo test -p flowcast-cli --test documents`; none may go or change.
+//! and are added to the file by `TRYCMD=overwrite cargo test -p flowcast-cli --test it documents`; none may go or change.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,5 @@
 //! Programs compiled, recorded and replayed under either MPI library.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

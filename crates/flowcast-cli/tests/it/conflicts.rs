@@ -1,14 +1,12 @@
 //! `flowcast measure conflicts` and `flowcast fit` on its file, in a lab over TCP and by MPI. Where namespaces are
 //! forbidden or there is no `mpirun`, a test says so by name and checks nothing.
 
-mod outcome;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use outcome::{json, labs_can_be_had, said};
+use crate::outcome::{json, labs_can_be_had, said};
 
 const LAB: &str =
     "--lab asymmetric --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";

@@ -1,8 +1,6 @@
 //! Ten thousand connections that stall, trickle, send garbage, vanish and come twice, at each listening end: who has the token
 //! is served meanwhile and afterwards, and memory and open files stay what they were.
 
-mod outcome;
-
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,8 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::outcome::json;
 use flowcast_rails::frame::{Header, Kind, Piece, UNORDERED, encode};
-use outcome::json;
 
 const STRANGERS: usize = 10_000;
 const AT_ONCE: usize = 4;

@@ -1,11 +1,9 @@
 //! `flowcast lab` keeps, uses and ends a lab. Where namespaces are forbidden each test says so by name and checks nothing.
 
-mod outcome;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use outcome::labs_can_be_had;
+use crate::outcome::labs_can_be_had;
 
 fn flowcast(runtime: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));

@@ -1,7 +1,5 @@
 //! What a run of the command came to, and whether this machine can carry a test out.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::process::Output;
 
 use flowcast_measure::lab::check_machine;

@@ -1,8 +1,6 @@
 //! `flowcast validate pattern`: from a journal of measured patterns, and in a lab. Where namespaces are forbidden the
 //! latter says so by name and checks nothing.
 
-mod outcome;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -11,9 +9,9 @@ use flowcast::model::network::Network;
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
-use outcome::said;
+use crate::outcome::said;
 
-const JOURNAL: &str = include_str!("../../../tests/data/validation/chain-of-three.journal");
+const JOURNAL: &str = include_str!("../../../../tests/data/validation/chain-of-three.journal");
 const LAB: [&str; 6] = [
     "--lab",
     "asymmetric",

@@ -2,15 +2,13 @@
 //!
 //! These need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
 
-mod outcome;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 
-use outcome::{json, said};
+use crate::outcome::{json, said};
 
 struct Bench {
     folder: tempfile::TempDir,

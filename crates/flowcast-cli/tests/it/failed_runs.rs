@@ -1,10 +1,8 @@
 //! Runs that fail before their first result leave nothing that a later run would have to remove.
 
-mod outcome;
-
 use std::process::Command;
 
-use outcome::said;
+use crate::outcome::said;
 
 #[test]
 fn a_program_that_is_missing_leaves_no_journal() {

@@ -1,8 +1,6 @@
 //! The cable in user space carries what its file says. Where namespaces are forbidden each test says so by name and
 //! checks nothing. Tolerances are wide: the machine may have other work.
 
-mod outcome;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use outcome::{labs_can_be_had, said};
+use crate::outcome::{labs_can_be_had, said};
 
 fn flowcast(runtime: &Path, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
@@ -143,7 +141,7 @@ fn texts_of_a_lab_file_are_never_run() {
         runtime.path().join("lab.toml"),
     );
     let titled = |title: &str| {
-        let plain = include_str!("../../flowcast-measure/profiles/cable.toml");
+        let plain = include_str!("../../../flowcast-measure/profiles/cable.toml");
         let title =
             serde_json::to_string(&title.replace("OWNED", &owned.display().to_string())).unwrap();
         let line = plain

@@ -3,10 +3,7 @@
 //! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs
 //! those of the libraries that are there.
 
-#[macro_use]
-mod recorder;
-
-use recorder::{Bench, Mpi, calls};
+use crate::recorder::{Bench, Mpi, calls};
 use serde_json::json;
 
 /// Synchronisation, calls of four ranks, messages of the replay, and its transfers with their bytes.

@@ -1,14 +1,12 @@
 //! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
 
-mod outcome;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use outcome::json;
+use crate::outcome::json;
 
 struct Server {
     child: Child,

@@ -1,14 +1,12 @@
 //! The command measures over loopback, between processes, and after an interruption.
 
-mod outcome;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use outcome::{json, said};
+use crate::outcome::{json, said};
 
 fn flowcast(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));

@@ -1,0 +1,24 @@
+//! Tests of the command, in one program; its sessions (`cli`) change the working folder and have one of their own.
+
+#[macro_use]
+mod recorder;
+
+mod cable;
+mod chaos;
+mod conflicts;
+mod documents;
+mod failed_runs;
+mod formats;
+mod hostile;
+mod lab;
+mod measure;
+mod outcome;
+mod outputs;
+mod patterns;
+mod rails_live;
+mod record;
+mod recorded_traffic;
+mod spawn;
+mod sweep;
+mod validate;
+mod validate_app;

@@ -1,0 +1,7 @@
+//! Tests of measuring and of labs, in one program.
+
+mod budget;
+mod lab;
+mod pairs;
+mod prtt;
+mod timed;

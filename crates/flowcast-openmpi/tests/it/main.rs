@@ -1,0 +1,4 @@
+//! Tests of the component, in one program.
+
+mod inside_openmpi;
+mod layout;

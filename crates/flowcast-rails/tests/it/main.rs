@@ -1,0 +1,4 @@
+//! Tests of live rails, in one program.
+
+mod link;
+mod session;
