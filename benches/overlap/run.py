@@ -2,7 +2,7 @@
 
     python3 benches/overlap/run.py target/release/flowcast
 
-Prints the table of docs/evidence/overlap.md. The overlap is the part of the transfer's own time that the computation, which is as
+Prints the table of docs/evidence/programs.md. The overlap is the part of the transfer's own time that the computation, which is as
 long, has hidden: (alone + computation - together) / alone.
 """
 

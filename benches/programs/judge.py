@@ -51,7 +51,7 @@ def judge(folder):
 def write_record(folder, path):
     lines = [
         "# Errors of predictions of whole programs, (predicted - measured) / measured, by PROGRAM/LABORATORY.",
-        "# Made by benches/programs/judge.py; what was run and how: docs/evidence/programs-in-labs.md.",
+        "# Made by benches/programs/judge.py; what was run and how: docs/evidence/programs.md.",
     ]
     for model in MODELS:
         errors = {}

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The many-messages test over two rails of a lab (docs/evidence/rails-live.md has the results).
+# The many-messages test over two rails of a lab (docs/evidence/rails.md has the results).
 #
 #   benches/rails/run.sh measure FOLDER RATE RATE             LogGP of each rail into FOLDER/a.toml and FOLDER/b.toml
 #   benches/rails/run.sh bench   FOLDER RATE RATE [OPTION]... `flowcast rails bench` with these options

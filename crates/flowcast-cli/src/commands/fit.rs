@@ -31,7 +31,7 @@ use regions::FitRegions;
 /// Bootstrap replicates of each of all models.
 const MODEL_REPLICATES: usize = 100;
 
-/// Open MPI and MPICH move messages over TCP inside MPI calls alone (`docs/evidence/overlap.md`).
+/// Open MPI and MPICH move messages over TCP inside MPI calls alone (`docs/evidence/programs.md`).
 const OVER_TCP: Progress = Progress::InCalls;
 
 /// Fit the parameters of a network to measured samples

@@ -1,5 +1,5 @@
 //! How far LogGP parameters are off that are measured over virtual cables, by procedure: `cargo run --release -p flowcast-measure
-//! --example measurement_error [RUNS [CABLE]]`. The table stands in `docs/evidence/measurement-error.md`.
+//! --example measurement_error [RUNS [CABLE]]`. The table stands in `docs/evidence/measurement.md`.
 
 mod cables;
 mod procedures;

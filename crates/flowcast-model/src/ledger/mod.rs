@@ -282,7 +282,7 @@ pub fn residuals(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
 }
 
 /// How well models predicted whole programs in laboratories, from recordings made elsewhere: what is known of a network on which
-/// no program was measured yet. What was run and how stands in `docs/evidence/programs-in-labs.md`.
+/// no program was measured yet. What was run and how stands in `docs/evidence/programs.md`.
 pub fn of_programs_in_laboratories() -> Ledger<'static> {
     #[derive(Deserialize)]
     struct Record {
