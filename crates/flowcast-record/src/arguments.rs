@@ -60,6 +60,12 @@ impl<'a> Arguments<'a> {
         count.max(0) as u64
     }
 
+    /// The count of a function that has one, else 1.
+    #[inline]
+    pub(crate) fn count_or_one(&self, place: u8) -> u64 {
+        if place == NONE { 1 } else { self.count(place) }
+    }
+
     /// An element of a list of counts.
     pub(crate) fn count_at(&self, place: u8, index: usize) -> u64 {
         let list = self.word(place);

@@ -72,15 +72,15 @@ fn needs_status(arguments: &Arguments<'_>) -> bool {
     let function = arguments.function;
     match function.kind {
         kind if kind.completes() => wants_statuses(),
-        Kind::Recv => is_wildcard(arguments, (function.at.peer, function.at.tag)),
-        Kind::Sendrecv => is_wildcard(arguments, (function.at.source, function.at.source_tag)),
+        Kind::Recv => is_wildcard(arguments, function.at.peer, function.at.tag),
+        Kind::Sendrecv => is_wildcard(arguments, function.at.source, function.at.source_tag),
         Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => true,
         _ => false,
     }
 }
 
 /// Whether source or tag may be any.
-pub(crate) fn is_wildcard(arguments: &Arguments<'_>, (source, tag): (u8, u8)) -> bool {
+pub(crate) fn is_wildcard(arguments: &Arguments<'_>, source: u8, tag: u8) -> bool {
     let library = arguments.library;
     arguments.int(source) == library.any_source || arguments.int(tag) == library.any_tag
 }
@@ -95,11 +95,7 @@ impl Completion {
     /// Copies the requests.
     pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> Completion {
         let at = &arguments.function.at;
-        let count = if at.length == NONE {
-            1
-        } else {
-            arguments.count(at.length) as usize
-        };
+        let count = arguments.count_or_one(at.length) as usize;
         let address = arguments.word(at.request);
         scratch.count = count;
         let keys: &mut [u64] = if count <= FEW {

@@ -3,10 +3,10 @@
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 
 use crate::arguments::Arguments;
-use crate::communicators::{Group, Key};
+use crate::communicators::{Group, Key, c_handle};
 use crate::completions::{Completion, is_wildcard};
 use crate::encoder::Times;
-use crate::functions::{Kind, NONE, Shape};
+use crate::functions::{Kind, NONE, Places, Shape};
 use crate::requests::{Request, want_statuses};
 use crate::session::{Message, Session};
 use crate::threads::Thread;
@@ -47,9 +47,14 @@ pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
 }
 
 pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
-    let function = call.arguments.function;
+    let (function, times) = (call.arguments.function, call.times);
     if session.off_since.is_some() {
-        return note_off(session, &call);
+        // What later calls refer to has to be known all the same.
+        if !call.failed && always_counts(function.kind) {
+            session.words.clear();
+            Note::new(session, &call).rarer();
+        }
+        return;
     }
     if session.over {
         return;
@@ -58,634 +63,557 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     session.words.clear();
     session.words.push(number);
     if call.failed {
-        return session.record(thread, call.times);
+        return session.record(thread, times);
     }
+    let mut note = Note::new(session, &call);
     let is_done = match function.kind {
-        Kind::Send | Kind::Ssend => send(session, &call.arguments),
-        Kind::Recv => recv(session, &call.arguments),
-        kind if kind.completes() => complete(session, &call),
-        _ => rarer(session, &call),
+        Kind::Send | Kind::Ssend => note.send(),
+        Kind::Recv => note.recv(),
+        kind if kind.completes() => note.complete(),
+        _ => note.rarer(),
     };
     if is_done {
-        session.record(thread, call.times);
+        session.record(thread, times);
     } else {
-        session.poll(thread, number, call.times);
+        session.poll(thread, number, times);
     }
 }
 
 /// Whether a call has to be known of even while recording is off, because later ones refer to what it made.
 pub(crate) fn always_counts(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Comm | Kind::CommFree | Kind::Win | Kind::File | Kind::TypeFree
-    )
+    use Kind::*;
+    matches!(kind, Comm | CommFree | Win | File | TypeFree)
 }
 
-/// While recording is off, what later calls refer to has to be known all the same.
-fn note_off(session: &mut Session, call: &Made<'_>) {
-    let kind = call.arguments.function.kind;
-    if !call.failed && always_counts(kind) {
-        session.words.clear();
-        rarer(session, call);
+/// A call whose words are put together.
+struct Note<'a> {
+    session: &'a mut Session,
+    arguments: &'a Arguments<'a>,
+    at: &'static Places,
+    kind: Kind,
+    call: &'a Made<'a>,
+}
+
+impl<'a> Note<'a> {
+    #[inline]
+    fn new(session: &'a mut Session, call: &'a Made<'a>) -> Note<'a> {
+        let arguments = &call.arguments;
+        let function = arguments.function;
+        Note {
+            session,
+            arguments,
+            at: &function.at,
+            kind: function.kind,
+            call,
+        }
     }
-}
 
-fn rarer(session: &mut Session, call: &Made<'_>) -> bool {
-    let arguments = &call.arguments;
-    match arguments.function.kind {
-        kind @ (Kind::Isend | Kind::Issend | Kind::SendInit | Kind::SsendInit) => {
-            send(session, arguments);
-            let persistent = matches!(kind, Kind::SendInit | Kind::SsendInit);
-            make_request(
-                session,
-                arguments,
-                Request {
-                    persistent,
-                    active: !persistent,
-                    ..Request::default()
+    /// Notes what is called less often; false where a test or probe found nothing.
+    fn rarer(&mut self) -> bool {
+        use Kind::*;
+        match self.kind {
+            Isend | Issend | SendInit | SsendInit => {
+                self.send();
+                self.make_request();
+            }
+            Irecv | RecvInit => self.irecv(),
+            Sendrecv => self.sendrecv(),
+            Probe | Iprobe | Mprobe | Improbe => return self.probe(),
+            Mrecv | Imrecv => self.mrecv(),
+            Start | Startall => self.start(),
+            RequestFree => self.request_free(),
+            Cancel => self.cancel(),
+            Collective | CollectiveInit => self.collective(),
+            Neighbor | NeighborInit => self.between_neighbours(),
+            Comm | Icomm => self.new_communicator(),
+            CommFree => self.comm_free(),
+            TypeFree => self.session.forget_types(),
+            Rma | Irma | Win | WinFree | WinSync | WinTest => return self.one_sided(),
+            File | FileClose | FileSync | Io | Iio => self.file(),
+            _ => {}
+        }
+        true
+    }
+
+    #[inline]
+    fn push(&mut self, words: &[i64]) {
+        self.session.words.extend_from_slice(words);
+    }
+
+    #[inline]
+    fn communicator(&mut self) -> Group {
+        self.session
+            .communicator(self.arguments.key(self.at.communicator))
+    }
+
+    fn bytes(&mut self, count: u8, datatype: u8) -> i64 {
+        let count = self.arguments.count_or_one(count);
+        // A count of 0 may come with any datatype.
+        if count == 0 || datatype == NONE {
+            return 0;
+        }
+        count.saturating_mul(self.session.type_size(self.arguments.key(datatype))) as i64
+    }
+
+    fn sent_bytes(&mut self) -> i64 {
+        self.bytes(self.at.count, self.at.datatype)
+    }
+
+    #[inline]
+    fn send(&mut self) -> bool {
+        let (at, arguments) = (self.at, self.arguments);
+        let communicator = i64::from(self.communicator().number);
+        let peer = arguments.peer(arguments.int(at.peer));
+        let bytes = self.sent_bytes();
+        let tag = i64::from(arguments.int(at.tag));
+        self.push(&[communicator, peer, tag, bytes]);
+        true
+    }
+
+    /// Source, tag and flags of a receive; `status` tells what a wildcard matched, if it has.
+    fn received(&self, source: u8, tag: u8, status: Option<usize>) -> [i64; 3] {
+        let (arguments, library) = (self.arguments, self.arguments.library);
+        let (source, tag) = (arguments.int(source), arguments.int(tag));
+        let any_source = if source == library.any_source {
+            ANY_SOURCE
+        } else {
+            0
+        };
+        let any_tag = if tag == library.any_tag { ANY_TAG } else { 0 };
+        let flags = any_source | any_tag;
+        if flags == 0 || source == library.proc_null {
+            return [arguments.peer(source), i64::from(tag), 0];
+        }
+        match status {
+            Some(status) => {
+                // SAFETY: a receive from any source was given a status, the program's or a stand-in.
+                let (source, tag, _) = unsafe { library.status(status, 0) };
+                [arguments.peer(source), i64::from(tag), flags]
+            }
+            None => [
+                if any_source != 0 {
+                    -1
+                } else {
+                    arguments.peer(source)
                 },
-            );
+                if any_tag != 0 { -1 } else { i64::from(tag) },
+                flags,
+            ],
         }
-        Kind::Irecv | Kind::RecvInit => irecv(session, arguments),
-        Kind::Sendrecv => sendrecv(session, arguments),
-        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => {
-            return probe(session, arguments);
-        }
-        Kind::Mrecv | Kind::Imrecv => mrecv(session, call),
-        Kind::Start | Kind::Startall => start(session, arguments),
-        Kind::RequestFree => request_free(session, call.before),
-        Kind::Cancel => cancel(session, arguments),
-        Kind::Collective | Kind::CollectiveInit => collective(session, arguments),
-        Kind::Neighbor | Kind::NeighborInit => between_neighbours(session, arguments),
-        Kind::Comm | Kind::Icomm => new_communicator(session, arguments),
-        Kind::CommFree => comm_free(session, call.before),
-        Kind::TypeFree => session.forget_types(),
-        Kind::Rma | Kind::Irma | Kind::Win | Kind::WinFree | Kind::WinSync | Kind::WinTest => {
-            return one_sided(session, call);
-        }
-        Kind::File | Kind::FileClose | Kind::FileSync | Kind::Io | Kind::Iio => file(session, call),
-        _ => {}
     }
-    true
-}
 
-fn bytes(session: &mut Session, arguments: &Arguments<'_>, (count, datatype): (u8, u8)) -> i64 {
-    let count = if count == NONE {
-        1
-    } else {
-        arguments.count(count)
-    };
-    // A count of 0 may come with any datatype.
-    if count == 0 || datatype == NONE {
-        return 0;
+    fn status(&self) -> Option<usize> {
+        Some(self.arguments.word(self.at.status))
     }
-    count.saturating_mul(session.type_size(arguments.key(datatype))) as i64
-}
 
-#[inline]
-fn send(session: &mut Session, arguments: &Arguments<'_>) -> bool {
-    let at = &arguments.function.at;
-    let communicator = session.communicator(arguments.key(at.communicator));
-    let peer = arguments.peer(arguments.int(at.peer));
-    let bytes = bytes(session, arguments, (at.count, at.datatype));
-    let tag = i64::from(arguments.int(at.tag));
-    session
-        .words
-        .extend_from_slice(&[i64::from(communicator.number), peer, tag, bytes]);
-    true
-}
-
-/// Source, tag and flags of a receive; `status` tells what a wildcard matched, if it has.
-fn received(arguments: &Arguments<'_>, (source, tag): (u8, u8), status: Option<usize>) -> [i64; 3] {
-    let library = arguments.library;
-    let (source, tag) = (arguments.int(source), arguments.int(tag));
-    let any_source = if source == library.any_source {
-        ANY_SOURCE
-    } else {
-        0
-    };
-    let any_tag = if tag == library.any_tag { ANY_TAG } else { 0 };
-    let flags = any_source | any_tag;
-    if flags == 0 || source == library.proc_null {
-        return [arguments.peer(source), i64::from(tag), 0];
+    fn recv(&mut self) -> bool {
+        self.receive(self.status());
+        true
     }
-    match status {
-        Some(status) => {
-            // SAFETY: a receive from any source was given a status, the program's or a stand-in.
-            let (source, tag, _) = unsafe { library.status(status, 0) };
-            [arguments.peer(source), i64::from(tag), flags]
-        }
-        None => [
-            if any_source != 0 {
-                -1
-            } else {
-                arguments.peer(source)
+
+    /// Communicator, source, tag and flags.
+    fn receive(&mut self, status: Option<usize>) -> [i64; 4] {
+        let communicator = i64::from(self.communicator().number);
+        let [source, tag, flags] = self.received(self.at.peer, self.at.tag, status);
+        let words = [communicator, source, tag, flags];
+        self.push(&words);
+        words
+    }
+
+    fn irecv(&mut self) {
+        let [.., flags] = self.receive(None);
+        let wildcard = is_wildcard(self.arguments, self.at.peer, self.at.tag) && flags != 0;
+        want_statuses(i32::from(wildcard));
+        self.make_request().wildcard = wildcard;
+    }
+
+    fn sendrecv(&mut self) {
+        self.send();
+        self.push(&self.received(self.at.source, self.at.source_tag, self.status()));
+    }
+
+    /// The request that the call has made.
+    fn make_request(&mut self) -> &mut Request {
+        use Kind::*;
+        let persistent = matches!(
+            self.kind,
+            SendInit | SsendInit | RecvInit | CollectiveInit | NeighborInit
+        );
+        let key = self.arguments.key_behind(self.at.request);
+        let requests = &mut self.session.requests;
+        let slot = requests.add(
+            key.0,
+            Request {
+                persistent,
+                active: !persistent,
+                ..Request::default()
             },
-            if any_tag != 0 { -1 } else { i64::from(tag) },
-            flags,
-        ],
+        );
+        requests.get(slot)
     }
-}
 
-fn recv(session: &mut Session, arguments: &Arguments<'_>) -> bool {
-    receive(
-        session,
-        arguments,
-        Some(arguments.word(arguments.function.at.status)),
-    );
-    true
-}
-
-/// Communicator, source, tag and flags.
-fn receive(session: &mut Session, arguments: &Arguments<'_>, status: Option<usize>) -> [i64; 4] {
-    let at = &arguments.function.at;
-    let communicator = i64::from(session.communicator(arguments.key(at.communicator)).number);
-    let [source, tag, flags] = received(arguments, (at.peer, at.tag), status);
-    let words = [communicator, source, tag, flags];
-    session.words.extend_from_slice(&words);
-    words
-}
-
-fn irecv(session: &mut Session, arguments: &Arguments<'_>) {
-    let at = &arguments.function.at;
-    let [.., flags] = receive(session, arguments, None);
-    let persistent = arguments.function.kind == Kind::RecvInit;
-    let wildcard = is_wildcard(arguments, (at.peer, at.tag)) && flags != 0;
-    want_statuses(i32::from(wildcard));
-    make_request(
-        session,
-        arguments,
-        Request {
-            persistent,
-            active: !persistent,
-            wildcard,
-            ..Request::default()
-        },
-    );
-}
-
-fn sendrecv(session: &mut Session, arguments: &Arguments<'_>) {
-    send(session, arguments);
-    let at = &arguments.function.at;
-    let status = Some(arguments.word(at.status));
-    session
-        .words
-        .extend_from_slice(&received(arguments, (at.source, at.source_tag), status));
-}
-
-fn make_request(session: &mut Session, arguments: &Arguments<'_>, request: Request) -> u32 {
-    let key = arguments.key_behind(arguments.function.at.request);
-    session.requests.add(key.0, request)
-}
-
-fn start(session: &mut Session, arguments: &Arguments<'_>) {
-    let at = &arguments.function.at;
-    let count = if at.length == NONE {
-        1
-    } else {
-        arguments.count(at.length) as usize
-    };
-    for index in 0..count {
-        // SAFETY: the list has `count` requests.
-        let key = unsafe { arguments.key_at(arguments.word(at.request), index) };
-        if let Some(slot) = session.requests.slot(key.0) {
-            session.requests.get(slot).active = true;
-            session.words.push(i64::from(slot));
+    /// The request of a call of which there are forms with and without.
+    fn make_request_if_any(&mut self) {
+        if self.at.request != NONE {
+            self.make_request();
         }
     }
-}
 
-fn request_free(session: &mut Session, freed: Option<Key>) {
-    let Some(key) = freed else { return };
-    if let Some(slot) = session.requests.slot(key.0) {
-        if session.requests.get(slot).needs_status() {
+    fn start(&mut self) {
+        let arguments = self.arguments;
+        for index in 0..arguments.count_or_one(self.at.length) as usize {
+            // SAFETY: the list has so many requests.
+            let key = unsafe { arguments.key_at(arguments.word(self.at.request), index) };
+            if let Some(slot) = self.session.requests.slot(key.0) {
+                self.session.requests.get(slot).active = true;
+                self.push(&[i64::from(slot)]);
+            }
+        }
+    }
+
+    fn request_free(&mut self) {
+        let Some(key) = self.call.before else { return };
+        let requests = &mut self.session.requests;
+        if let Some(slot) = requests.slot(key.0) {
+            if requests.get(slot).needs_status() {
+                want_statuses(-1);
+            }
+            requests.remove(key.0);
+            self.push(&[i64::from(slot)]);
+        }
+    }
+
+    fn cancel(&mut self) {
+        let key = self.arguments.key_behind(self.at.request);
+        let requests = &mut self.session.requests;
+        if let Some(slot) = requests.slot(key.0) {
+            let request = requests.get(slot);
+            want_statuses(i32::from(!request.needs_status()));
+            request.cancelled = true;
+            self.push(&[i64::from(slot)]);
+        }
+    }
+
+    fn complete(&mut self) -> bool {
+        let Some(completion) = &self.call.completion else {
+            return true;
+        };
+        completion.completed(self.arguments, |index, status| {
+            self.complete_one(completion.key(index), status);
+        })
+    }
+
+    fn complete_one(&mut self, key: Key, status: usize) {
+        let arguments = self.arguments;
+        let Some(slot) = self.session.requests.slot(key.0) else {
+            return;
+        };
+        let request = *self.session.requests.get(slot);
+        if !request.active {
+            return;
+        }
+        let word = i64::from(slot) * 4;
+        let statuses = arguments.word(self.at.status);
+        // SAFETY: the call was given statuses, the program's or stand-ins.
+        let told = request
+            .needs_status()
+            .then(|| unsafe { arguments.library.status(statuses, status) });
+        match told {
+            Some((.., true)) => self.push(&[word + CANCELLED]),
+            Some((source, tag, _)) if request.wildcard => {
+                self.push(&[word + MATCHED, arguments.peer(source), i64::from(tag)]);
+            }
+            _ => self.push(&[word]),
+        }
+        if request.new_communicator != 0 {
+            // SAFETY: the program keeps the variable until the operation is complete.
+            let key = unsafe { arguments.key_at(request.new_communicator, 0) };
+            self.session.communicator(key);
+        }
+        self.settle(key, slot);
+    }
+
+    /// A completed request is gone unless it is persistent.
+    fn settle(&mut self, key: Key, slot: u32) {
+        let request = self.session.requests.get(slot);
+        if request.persistent {
+            request.active = false;
+            if request.cancelled {
+                request.cancelled = false;
+                want_statuses(-i32::from(!request.wildcard));
+            }
+            return;
+        }
+        if request.needs_status() {
             want_statuses(-1);
         }
-        session.requests.remove(key.0);
-        session.words.push(i64::from(slot));
+        self.session.requests.remove(key.0);
     }
-}
 
-fn cancel(session: &mut Session, arguments: &Arguments<'_>) {
-    let key = arguments.key_behind(arguments.function.at.request);
-    if let Some(slot) = session.requests.slot(key.0) {
-        let needed = session.requests.get(slot).needs_status();
-        session.requests.get(slot).cancelled = true;
-        want_statuses(i32::from(!needed));
-        session.words.push(i64::from(slot));
+    /// Whether a test or probe found nothing.
+    fn found_nothing(&self) -> bool {
+        self.at.flag != NONE && self.arguments.out_int(self.at.flag, 0) == 0
     }
-}
 
-fn complete(session: &mut Session, call: &Made<'_>) -> bool {
-    let Some(completion) = &call.completion else {
-        return true;
-    };
-    completion.completed(&call.arguments, |index, status| {
-        complete_one(session, &call.arguments, (completion.key(index), status));
-    })
-}
-
-fn complete_one(session: &mut Session, arguments: &Arguments<'_>, (key, status): (Key, usize)) {
-    let Some(slot) = session.requests.slot(key.0) else {
-        return;
-    };
-    let request = *session.requests.get(slot);
-    if !request.active {
-        return;
-    }
-    let word = i64::from(slot) * 4;
-    let statuses = arguments.word(arguments.function.at.status);
-    // SAFETY: the call was given statuses, the program's or stand-ins.
-    let told = request
-        .needs_status()
-        .then(|| unsafe { arguments.library.status(statuses, status) });
-    match told {
-        Some((.., true)) => session.words.push(word + CANCELLED),
-        Some((source, tag, _)) if request.wildcard => {
-            session.words.extend_from_slice(&[
-                word + MATCHED,
-                arguments.peer(source),
-                i64::from(tag),
-            ]);
+    fn probe(&mut self) -> bool {
+        if self.found_nothing() {
+            return false;
         }
-        _ => session.words.push(word),
-    }
-    if request.new_communicator != 0 {
-        // SAFETY: the program keeps the variable until the operation is complete.
-        let key = unsafe { arguments.key_at(request.new_communicator, 0) };
-        session.communicator(key);
-    }
-    settle(session, key, slot);
-}
-
-/// A completed request is gone unless it is persistent.
-fn settle(session: &mut Session, key: Key, slot: u32) {
-    let request = session.requests.get(slot);
-    if request.persistent {
-        request.active = false;
-        if request.cancelled {
-            request.cancelled = false;
-            let wildcard = request.wildcard;
-            want_statuses(-i32::from(!wildcard));
+        let [communicator, source, tag, _] = self.receive(self.status());
+        if self.at.message != NONE {
+            let handle = self.arguments.key_behind(self.at.message).0;
+            self.session.messages.push(Message {
+                handle,
+                communicator,
+                source,
+                tag,
+            });
         }
-        return;
+        true
     }
-    if request.needs_status() {
-        want_statuses(-1);
-    }
-    session.requests.remove(key.0);
-}
 
-fn probe(session: &mut Session, arguments: &Arguments<'_>) -> bool {
-    let at = &arguments.function.at;
-    if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
-        return false;
-    }
-    let [communicator, source, tag, _] =
-        receive(session, arguments, Some(arguments.word(at.status)));
-    if at.message != NONE {
-        let handle = arguments.key_behind(at.message).0;
-        session.messages.push(Message {
-            handle,
-            communicator,
-            source,
-            tag,
+    /// The receive of a message that was probed for: what it matched is known.
+    fn mrecv(&mut self) {
+        let handle = self.call.before.unwrap_or(Key(0)).0;
+        let messages = &mut self.session.messages;
+        let found = messages.iter().position(|message| message.handle == handle);
+        let words = found.map_or([0, -1, -1, 0], |place| {
+            let message = messages.remove(place);
+            [message.communicator, message.source, message.tag, 0]
         });
+        self.push(&words);
+        self.make_request_if_any();
     }
-    true
-}
 
-/// The receive of a message that was probed for: what it matched is known.
-fn mrecv(session: &mut Session, call: &Made<'_>) {
-    let handle = call.before.unwrap_or(Key(0)).0;
-    let found = session
-        .messages
-        .iter()
-        .position(|message| message.handle == handle);
-    let unknown = Message {
-        handle,
-        communicator: 0,
-        source: -1,
-        tag: -1,
-    };
-    let Message {
-        communicator,
-        source,
-        tag,
-        ..
-    } = found.map_or(unknown, |place| session.messages.remove(place));
-    session
-        .words
-        .extend_from_slice(&[communicator, source, tag, 0]);
-    if call.arguments.function.kind == Kind::Imrecv {
-        make_request(
-            session,
-            &call.arguments,
-            Request {
-                active: true,
-                ..Request::default()
-            },
-        );
+    fn collective(&mut self) {
+        let group = self.communicator();
+        let root = match self.at.root {
+            NONE => -1,
+            root => i64::from(self.arguments.int(root)),
+        };
+        let (send, recv) = if group.between {
+            (0, 0)
+        } else {
+            self.volume(group)
+        };
+        self.push(&[i64::from(group.number), root, send, recv]);
+        self.make_request_if_any();
     }
-}
 
-fn collective(session: &mut Session, arguments: &Arguments<'_>) {
-    let at = &arguments.function.at;
-    let group = session.communicator(arguments.key(at.communicator));
-    let root = if at.root == NONE {
-        -1
-    } else {
-        i64::from(arguments.int(at.root))
-    };
-    let (send, recv) = if group.between {
-        (0, 0)
-    } else {
-        volume(session, arguments, group)
-    };
-    session
-        .words
-        .extend_from_slice(&[i64::from(group.number), root, send, recv]);
-    if at.request != NONE {
-        let persistent = arguments.function.kind == Kind::CollectiveInit;
-        make_request(
-            session,
-            arguments,
-            Request {
-                persistent,
-                active: !persistent,
-                ..Request::default()
-            },
-        );
+    /// Without its neighbours if they are not known.
+    fn between_neighbours(&mut self) {
+        let arguments = self.arguments;
+        let key = arguments.key(self.at.communicator);
+        let number = self.session.communicator(key).number;
+        self.push(&[i64::from(number)]);
+        if let Some(neighbours) = self.session.neighbours(key) {
+            let is_rank = |rank: &i32| arguments.peer(*rank) >= 0;
+            let destinations = neighbours.destinations.iter().enumerate();
+            let destinations = destinations.filter(|(_, rank)| is_rank(rank));
+            self.push(&[destinations.clone().count() as i64]);
+            for (index, rank) in destinations {
+                let bytes = self.bytes_for(index);
+                self.push(&[i64::from(*rank), bytes]);
+            }
+            let sources = neighbours.sources.iter().filter(|rank| is_rank(rank));
+            self.session
+                .words
+                .extend(sources.map(|rank| i64::from(*rank)));
+        }
+        self.make_request_if_any();
     }
-}
 
-/// Without its neighbours if they are not known.
-fn between_neighbours(session: &mut Session, arguments: &Arguments<'_>) {
-    let at = &arguments.function.at;
-    let key = arguments.key(at.communicator);
-    let number = session.communicator(key).number;
-    session.words.push(i64::from(number));
-    if let Some(neighbours) = session.neighbours(key) {
-        let is_rank = |rank: &i32| arguments.peer(*rank) >= 0;
-        session.words.push(
-            neighbours
-                .destinations
-                .iter()
-                .filter(|rank| is_rank(rank))
-                .count() as i64,
-        );
-        for (index, rank) in neighbours
-            .destinations
-            .iter()
-            .enumerate()
-            .filter(|(_, rank)| is_rank(rank))
-        {
-            let bytes = bytes_for(session, arguments, index);
-            session.words.extend_from_slice(&[i64::from(*rank), bytes]);
+    /// Bytes for the neighbour at a place of the counts.
+    fn bytes_for(&mut self, index: usize) -> i64 {
+        let (at, arguments) = (self.at, self.arguments);
+        if at.counts == NONE {
+            return self.sent_bytes();
         }
-        session.words.extend(
-            neighbours
-                .sources
-                .iter()
-                .filter(|rank| is_rank(rank))
-                .map(|rank| i64::from(*rank)),
-        );
+        let count = arguments.count_at(at.counts, index);
+        if count == 0 {
+            return 0;
+        }
+        let datatype = match arguments.function.shape {
+            // SAFETY: the list has a datatype for each neighbour.
+            Shape::Alltoallw => unsafe { arguments.key_at(arguments.word(at.datatype), index) },
+            _ => arguments.key(at.datatype),
+        };
+        count.saturating_mul(self.session.type_size(datatype)) as i64
     }
-    if at.request != NONE {
-        let persistent = arguments.function.kind == Kind::NeighborInit;
-        make_request(
-            session,
-            arguments,
-            Request {
-                persistent,
-                active: !persistent,
-                ..Request::default()
-            },
-        );
-    }
-}
 
-/// Bytes for the neighbour at a place of the counts.
-fn bytes_for(session: &mut Session, arguments: &Arguments<'_>, index: usize) -> i64 {
-    let at = &arguments.function.at;
-    if at.counts == NONE {
-        return bytes(session, arguments, (at.count, at.datatype));
-    }
-    let count = arguments.count_at(at.counts, index);
-    if count == 0 {
-        return 0;
-    }
-    let datatype = match arguments.function.shape {
-        // SAFETY: the list has a datatype for each neighbour.
-        Shape::Alltoallw => unsafe { arguments.key_at(arguments.word(at.datatype), index) },
-        _ => arguments.key(at.datatype),
-    };
-    count.saturating_mul(session.type_size(datatype)) as i64
-}
-
-/// Bytes that this rank sends and receives in a collective, all peers together.
-fn volume(session: &mut Session, arguments: &Arguments<'_>, group: Group) -> (i64, i64) {
-    let at = &arguments.function.at;
-    let size = i64::from(group.size);
-    let is_root = at.root != NONE && arguments.int(at.root) == group.rank;
-    let (here, there) = (
-        arguments.is_in_place(at.buffer),
-        arguments.is_in_place(at.recv_buffer),
-    );
-    let out = |session: &mut Session| bytes(session, arguments, (at.count, at.datatype));
-    let into = |session: &mut Session| match at.recv_counts {
-        NONE => bytes(session, arguments, (at.recv_count, at.recv_datatype)),
-        counts => sum(session, arguments, (counts, at.recv_datatype, group.size)),
-    };
-    // A vector of counts is for all ranks already.
-    let many = if at.recv_counts == NONE { size } else { 1 };
-    match arguments.function.shape {
-        Shape::Barrier => (0, 0),
-        Shape::Bcast | Shape::Reduce => {
-            let bytes = out(session);
-            (bytes, bytes)
-        }
-        Shape::Gather => {
-            let all = if is_root { into(session) * many } else { 0 };
-            (if here { all / size } else { out(session) }, all)
-        }
-        Shape::Scatter => {
-            let all = match (is_root, at.counts) {
-                (false, _) => 0,
-                (true, NONE) => out(session) * size,
-                (true, counts) => sum(session, arguments, (counts, at.datatype, group.size)),
-            };
-            (all, if there { all / size } else { into(session) })
-        }
-        Shape::Allgather => {
-            let all = into(session) * many;
-            (if here { all / size } else { out(session) }, all)
-        }
-        Shape::Alltoall | Shape::Alltoallw => {
-            let all = into(session) * many;
-            let sent = match at.counts {
-                _ if here => all,
-                NONE => out(session) * size,
-                counts => sum(session, arguments, (counts, at.datatype, group.size)),
-            };
-            (sent, all)
-        }
-        Shape::ReduceScatter => match at.recv_counts {
-            NONE => {
-                let own = into(session);
+    /// Bytes that this rank sends and receives in a collective, all peers together.
+    fn volume(&mut self, group: Group) -> (i64, i64) {
+        use Shape::*;
+        let (at, arguments) = (self.at, self.arguments);
+        let size = i64::from(group.size);
+        let is_root = at.root != NONE && arguments.int(at.root) == group.rank;
+        let here = arguments.is_in_place(at.buffer);
+        match arguments.function.shape {
+            Barrier => (0, 0),
+            Bcast | Reduce => {
+                let bytes = self.sent_bytes();
+                (bytes, bytes)
+            }
+            shape @ (Gather | Allgather) => {
+                let all = if is_root || shape == Allgather {
+                    self.received_from_all(group)
+                } else {
+                    0
+                };
+                let own = if here { all / size } else { self.sent_bytes() };
+                (own, all)
+            }
+            Scatter => {
+                let all = if is_root { self.sent_to_all(group) } else { 0 };
+                let own = if arguments.is_in_place(at.recv_buffer) {
+                    all / size
+                } else {
+                    self.bytes(at.recv_count, at.recv_datatype)
+                };
+                (all, own)
+            }
+            Alltoall | Alltoallw => {
+                let all = self.received_from_all(group);
+                (if here { all } else { self.sent_to_all(group) }, all)
+            }
+            ReduceScatter if at.recv_counts == NONE => {
+                let own = self.bytes(at.recv_count, at.recv_datatype);
                 (own * size, own)
             }
-            counts => {
-                let rank = group.rank.max(0) as usize;
-                let own = arguments.count_at(counts, rank)
-                    * session.type_size(arguments.key(at.recv_datatype));
-                (into(session), own as i64)
+            ReduceScatter => {
+                let count = arguments.count_at(at.recv_counts, group.rank.max(0) as usize);
+                let own = count * self.session.type_size(arguments.key(at.recv_datatype));
+                (self.received_from_all(group), own as i64)
             }
-        },
+        }
     }
-}
 
-/// Bytes of a vector of counts, of one datatype or of one for each rank.
-fn sum(
-    session: &mut Session,
-    arguments: &Arguments<'_>,
-    (counts, datatype, ranks): (u8, u8, u32),
-) -> i64 {
-    let each = arguments.function.shape == Shape::Alltoallw;
-    let mut sum = 0u64;
-    for rank in 0..ranks as usize {
-        let count = arguments.count_at(counts, rank);
-        if each && count > 0 {
-            // SAFETY: the list has a datatype for each rank.
-            let key = unsafe { arguments.key_at(arguments.word(datatype), rank) };
-            sum = sum.saturating_add(count.saturating_mul(session.type_size(key)));
-        } else {
+    /// Bytes that the root of a scatter, or a rank of an all-to-all, sends.
+    fn sent_to_all(&mut self, group: Group) -> i64 {
+        match self.at.counts {
+            NONE => self.sent_bytes() * i64::from(group.size),
+            counts => self.sum(counts, self.at.datatype, group.size),
+        }
+    }
+
+    fn received_from_all(&mut self, group: Group) -> i64 {
+        let at = self.at;
+        match at.recv_counts {
+            NONE => self.bytes(at.recv_count, at.recv_datatype) * i64::from(group.size),
+            counts => self.sum(counts, at.recv_datatype, group.size),
+        }
+    }
+
+    /// Bytes of a vector of counts, of one datatype or of one for each rank.
+    fn sum(&mut self, counts: u8, datatype: u8, ranks: u32) -> i64 {
+        let arguments = self.arguments;
+        let each = arguments.function.shape == Shape::Alltoallw;
+        let mut sum = 0u64;
+        for rank in 0..ranks as usize {
+            let mut count = arguments.count_at(counts, rank);
+            if each && count > 0 {
+                // SAFETY: the list has a datatype for each rank.
+                let key = unsafe { arguments.key_at(arguments.word(datatype), rank) };
+                count = count.saturating_mul(self.session.type_size(key));
+            }
             sum = sum.saturating_add(count);
         }
+        let unit = if each || sum == 0 {
+            1
+        } else {
+            self.session.type_size(arguments.key(datatype))
+        };
+        sum.saturating_mul(unit) as i64
     }
-    let unit = if each || sum == 0 {
-        1
-    } else {
-        session.type_size(arguments.key(datatype))
-    };
-    sum.saturating_mul(unit) as i64
-}
 
-fn new_communicator(session: &mut Session, arguments: &Arguments<'_>) {
-    let at = &arguments.function.at;
-    let old = i64::from(session.communicator(arguments.key(at.communicator)).number);
-    if arguments.function.kind == Kind::Icomm {
-        session.words.extend_from_slice(&[old, 0]);
-        let new_communicator = arguments.word(at.new_communicator);
-        make_request(
-            session,
-            arguments,
-            Request {
-                active: true,
-                new_communicator,
-                ..Request::default()
-            },
-        );
-        return;
-    }
-    let key = arguments.key_behind(at.new_communicator);
-    let handle = crate::communicators::c_handle(key, arguments.library);
-    let new = if handle == arguments.library.no_communicator {
-        0
-    } else {
-        // The handle may be that of one that was freed unseen.
-        session.communicators.forget(key);
-        session.communicators.forget(Key::c(handle));
-        i64::from(session.communicator(key).number) + 1
-    };
-    session.words.extend_from_slice(&[old, new]);
-}
-
-fn comm_free(session: &mut Session, freed: Option<Key>) {
-    let Some(key) = freed else { return };
-    if let Some(group) = session.communicators.get(key) {
-        session.words.push(i64::from(group.number));
-        session.communicators.forget(key);
-    }
-}
-
-fn one_sided(session: &mut Session, call: &Made<'_>) -> bool {
-    let arguments = &call.arguments;
-    let at = &arguments.function.at;
-    if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
-        return false;
-    }
-    if at.new_window != NONE {
-        let communicator = session.communicator(arguments.key(at.communicator)).number;
-        let window = session.window(arguments.key_behind(at.new_window), Some(communicator));
-        let bytes = if arguments.fortran == 1 || at.window_bytes == NONE {
+    fn new_communicator(&mut self) {
+        let (at, arguments) = (self.at, self.arguments);
+        let old = i64::from(self.communicator().number);
+        if self.kind == Kind::Icomm {
+            self.push(&[old, 0]);
+            self.make_request().new_communicator = arguments.word(at.new_communicator);
+            return;
+        }
+        let key = arguments.key_behind(at.new_communicator);
+        let handle = c_handle(key, arguments.library);
+        let new = if handle == arguments.library.no_communicator {
             0
         } else {
-            arguments.word(at.window_bytes)
+            // The handle may be that of one that was freed unseen.
+            self.session.communicators.forget(key);
+            self.session.communicators.forget(Key::c(handle));
+            i64::from(self.session.communicator(key).number) + 1
         };
-        session.words.extend_from_slice(&[window, -1, bytes as i64]);
-        return true;
+        self.push(&[old, new]);
     }
-    let key = call.before.unwrap_or_else(|| arguments.key(at.window));
-    let window = session.window(key, None);
-    let target = if at.peer == NONE {
-        -1
-    } else {
-        arguments.peer(arguments.int(at.peer))
-    };
-    let mut moved = bytes(session, arguments, (at.count, at.datatype));
-    if at.recv_count != NONE {
-        // A fetch moves data both ways.
-        moved += bytes(session, arguments, (at.recv_count, at.recv_datatype));
-    }
-    session.words.extend_from_slice(&[window, target, moved]);
-    if at.lock != NONE {
-        session
-            .words
-            .extend(arguments.library.lock_type(arguments.int(at.lock)));
-    }
-    if at.group != NONE {
-        let (library, key) = (arguments.library, arguments.key(at.group));
-        let group = key
-            .as_fortran()
-            .map_or(key.0 as usize, |number| library.group_of_fortran(number));
-        let ranks = library.ranks_in_world(group);
-        session.words.push(ranks.len() as i64);
-        session.words.extend(ranks.into_iter().map(i64::from));
-    }
-    if at.request != NONE {
-        make_request(
-            session,
-            arguments,
-            Request {
-                active: true,
-                ..Request::default()
-            },
-        );
-    }
-    true
-}
 
-fn file(session: &mut Session, call: &Made<'_>) {
-    let arguments = &call.arguments;
-    let at = &arguments.function.at;
-    let number = match arguments.function.kind {
-        Kind::File => {
-            let communicator = session.communicator(arguments.key(at.communicator)).number;
-            session.file(arguments.key_behind(at.new_file), Some(communicator))
+    fn comm_free(&mut self) {
+        let Some(key) = self.call.before else { return };
+        if let Some(group) = self.session.communicators.get(key) {
+            self.push(&[i64::from(group.number)]);
+            self.session.communicators.forget(key);
         }
-        _ => session.file(call.before.unwrap_or_else(|| arguments.key(at.file)), None),
-    };
-    let moved = bytes(session, arguments, (at.count, at.datatype));
-    session.words.extend_from_slice(&[number, moved]);
-    if at.request != NONE {
-        make_request(
-            session,
-            arguments,
-            Request {
-                active: true,
-                ..Request::default()
-            },
-        );
+    }
+
+    fn one_sided(&mut self) -> bool {
+        let (at, arguments) = (self.at, self.arguments);
+        if self.found_nothing() {
+            return false;
+        }
+        if at.new_window != NONE {
+            let communicator = Some(self.communicator().number);
+            let key = arguments.key_behind(at.new_window);
+            let window = self.session.window(key, communicator);
+            let bytes = if arguments.fortran == 1 {
+                0
+            } else {
+                arguments.word(at.window_bytes)
+            };
+            self.push(&[window, -1, bytes as i64]);
+            return true;
+        }
+        let key = self.call.before.unwrap_or_else(|| arguments.key(at.window));
+        let window = self.session.window(key, None);
+        let target = match at.peer {
+            NONE => -1,
+            peer => arguments.peer(arguments.int(peer)),
+        };
+        let mut moved = self.sent_bytes();
+        if at.recv_count != NONE {
+            // A fetch moves data both ways.
+            moved += self.bytes(at.recv_count, at.recv_datatype);
+        }
+        self.push(&[window, target, moved]);
+        let library = arguments.library;
+        if at.lock != NONE {
+            let lock = library.lock_type(arguments.int(at.lock));
+            self.session.words.extend(lock);
+        }
+        if at.group != NONE {
+            let key = arguments.key(at.group);
+            let group = key
+                .as_fortran()
+                .map_or(key.0 as usize, |number| library.group_of_fortran(number));
+            let ranks = library.ranks_in_world(group);
+            self.push(&[ranks.len() as i64]);
+            self.session.words.extend(ranks.into_iter().map(i64::from));
+        }
+        self.make_request_if_any();
+        true
+    }
+
+    fn file(&mut self) {
+        let (at, arguments) = (self.at, self.arguments);
+        let number = if self.kind == Kind::File {
+            let communicator = Some(self.communicator().number);
+            let key = arguments.key_behind(at.new_file);
+            self.session.file(key, communicator)
+        } else {
+            let key = self.call.before.unwrap_or_else(|| arguments.key(at.file));
+            self.session.file(key, None)
+        };
+        let moved = self.sent_bytes();
+        self.push(&[number, moved]);
+        self.make_request_if_any();
     }
 }
