@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use flowcast::model::cluster::flow::Flow;
-use flowcast::units::Node;
+use flowcast::units::{Node, Time};
 use flowcast_measure::lab::{Carried, Lab, NodeOf};
-use flowcast_measure::mpi::{MOST_FLOWS, Order, Reply};
+use flowcast_measure::mpi::{MOST_FLOWS, Message, Order, Reply};
+
+use serde_json::json;
 
 use crate::commands::lab::explained;
 use crate::terminal::exit::EnvironmentLacks;
@@ -96,7 +98,7 @@ impl MpiSession {
         };
         match session.reply(START) {
             Ok(Reply::Ready(version)) => session.version = version,
-            Ok(other) => bail!("found `{other}` from rank 0, expected `ready`"),
+            Ok(other) => bail!("found `{other:?}` from rank 0, expected `ready`"),
             Err(error) => bail!(EnvironmentLacks(format!(
                 "the MPI ranks did not start ({error}); expected mpirun and the library of Open MPI or MPICH"
             ))),
@@ -112,7 +114,7 @@ impl MpiSession {
     fn hosts(&mut self) -> Result<Vec<String>> {
         match self.reply(START)? {
             Reply::Hosts(hosts) => Ok(hosts),
-            other => bail!("found `{other}` from rank 0, expected `hosts`"),
+            other => bail!("found `{other:?}` from rank 0, expected `hosts`"),
         }
     }
 
@@ -141,7 +143,7 @@ impl MpiSession {
             )));
         }
         let rank = |node: Node| {
-            let found = self.ranks.get(node.index()).copied().map(Node);
+            let found = self.ranks.get(node.index()).copied();
             found.ok_or_else(|| {
                 lacks(format!(
                     "found node {node}, expected one below {}",
@@ -150,10 +152,11 @@ impl MpiSession {
             })
         };
         let between = |flow: &Flow| {
-            Ok(Flow {
-                src: rank(flow.src)?,
-                dst: rank(flow.dst)?,
-                ..*flow
+            Ok(Message {
+                from: rank(flow.src)?,
+                to: rank(flow.dst)?,
+                bytes: flow.size.0,
+                start: flow.start.as_nanos().round() as u64,
             })
         };
         let order = Order(flows.iter().map(between).collect::<io::Result<_>>()?);
@@ -161,7 +164,7 @@ impl MpiSession {
             .orders
             .as_mut()
             .expect("orders are taken until the end");
-        writeln!(orders, "{order}").and_then(|()| orders.flush())?;
+        writeln!(orders, "{}", json!(order)).and_then(|()| orders.flush())?;
         let last = flows
             .iter()
             .map(|flow| flow.start.as_seconds())
@@ -169,10 +172,13 @@ impl MpiSession {
         match self.reply(patience + Duration::from_secs_f64(last))? {
             Reply::Carried(passages) if passages.len() == flows.len() => Ok(passages
                 .into_iter()
-                .map(|(start, end)| Carried { start, end })
+                .map(|(start, end)| Carried {
+                    start: Time::from_nanos(start as f64),
+                    end: Time::from_nanos(end as f64),
+                })
                 .collect()),
             other => Err(io::Error::other(format!(
-                "found `{other}` from rank 0, expected the times of the flows"
+                "found `{other:?}` from rank 0, expected the times of the flows"
             ))),
         }
     }
@@ -185,9 +191,9 @@ impl MpiSession {
                 .replies
                 .recv_timeout(until.saturating_duration_since(Instant::now()))
             {
-                Ok(line) => match Reply::parse(&line) {
-                    Some(reply) => return Ok(reply),
-                    None => say!("{line}"),
+                Ok(line) => match serde_json::from_str(&line) {
+                    Ok(reply) => return Ok(reply),
+                    Err(_) => say!("{line}"),
                 },
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(io::Error::new(

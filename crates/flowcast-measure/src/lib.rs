@@ -25,3 +25,4 @@ pub mod shm;
 pub mod tcp;
 pub mod transport;
 pub mod virtual_network;
+mod wire;

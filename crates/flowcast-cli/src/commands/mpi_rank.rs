@@ -13,7 +13,7 @@ use crate::terminal::provenance;
 #[derive(Debug, Args)]
 #[command(
     hide = true,
-    after_help = "Example:\n  echo carry 0 1 4000000 0 | mpirun -np 2 flowcast mpi-rank"
+    after_help = "Example:\n  echo [[0,1,4000000,0]] | mpirun -np 2 flowcast mpi-rank"
 )]
 pub(crate) struct MpiRank;
 

@@ -1,31 +1,50 @@
 //! The line through the offsets of several bursts, by least squares.
 
 use flowcast_units::{ClockLine, Time};
+use serde::{Deserialize, Serialize};
 
 /// How the other clock stood beside this one: the exchange of a burst with the shortest round trip.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Glance {
     /// The middle of the exchange, on this clock.
+    #[serde(with = "crate::wire")]
     pub own: Time,
     /// By how much the other clock was ahead then.
+    #[serde(with = "crate::wire")]
     pub ahead: Time,
     /// From the question to the answer; 0 or more.
+    #[serde(with = "crate::wire")]
     pub round_trip: Time,
 }
 
 /// What is known of another clock.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// The other clock in terms of this one.
+    #[serde(with = "LineAsNumbers")]
     pub line: ClockLine,
     /// Standard deviation of the offset at `line.at`, the middle of the bursts.
+    #[serde(with = "crate::wire")]
     pub deviation: Time,
     /// Standard deviation of the drift, seconds in a second.
     pub drift_deviation: f64,
     /// Half the shortest round trip, summed along the tree: the offset is wrong by no more than this and chance.
+    #[serde(with = "crate::wire")]
     pub asymmetry: Time,
     /// Time over which the bursts were spread.
+    #[serde(with = "crate::wire")]
     pub span: Time,
+}
+
+/// The form of a [`ClockLine`] between processes.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ClockLine")]
+pub(crate) struct LineAsNumbers {
+    #[serde(with = "crate::wire")]
+    at: Time,
+    #[serde(with = "crate::wire")]
+    offset: Time,
+    drift: f64,
 }
 
 /// An offset is known no better than this, whatever the round trips: the clock's resolution and the time of reading it.
@@ -60,14 +79,16 @@ impl Learned {
         let weight =
             |glance: &Glance| ((glance.round_trip.as_nanos() - shortest) / 2.0 + least).powi(-2);
         // Counted from the first glance on, or the squares would swallow the nanoseconds.
-        let point = |glance: &Glance| {
-            (
-                weight(glance),
-                (glance.own - first.own).as_nanos(),
-                (glance.ahead - first.ahead).as_nanos(),
-            )
-        };
-        let points: Vec<(f64, f64, f64)> = glances.iter().map(point).collect();
+        let points: Vec<(f64, f64, f64)> = glances
+            .iter()
+            .map(|glance| {
+                (
+                    weight(glance),
+                    (glance.own - first.own).as_nanos(),
+                    (glance.ahead - first.ahead).as_nanos(),
+                )
+            })
+            .collect();
         let all: f64 = points.iter().map(|(weight, ..)| weight).sum();
         let mean = |value: fn(&(f64, f64, f64)) -> f64| {
             points.iter().map(|one| one.0 * value(one)).sum::<f64>() / all
@@ -82,12 +103,14 @@ impl Learned {
             .map(|(weight, at, ahead)| weight * (at - middle) * (ahead - height))
             .sum();
         let drift = if spread > 0.0 { both / spread } else { 0.0 };
-        let rest = |(weight, at, ahead): &(f64, f64, f64)| {
-            weight * (ahead - height - drift * (at - middle)).powi(2)
-        };
         let freedom = points.len().saturating_sub(2).max(1) as f64;
         // Not below what the weights stand for: a few bursts may agree by chance.
-        let variance = (points.iter().map(rest).sum::<f64>() / freedom).max(1.0);
+        let variance = (points
+            .iter()
+            .map(|(weight, at, ahead)| weight * (ahead - height - drift * (at - middle)).powi(2))
+            .sum::<f64>()
+            / freedom)
+            .max(1.0);
         let last = glances.last().unwrap_or(first);
         Some(Learned {
             line: ClockLine {

@@ -18,6 +18,7 @@ mod tests;
 
 use flowcast_units::Rank;
 
+pub(crate) use line::LineAsNumbers;
 pub use line::{Glance, Learned};
 pub(crate) use synchronise::GREETING;
 pub use synchronise::{

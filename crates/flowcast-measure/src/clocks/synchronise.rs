@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flowcast_units::{ClockLine, Time};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::line::{Glance, Learned};
@@ -37,13 +38,14 @@ pub enum ClockError {
 }
 
 /// How a clock is learned.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ClockPlan {
     /// Points of the line; two at least.
     pub bursts: u32,
     /// Exchanges of each; the shortest counts.
     pub exchanges: u32,
     /// Time over which the bursts are spread: the longer, the better the drift is known.
+    #[serde(with = "crate::wire")]
     pub span: Time,
 }
 

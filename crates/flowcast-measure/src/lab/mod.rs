@@ -58,4 +58,4 @@ pub use spec::{
 pub use timed::{
     Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern,
 };
-pub use timed::{Hosts, Introduction, NodeOf, serve_host};
+pub use timed::{Hosts, Introduction, NodeOf, orders, serve_host};

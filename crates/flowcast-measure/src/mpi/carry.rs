@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_units::{Node, Rank, Time};
+use flowcast_units::Rank;
 
 use super::MpiError;
 use super::library::{GENTLY, Mpi, ROOT, Request};
+use super::orders::Message;
 
 /// Pause between two polls of the messages in flight.
 const LOOK: Duration = Duration::from_micros(50);
@@ -24,8 +24,8 @@ const RESULT_TAG: i32 = 30_001;
 /// Flows have the tags below these.
 pub const MOST_FLOWS: usize = 30_000;
 
-/// Start and end of a flow, from the common start on.
-pub type Passage = (Time, Time);
+/// Start and end of a message in ns, from the common start on.
+type Times = (u64, u64);
 
 /// A process that carries patterns with others.
 #[derive(Debug)]
@@ -54,11 +54,11 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Carries flows between ranks (their nodes are ranks) once; rank 0 gets the passages of all of them.
+    /// Carries messages between ranks once; rank 0 gets start and end of all of them, in ns from the common start on.
     ///
     /// # Errors
     /// A call of MPI fails.
-    pub fn carry(&mut self, flows: &[Flow]) -> Result<Vec<Passage>, MpiError> {
+    pub fn carry(&mut self, flows: &[Message]) -> Result<Vec<(u64, u64)>, MpiError> {
         let ahead = self.clock_difference()?;
         self.mpi.barrier()?;
         let mut start = if self.mpi.rank == ROOT {
@@ -68,7 +68,7 @@ impl<'a> Carrier<'a> {
         };
         self.mpi.broadcast(&mut start)?;
         let zero = f64::from_le_bytes(start) + ahead;
-        let mut passages = vec![(Time::ZERO, Time::ZERO); flows.len()];
+        let mut passages = vec![(0, 0); flows.len()];
         self.take_part(flows, zero, &mut passages)?;
         self.mpi.barrier()?;
         self.gather(flows, &mut passages)?;
@@ -82,23 +82,22 @@ impl<'a> Carrier<'a> {
 
     fn take_part(
         &mut self,
-        flows: &[Flow],
+        flows: &[Message],
         zero: f64,
-        passages: &mut [Passage],
+        passages: &mut [Times],
     ) -> Result<(), MpiError> {
         let (mpi, origin) = (self.mpi, self.origin);
-        let since = || Time::from_seconds((origin.elapsed().as_secs_f64() - zero).max(0.0));
-        let own = |node: Node| Rank(node.0) == mpi.rank;
+        let since = || ((origin.elapsed().as_secs_f64() - zero).max(0.0) * 1e9).round() as u64;
         let mut legs = self.receives(flows)?;
         let largest = flows
             .iter()
-            .filter(|flow| own(flow.src))
-            .map(|flow| flow.size.0 as usize)
+            .filter(|flow| flow.from == mpi.rank.0)
+            .map(|flow| flow.bytes as usize)
             .max()
             .unwrap_or(0);
         self.outgoing.resize(largest, 0);
         let mut to_send: Vec<usize> = (0..flows.len())
-            .filter(|flow| own(flows[*flow].src))
+            .filter(|flow| flows[*flow].from == mpi.rank.0)
             .collect();
         to_send.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
         while !legs.is_empty() || !to_send.is_empty() {
@@ -109,8 +108,8 @@ impl<'a> Carrier<'a> {
             {
                 to_send.pop();
                 passages[flow].0 = since();
-                let data = &self.outgoing[..flows[flow].size.0 as usize];
-                let request = mpi.isend(data, Rank(flows[flow].dst.0), flow as i32)?;
+                let data = &self.outgoing[..flows[flow].bytes as usize];
+                let request = mpi.isend(data, Rank(flows[flow].to), flow as i32)?;
                 legs.push(Leg {
                     flow,
                     is_receive: false,
@@ -137,17 +136,17 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    fn receives(&mut self, flows: &[Flow]) -> Result<Vec<Leg>, MpiError> {
+    fn receives(&mut self, flows: &[Message]) -> Result<Vec<Leg>, MpiError> {
         let mpi = self.mpi;
         let own: Vec<usize> = (0..flows.len())
-            .filter(|flow| Rank(flows[*flow].dst.0) == mpi.rank)
+            .filter(|flow| flows[*flow].to == mpi.rank.0)
             .collect();
         self.incoming
             .resize_with(own.len().max(self.incoming.len()), Vec::new);
         let mut legs = Vec::with_capacity(own.len());
         for (flow, buffer) in own.into_iter().zip(&mut self.incoming) {
-            buffer.resize(flows[flow].size.0 as usize, 0);
-            let request = mpi.irecv(buffer, Rank(flows[flow].src.0), flow as i32)?;
+            buffer.resize(flows[flow].bytes as usize, 0);
+            let request = mpi.irecv(buffer, Rank(flows[flow].from), flow as i32)?;
             legs.push(Leg {
                 flow,
                 is_receive: true,
@@ -158,12 +157,12 @@ impl<'a> Carrier<'a> {
     }
 
     /// Starts are known to senders, ends to receivers; rank 0 wants both.
-    fn gather(&self, flows: &[Flow], passages: &mut [Passage]) -> Result<(), MpiError> {
+    fn gather(&self, flows: &[Message], passages: &mut [Times]) -> Result<(), MpiError> {
         if self.mpi.rank != ROOT {
             let bytes: Vec<u8> = passages
                 .iter()
-                .flat_map(|(start, end)| [start.as_seconds(), end.as_seconds()])
-                .flat_map(f64::to_le_bytes)
+                .flat_map(|(start, end)| [*start, *end])
+                .flat_map(u64::to_le_bytes)
                 .collect();
             return self
                 .mpi
@@ -173,17 +172,13 @@ impl<'a> Carrier<'a> {
         for rank in self.mpi.others() {
             self.mpi
                 .wait(self.mpi.irecv(&mut bytes, rank, RESULT_TAG)?, GENTLY)?;
-            let seconds = |at: usize| {
-                Time::from_seconds(f64::from_le_bytes(
-                    bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"),
-                ))
-            };
+            let (times, _) = bytes.as_chunks::<8>();
             for (at, flow) in flows.iter().enumerate() {
-                if Rank(flow.src.0) == rank {
-                    passages[at].0 = seconds(2 * at);
+                if flow.from == rank.0 {
+                    passages[at].0 = u64::from_le_bytes(times[2 * at]);
                 }
-                if Rank(flow.dst.0) == rank {
-                    passages[at].1 = seconds(2 * at + 1);
+                if flow.to == rank.0 {
+                    passages[at].1 = u64::from_le_bytes(times[2 * at + 1]);
                 }
             }
         }

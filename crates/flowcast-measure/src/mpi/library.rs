@@ -226,10 +226,9 @@ impl Mpi {
 /// threads and exit handlers may outlive MPI_Finalize.
 fn open(names: &[&str]) -> Result<&'static Library, MpiError> {
     // SAFETY: the library's own initialisation is what is wanted.
-    let open = |name: &&str| unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_GLOBAL) }.ok();
     let found = names
         .iter()
-        .find_map(open)
+        .find_map(|name| unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_GLOBAL) }.ok())
         .ok_or_else(|| MpiError::NoLibrary(names.join(", ")))?;
     Ok(Box::leak(Box::new(found)))
 }

@@ -4,10 +4,10 @@
 //!
 //! ```text
 //! > (started)
-//! < ready Open MPI v4.1.4, ...            version of the library
-//! < hosts node0 node1                     host of each rank
-//! > carry 0 1 4000000 0 1 0 4000000 250   source rank, destination rank, bytes, start in ns of each flow
-//! < carried 1200 680012345 ...            start and end in ns of each flow, from the common start on
+//! < {"ready":"Open MPI v4.1.4, ..."}         version of the library
+//! < {"hosts":["node0","node1"]}              host of each rank
+//! > [[0,1,4000000,0],[1,0,4000000,250]]      source rank, destination rank, bytes, start in ns of each message
+//! < {"carried":[[1200,680012345],...]}       start and end in ns of each message, from the common start on
 //! ```
 //!
 //! The end of the input ends all ranks. Messages go through `MPI_Isend` and `MPI_Irecv`; a receiver has asked for its
@@ -22,9 +22,9 @@ use std::io;
 
 use thiserror::Error;
 
-pub use carry::{Carrier, MOST_FLOWS, Passage};
+pub use carry::{Carrier, MOST_FLOWS};
 pub use library::Mpi;
-pub use orders::{Order, Reply, serve};
+pub use orders::{Message, Order, Reply, serve};
 
 /// What can go wrong in a rank.
 #[derive(Debug, Error)]
@@ -47,7 +47,7 @@ pub enum MpiError {
     #[error("found a message of {0} bytes, expected at most 2147483647")]
     TooLong(usize),
     /// An order that is none.
-    #[error("found the order `{0}`, expected `carry` and four numbers for each flow")]
+    #[error("found the order `{0}`, expected a list with four numbers for each message")]
     Order(String),
     /// Orders could not be read, or answers not written.
     #[error(transparent)]

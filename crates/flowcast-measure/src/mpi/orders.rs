@@ -1,124 +1,57 @@
-//! Orders and replies as lines of text, and the loop of a rank that follows them.
+//! Orders and replies as lines of JSON, and the loop of a rank that follows them.
 
-use std::fmt::{self, Write as _};
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_units::{Bytes, Node, Time};
+use serde::{Deserialize, Serialize};
 
 use super::MpiError;
-use super::carry::{Carrier, MOST_FLOWS, Passage};
+use super::carry::{Carrier, MOST_FLOWS};
 use super::library::{Mpi, ROOT};
+use crate::wire::line_of;
 
 /// Bytes of a host's name that are exchanged.
 const HOST: usize = 256;
 
-/// What rank 0 is asked to do: carry flows between ranks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Order(pub Vec<Flow>);
+/// What rank 0 is asked to do: carry these messages between ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order(pub Vec<Message>);
 
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("carry")?;
-        self.0.iter().try_for_each(|flow| {
-            let start = flow.start.as_nanos().round() as u64;
-            write!(f, " {} {} {} {start}", flow.src, flow.dst, flow.size.0)
-        })
-    }
+/// A message between two ranks; a line may have it as a list of its four numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// The rank that sends.
+    pub from: u32,
+    /// The rank that receives.
+    pub to: u32,
+    /// How large it is.
+    pub bytes: u64,
+    /// When the sender calls, in ns from the common start on.
+    pub start: u64,
 }
 
 impl Order {
     /// Reads a line.
     ///
     /// # Errors
-    /// Another word, or numbers that make no flows.
+    /// It is no list of messages, or one of too many.
     pub fn parse(line: &str) -> Result<Order, MpiError> {
-        let refused = || MpiError::Order(line.to_owned());
-        let mut words = line.split_whitespace();
-        let is_carry = words.next() == Some("carry");
-        let numbers = words
-            .map(str::parse)
-            .collect::<Result<Vec<u64>, _>>()
-            .map_err(|_| refused())?;
-        let is_carry = is_carry && numbers.len().is_multiple_of(4);
-        if !is_carry || numbers.len() / 4 > MOST_FLOWS {
-            return Err(refused());
-        }
-        let rank = |number: u64| u32::try_from(number).map(Node).map_err(|_| refused());
-        let flow = |(chunk, id): (&[u64], u32)| {
-            let start = Time::from_nanos(chunk[3] as f64);
-            Ok(Flow {
-                id,
-                src: rank(chunk[0])?,
-                dst: rank(chunk[1])?,
-                size: Bytes(chunk[2]),
-                start,
-            })
-        };
-        numbers
-            .chunks(4)
-            .zip(1..)
-            .map(flow)
-            .collect::<Result<_, _>>()
-            .map(Order)
+        serde_json::from_str(line)
+            .ok()
+            .filter(|order: &Order| order.0.len() <= MOST_FLOWS)
+            .ok_or_else(|| MpiError::Order(line.to_owned()))
     }
 }
 
 /// What rank 0 answers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Reply {
     /// The version of the library.
     Ready(String),
     /// The host of each rank.
     Hosts(Vec<String>),
-    /// Start and end of each flow.
-    Carried(Vec<Passage>),
-}
-
-impl fmt::Display for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reply::Ready(version) => write!(f, "ready {version}"),
-            Reply::Hosts(hosts) => write!(f, "hosts {}", hosts.join(" ")),
-            Reply::Carried(passages) => {
-                let nanos = |time: &Time| time.as_nanos().round() as u64;
-                let mut text = "carried".to_owned();
-                for (start, end) in passages {
-                    write!(text, " {} {}", nanos(start), nanos(end))?;
-                }
-                f.write_str(&text)
-            }
-        }
-    }
-}
-
-impl Reply {
-    /// Reads a line; `None` if it is no reply.
-    pub fn parse(line: &str) -> Option<Reply> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "ready" => Some(Reply::Ready(rest.to_owned())),
-            "hosts" => Some(Reply::Hosts(
-                rest.split_whitespace().map(str::to_owned).collect(),
-            )),
-            "carried" => {
-                let numbers = rest
-                    .split_whitespace()
-                    .map(str::parse)
-                    .collect::<Result<Vec<u64>, _>>()
-                    .ok()?;
-                let time = |nanos: u64| Time::from_nanos(nanos as f64);
-                let pairs = numbers
-                    .chunks_exact(2)
-                    .map(|pair| (time(pair[0]), time(pair[1])));
-                numbers
-                    .len()
-                    .is_multiple_of(2)
-                    .then(|| Reply::Carried(pairs.collect()))
-            }
-            _ => None,
-        }
-    }
+    /// Start and end of each message in ns, from the common start on.
+    Carried(Vec<(u64, u64)>),
 }
 
 /// A rank: rank 0 follows the orders of `input`, the others follow rank 0, until the input ends.
@@ -129,23 +62,22 @@ pub fn serve(host: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Res
     let mpi = Mpi::start()?;
     let hosts = tell_hosts(&mpi, host)?;
     if mpi.rank == ROOT {
-        writeln!(
-            output,
-            "{}\n{}",
-            Reply::Ready(mpi.version.clone()),
-            Reply::Hosts(hosts)
-        )?;
-        output.flush()?;
+        say(output, &Reply::Ready(mpi.version.clone()))?;
+        say(output, &Reply::Hosts(hosts))?;
     }
     let mut carrier = Carrier::new(&mpi);
     while let Some(order) = next_order(&mpi, input)? {
         let passages = carrier.carry(&order.0)?;
         if mpi.rank == ROOT {
-            writeln!(output, "{}", Reply::Carried(passages))?;
-            output.flush()?;
+            say(output, &Reply::Carried(passages))?;
         }
     }
     mpi.finish()
+}
+
+fn say(output: &mut dyn Write, reply: &Reply) -> io::Result<()> {
+    output.write_all(line_of(reply).as_bytes())?;
+    output.flush()
 }
 
 /// Each rank's host in turn, to all.
@@ -186,14 +118,11 @@ fn next_order(mpi: &Mpi, input: &mut dyn BufRead) -> Result<Option<Order>, MpiEr
     let most = order
         .0
         .iter()
-        .map(|flow| flow.src.0.max(flow.dst.0))
+        .map(|message| message.from.max(message.to))
         .max()
         .unwrap_or(0);
     if most >= mpi.size {
-        return Err(MpiError::Order(format!(
-            "carry, rank {most} of {}",
-            mpi.size
-        )));
+        return Err(MpiError::Order(format!("rank {most} of {}", mpi.size)));
     }
     Ok(Some(order))
 }
@@ -204,29 +133,25 @@ mod tests {
 
     #[test]
     fn orders_and_replies_read_back_equal() {
-        let flow = |id: u32, start: f64| Flow {
-            id,
-            src: Node(id),
-            dst: Node(id + 1),
-            size: Bytes(4_000_000),
-            start: Time::from_nanos(start),
+        let message = |from: u32, start: u64| Message {
+            from,
+            to: from + 1,
+            bytes: 4_000_000,
+            start,
         };
-        let order = Order(vec![flow(1, 0.0), flow(2, 5e7)]);
-        assert_eq!(
-            order.to_string(),
-            "carry 1 2 4000000 0 2 3 4000000 50000000"
-        );
-        assert_eq!(Order::parse(&order.to_string()).unwrap(), order);
-        let carried = Reply::Carried(vec![
-            (Time::ZERO, Time::from_nanos(7e8)),
-            (Time::from_nanos(5.0), Time::ZERO),
-        ]);
+        let order = Order(vec![message(1, 0), message(2, 50_000_000)]);
+        assert_eq!(Order::parse(&line_of(&order)).unwrap(), order);
+        let short = "[[1,2,4000000,0],[2,3,4000000,50000000]]";
+        assert_eq!(Order::parse(short).unwrap(), order);
         for reply in [
             Reply::Ready("Open MPI v4".into()),
             Reply::Hosts(vec!["a".into(), "b".into()]),
-            carried,
+            Reply::Carried(vec![(0, 700_000_000), (5, 0)]),
         ] {
-            assert_eq!(Reply::parse(&reply.to_string()), Some(reply));
+            assert_eq!(
+                serde_json::from_str::<Reply>(&line_of(&reply)).unwrap(),
+                reply
+            );
         }
     }
 
@@ -235,19 +160,14 @@ mod tests {
         for line in [
             "",
             "stop",
-            "carry 1 2 3",
-            "carry 1 2 x 4",
-            "carry 5000000000 2 3 4",
+            "[1, 2, 3]",
+            "[[1, 2, 3]]",
+            "[[1, 2, \"x\", 4]]",
+            "[[5000000000, 2, 3, 4]]",
         ] {
-            assert!(
-                Order::parse(line)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("four numbers for each flow"),
-                "{line}"
-            );
+            let refused = Order::parse(line).unwrap_err().to_string();
+            assert!(refused.contains("four numbers for each message"), "{line}");
         }
-        assert_eq!(Reply::parse("mpirun: hello"), None);
-        assert_eq!(Reply::parse("carried 1 2 3"), None);
+        assert!(serde_json::from_str::<Reply>("mpirun: hello").is_err());
     }
 }

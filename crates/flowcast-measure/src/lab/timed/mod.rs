@@ -18,7 +18,7 @@ use flowcast_units::Time;
 use crate::lab::error::LabError;
 use crate::lab::running::Lab;
 
-pub use hosts::{Hosts, Introduction, NodeOf, serve as serve_host};
+pub use hosts::{Hosts, Introduction, NodeOf, orders, serve as serve_host};
 pub use tcp::TcpCarrier;
 
 /// What carries a pattern once.

@@ -34,12 +34,15 @@ impl Hosts {
         let at_once = self.look_at_clocks(&learned).map_err(refused)?;
         thread::sleep(hold);
         let later = self.look_at_clocks(&learned).map_err(refused)?;
-        let deviation = |(first, second): (&(Time, Time), &(Time, Time))| Deviation {
-            at_once: first.0,
-            later: second.0,
-            known_to: first.1.max(second.1),
-        };
-        let deviations = at_once.iter().zip(&later).map(deviation).collect();
+        let deviations = at_once
+            .iter()
+            .zip(&later)
+            .map(|(first, second)| Deviation {
+                at_once: first.0,
+                later: second.0,
+                known_to: first.1.max(second.1),
+            })
+            .collect();
         Ok(ClockRun {
             learned,
             deviations,

@@ -12,6 +12,7 @@ use flowcast_units::{Node, Rank, Time};
 use super::orders::{Leg, Order, Reply};
 use crate::lab::error::LabError;
 use crate::lab::timed::{Carried, Carrier};
+use crate::wire::line_of;
 
 /// The common start is so far ahead that all ranks have heard of it.
 const LEAD: Duration = Duration::from_millis(20);
@@ -77,8 +78,10 @@ impl Hosts {
                     size = Some(of);
                 }
             }
-            let late = || format!("{} ranks have come in {patience:?}", links.len());
-            if let Some(why) = is_hopeless().or_else(|| (Instant::now() > until).then(late)) {
+            if let Some(why) = is_hopeless().or_else(|| {
+                (Instant::now() > until)
+                    .then(|| format!("{} ranks have come in {patience:?}", links.len()))
+            }) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             thread::sleep(Duration::from_millis(1));
@@ -119,21 +122,23 @@ impl Hosts {
         }
         let addresses: Vec<String> = self.links.iter().map(|link| link.address.clone()).collect();
         for (link, node) in self.links.iter_mut().zip((0..).map(Node)) {
-            let leg = |(flow, number): (&Flow, u32)| {
-                let to = (flow.src == node).then(|| addresses[flow.dst.index()].clone());
-                let start = Duration::from_secs_f64(flow.start.as_seconds());
-                Leg {
-                    flow: number,
-                    to,
-                    size: flow.size.0,
-                    start,
-                }
-            };
             let own = all()
                 .zip(0..)
                 .filter(|(flow, _)| flow.src == node || flow.dst == node);
-            link.notify(&Order::Open(own.map(leg).collect()))
-                .map_err(refused)?;
+            link.notify(&Order::Open(
+                own.map(|(flow, number)| {
+                    let to = (flow.src == node).then(|| addresses[flow.dst.index()].clone());
+                    let start = Duration::from_secs_f64(flow.start.as_seconds());
+                    Leg {
+                        flow: number,
+                        to,
+                        size: flow.size.0,
+                        start,
+                    }
+                })
+                .collect(),
+            ))
+            .map_err(refused)?;
         }
         for link in &mut self.links {
             match link.answer().map_err(refused)? {
@@ -234,15 +239,15 @@ impl Link {
             .take(LONGEST_HELLO)
             .read_line(&mut line)?;
         link.orders.set_read_timeout(Some(PATIENCE))?;
-        match Reply::parse(&line) {
-            Some(Reply::Hello {
+        match serde_json::from_str(&line) {
+            Ok(Reply::Hello {
                 rank,
                 size,
                 host,
                 address,
             }) => Ok((
                 Link {
-                    rank,
+                    rank: Rank(rank),
                     host,
                     address,
                     ..link
@@ -254,7 +259,7 @@ impl Link {
     }
 
     pub(super) fn notify(&mut self, order: &Order) -> io::Result<()> {
-        self.orders.write_all(format!("{order}\n").as_bytes())
+        self.orders.write_all(line_of(order).as_bytes())
     }
 
     fn answer(&mut self) -> io::Result<Reply> {
@@ -263,7 +268,7 @@ impl Link {
             let problem = format!("rank {} on {} has ended", self.rank, self.host);
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
         }
-        Reply::parse(&line).ok_or_else(|| {
+        serde_json::from_str(&line).map_err(|_| {
             io::Error::other(format!("found `{}`, expected a rank's answer", line.trim()))
         })
     }
@@ -276,6 +281,10 @@ impl Link {
     }
 
     pub(super) fn unexpected(&self, reply: &Reply) -> io::Error {
+        let reply = match reply {
+            Reply::Failed(why) => format!("failed {why}"),
+            other => line_of(other).trim().to_owned(),
+        };
         io::Error::other(format!("rank {} on {}: {reply}", self.rank, self.host))
     }
 
@@ -437,15 +446,18 @@ mod tests {
             gather(&mut || Some("the launcher has ended".into())),
             "the launcher has ended"
         );
+        let hello = |host| {
+            format!(r#"{{"hello":{{"rank":0,"size":1,"host":"{host}","address":"127.0.0.1:1"}}}}"#)
+        };
         let mut stranger = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\n").unwrap();
         let silent = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         let guessing = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         introduce(&guessing, &[8; TOKEN]).unwrap();
-        writeln!(&guessing, "hello 0 1 there 127.0.0.1:1").unwrap();
+        writeln!(&guessing, "{}", hello("there")).unwrap();
         let rank = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         introduce(&rank, &SECRET).unwrap();
-        writeln!(&rank, "hello 0 1 here 127.0.0.1:1").unwrap();
+        writeln!(&rank, "{}", hello("here")).unwrap();
         let mut never = || None;
         let hosts = Hosts::gather(
             (&door, SECRET),

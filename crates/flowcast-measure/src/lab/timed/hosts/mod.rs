@@ -3,13 +3,13 @@
 //! Each rank connects to the driver and sends the address at which it listens. The driver answers with orders, a line each:
 //!
 //! ```text
-//! > hello 1 4 node7 node7:40123             rank, how many, host, where its messages are to be sent
-//! < clock                                   > clock 52340123          nanoseconds since the rank began
-//! < open send 0 node9:40777 4000000 0 take 1 2000000 0                > opened
-//! < carry 71340123 0 1                      > carried send 0 1200 take 1 340012345
-//! < guide 0 0 0                             > guided                  tells one rank the time
-//! < learn node0:40321 20 50 1000000000      > learned ...             asks there, in 20 bursts of 50 within a second
-//! < look node0:40321 200                    > looked ...
+//! > {"hello":{"rank":1,"size":4,"host":"node7","address":"node7:40123"}}
+//! < "clock"                                  > {"clock":...}      since the rank began
+//! < {"open":[{"flow":0,"to":"node9:40777","size":4000000,...}]}    > "opened"
+//! < {"carry":[...,[0,1]]}                    > {"carried":{"sent":[[0,...]],"taken":[[1,...]]}}
+//! < {"guide":...}                            > "guided"           tells one rank the time
+//! < {"learn":["node0:40321",...]}            > {"learned":...}    asks there, in bursts of exchanges
+//! < {"look":["node0:40321",200]}             > {"looked":...}
 //! ```
 //!
 //! `open` names the flows of the pattern that leave or enter the rank: number, peer, bytes, start in nanoseconds. Each
@@ -20,7 +20,7 @@
 
 mod clocks;
 mod driver;
-mod orders;
+pub mod orders;
 mod rank;
 
 pub use driver::{Hosts, NodeOf};

@@ -12,6 +12,7 @@ use flowcast_units::{ClockLine, Rank};
 
 use super::orders::{Leg, Order, Reply};
 use crate::lab::timed::tcp::{BLOCK, Message, receive_all, send_all};
+use crate::wire::line_of;
 
 /// A flow that makes no progress for so long has failed, and so has a connection that does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,7 +55,7 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     say(
         control,
         &Reply::Hello {
-            rank,
+            rank: rank.0,
             size,
             host,
             address,
@@ -69,8 +70,8 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     };
     for line in BufReader::new(control).lines() {
         let line = line?;
-        let order = Order::parse(&line)
-            .ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
+        let order = serde_json::from_str(&line)
+            .map_err(|_| io::Error::other(format!("found the order `{line}`")));
         let reply = order.and_then(|order| follower.follow(order));
         say(
             control,
@@ -81,7 +82,7 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
 }
 
 fn say(mut control: &TcpStream, reply: &Reply) -> io::Result<()> {
-    control.write_all(format!("{reply}\n").as_bytes())
+    control.write_all(line_of(reply).as_bytes())
 }
 
 /// This host's own address in the network of another, by the system's routes; nothing is sent.
