@@ -84,6 +84,19 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
+    /// A call that moves no data and has no root.
+    pub const fn barrier(communicator: i32, mode: CollectiveMode) -> CallRecord {
+        CallRecord {
+            op: CollectiveOp::Barrier,
+            communicator,
+            mode,
+            is_root: false,
+            root: None,
+            send: Bytes(0),
+            recv: Bytes(0),
+        }
+    }
+
     /// The call with its communicator's index.
     pub fn resolved(self, communicator: u32) -> CollectiveCall {
         let CallRecord {
@@ -533,4 +546,10 @@ pub const EAGER: SendMode = SendMode {
     synchronous: false,
     non_blocking: false,
     persistent: false,
+};
+
+/// The mode of a send that goes on its way while the rank goes on.
+pub const NON_BLOCKING: SendMode = SendMode {
+    non_blocking: true,
+    ..EAGER
 };

@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 use super::{Message, Step};
-use crate::build::{Channel, EAGER, RankBuilder, RecordFault};
+use crate::build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault};
 use crate::folded::{Folded, Part};
 use crate::link::{Parts, link};
 use crate::opcodes::Record;
@@ -109,12 +109,11 @@ impl Shape {
     fn program(self) -> Result<Program, TraceError> {
         const TOO_MANY: TraceError =
             TraceError::Limit("more messages of a rank than can be numbered (2^27)");
-        let builder = |rank| self.build(rank).map_err(|_| TOO_MANY);
         let parts = Parts {
             name: self.workload.name().to_owned(),
             ranks: (0..self.ranks)
                 .map(Rank)
-                .map(builder)
+                .map(|rank| self.build(rank).map_err(|_| TOO_MANY))
                 .collect::<Result<_, _>>()?,
             communicators: Vec::new(),
             ignored_kind: |_| String::new(),
@@ -367,11 +366,6 @@ impl Shape {
 
 /// Of all messages.
 const COMMUNICATOR: i32 = 1;
-
-const NON_BLOCKING: SendMode = SendMode {
-    non_blocking: true,
-    ..EAGER
-};
 
 fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
     (0..32)

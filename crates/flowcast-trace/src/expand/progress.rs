@@ -11,7 +11,7 @@ use super::Executions;
 use crate::build::CallRecord;
 use crate::opcodes::Op;
 use crate::program::{CollectiveMode, Communicator, Program};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::Rank;
 
 /// Who carries out the non-blocking operations of a program.
 #[derive(Default)]
@@ -143,15 +143,9 @@ impl ProgressStream {
         op: flowcast_units::CollectiveOp,
         mode: CollectiveMode,
     ) -> CallRecord {
-        let (communicator, nothing) = (self.meeting, Bytes(0));
         CallRecord {
             op,
-            communicator,
-            mode,
-            is_root: false,
-            root: None,
-            send: nothing,
-            recv: nothing,
+            ..CallRecord::barrier(self.meeting, mode)
         }
     }
 }

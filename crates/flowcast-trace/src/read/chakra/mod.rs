@@ -92,13 +92,12 @@ fn read_part(name: &str, bytes: &[u8], counts: &mut node::Counts) -> Result<Vec<
     let mut nodes = Vec::new();
     while at < bytes.len() {
         let start = at;
-        let cut = || {
+        let message = wire::message(bytes, &mut at).ok_or_else(|| {
             Fault::value(
                 "a length beyond the end of the file",
                 "the length of a node and the node",
             )
-        };
-        let message = wire::message(bytes, &mut at).ok_or_else(cut);
+        });
         let node = message.and_then(|message| node::read(message, counts));
         nodes.push(node.map_err(|fault| refuse(start, fault))?);
     }

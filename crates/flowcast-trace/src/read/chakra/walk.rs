@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::recorded::actions::{Action, Collective, Post, RankActions, Send, Step};
+use super::super::recorded::actions::{Action, RankActions, Step};
 use super::node::{Node, Work};
-use crate::build::{CallRecord, Channel};
+use crate::build::{CallRecord, Channel, NON_BLOCKING};
 use crate::program::{CollectiveMode, Communicator};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
@@ -171,6 +171,12 @@ impl Graph {
         });
     }
 
+    /// Begins a communication.
+    fn begin(&mut self, index: u32, action: Action) {
+        self.push(action);
+        self.begun_with.insert(index, action);
+    }
+
     fn release(&mut self, index: u32) {
         for dependent in std::mem::take(&mut self.dependents[index as usize]) {
             self.open[dependent as usize] -= 1;
@@ -261,19 +267,8 @@ impl Walk {
             tag,
             communicator: 0,
         };
-        let size = Bytes(bytes);
-        let (synchronous, non_blocking) = (false, true);
-        graph.out.sends.push(Send {
-            channel,
-            size,
-            synchronous,
-            non_blocking,
-            persistent: false,
-            dropped: false,
-        });
-        let action = Action::Send(graph.out.sends.len() as u32 - 1);
-        graph.push(action);
-        graph.begun_with.insert(index, action);
+        let send = graph.out.add_send(channel, Bytes(bytes), NON_BLOCKING);
+        graph.begin(index, Action::Send(send));
         graph.done.push_back(index);
         self.count(Thing::Sent(
             to,
@@ -286,13 +281,8 @@ impl Walk {
 
     fn recv(&mut self, rank: Rank, index: u32, channel: Channel) {
         let graph = &mut self.ranks[rank.index()];
-        graph.out.posts.push(Post {
-            channel: Some(channel),
-            takes: None,
-        });
-        let action = Action::Irecv(graph.out.posts.len() as u32 - 1);
-        graph.push(action);
-        graph.begun_with.insert(index, action);
+        let post = graph.out.add_post(Some(channel), None);
+        graph.begin(index, Action::Irecv(post));
         let nth = graph.posted.entry(channel).or_default();
         *nth += 1;
         let nth = *nth;
@@ -321,13 +311,8 @@ impl Walk {
             recv,
         };
         let graph = &mut self.ranks[rank.index()];
-        graph.out.collectives.push(Collective {
-            record,
-            dropped: false,
-        });
-        let action = Action::Collective(graph.out.collectives.len() as u32 - 1);
-        graph.push(action);
-        graph.begun_with.insert(index, action);
+        let call = graph.out.add_collective(record);
+        graph.begin(index, Action::Collective(call));
         let turn = graph.came.entry(number).or_default();
         *turn += 1;
         let thing = Thing::Came(number, *turn);

@@ -9,7 +9,6 @@ use crate::opcodes::Record;
 use crate::program::CollectiveMode;
 use crate::read::cursor::Cursor;
 use crate::read::fault::Fault;
-use flowcast_units::{Bytes, CollectiveOp};
 
 impl Section {
     pub(super) fn read_one_sided(
@@ -117,15 +116,7 @@ impl Section {
 
     /// All ranks of a communicator wait for each other, as a further part of the record.
     fn meet(&mut self, communicator: i32) -> Result<(), Fault> {
-        let call = CallRecord {
-            op: CollectiveOp::Barrier,
-            communicator,
-            mode: CollectiveMode::Blocking,
-            is_root: false,
-            root: None,
-            send: Bytes(0),
-            recv: Bytes(0),
-        };
+        let call = CallRecord::barrier(communicator, CollectiveMode::Blocking);
         Ok(self.builder.further_collective(call, Record::Continues)?)
     }
 }

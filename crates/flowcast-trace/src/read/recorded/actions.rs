@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use super::{Clock, Regions};
 use crate::access::Access;
-use crate::build::{CallRecord, Channel};
-use crate::program::CollectiveMode;
+use crate::build::{CallRecord, Channel, NON_BLOCKING};
+use crate::program::{CollectiveMode, SendMode};
 use crate::recorded_times::has_threads;
 use flowcast_recording::decode::{Call, Item, Members, RankFile};
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
@@ -58,12 +58,8 @@ pub(crate) struct Send {
     pub channel: Channel,
     /// Size of the message's data.
     pub size: Bytes,
-    /// Whether it waits for the receiver whatever its size.
-    pub synchronous: bool,
-    /// Whether the rank goes on at once.
-    pub non_blocking: bool,
-    /// Whether its request was made before.
-    pub persistent: bool,
+    /// Whom it waits for.
+    pub mode: SendMode,
     /// Whether nobody receives it, so that it is left out.
     pub dropped: bool,
 }
@@ -142,6 +138,34 @@ pub(crate) struct RankActions {
     pub left_out: BTreeMap<(String, &'static str), CallSum>,
 }
 
+impl RankActions {
+    /// A further send; gives its number.
+    pub(crate) fn add_send(&mut self, channel: Channel, size: Bytes, mode: SendMode) -> u32 {
+        self.sends.push(Send {
+            channel,
+            size,
+            mode,
+            dropped: false,
+        });
+        self.sends.len() as u32 - 1
+    }
+
+    /// A further receive; gives its number.
+    pub(crate) fn add_post(&mut self, channel: Option<Channel>, takes: Option<Takes>) -> u32 {
+        self.posts.push(Post { channel, takes });
+        self.posts.len() as u32 - 1
+    }
+
+    /// A further collective call; gives its number.
+    pub(crate) fn add_collective(&mut self, record: CallRecord) -> u32 {
+        self.collectives.push(Collective {
+            record,
+            dropped: false,
+        });
+        self.collectives.len() as u32 - 1
+    }
+}
+
 /// Calls of a function that are not replayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CallSum {
@@ -199,42 +223,44 @@ pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let functions: Vec<Option<&Function>> =
         file.functions.iter().map(|name| known.get(name)).collect();
     let several = has_threads(file);
-    let out = RankActions::default();
-    let gaps = gaps::Gaps::new(if several { &file.items } else { &[] });
-    let (slots, left_out, epochs) = (Vec::new(), BTreeMap::new(), Epochs::default());
     let mut translation = Translation {
         file,
         context,
         functions,
         several,
-        gaps,
-        slots,
-        epochs,
-        out,
-        left_out,
+        gaps: gaps::Gaps::new(if several { &file.items } else { &[] }),
+        slots: Vec::new(),
+        epochs: Epochs::default(),
+        out: RankActions::default(),
+        left_out: BTreeMap::new(),
         item: 0,
         thread: 0,
+        begin: 0,
+        end: 0,
     };
     for (item, number) in file.items.iter().zip(0..) {
         translation.item = number;
         match item {
             Item::Call(call) => {
                 translation.thread = call.thread;
+                translation.begin = call.begin;
+                translation.end = call.begin.saturating_add(call.time);
                 translation.call(call);
             }
             Item::Polls(polls) => {
-                translation.thread = polls.thread;
-                translation.compute(polls.burst, 0);
+                (translation.thread, translation.begin) = (polls.thread, 0);
+                translation.compute(polls.burst);
             }
             Item::Off(_) => {}
         }
     }
     translation.release_locks();
     translation.insert_signals();
-    let name = |((function, remark), sum): ((usize, _), _)| {
-        ((file.functions[function].clone(), remark), sum)
-    };
-    translation.out.left_out = translation.left_out.into_iter().map(name).collect();
+    translation.out.left_out = translation
+        .left_out
+        .into_iter()
+        .map(|((function, remark), sum)| ((file.functions[function].clone(), remark), sum))
+        .collect();
     translation.out
 }
 
@@ -261,8 +287,11 @@ struct Translation<'a> {
     out: RankActions,
     /// What is not replayed, by function and remark.
     left_out: BTreeMap<(usize, &'static str), CallSum>,
+    /// The call that is translated: its item, its thread, when it began and when it returned.
     item: u32,
     thread: u32,
+    begin: u64,
+    end: u64,
 }
 
 /// Words of a signature that a damaged file may lack.
@@ -280,9 +309,20 @@ impl<'a> Translation<'a> {
         });
     }
 
-    fn compute(&mut self, nanos: u64, time: u64) {
+    /// What the rank does when the call begins.
+    fn at_begin(&mut self, action: Action) {
+        self.push(self.begin, action);
+    }
+
+    /// What the rank does when the call returns.
+    fn at_end(&mut self, action: Action) {
+        self.push(self.end, action);
+    }
+
+    /// Computation before the call.
+    fn compute(&mut self, nanos: u64) {
         if nanos > 0 {
-            self.push(time, Action::Compute(nanos));
+            self.at_begin(Action::Compute(nanos));
         }
     }
 
@@ -294,68 +334,63 @@ impl<'a> Translation<'a> {
             Clock::ThreadCpu => call.cpu.min(call.burst),
         };
         let computed = burst.saturating_sub(file.header.overhead);
-        let end = call.begin.saturating_add(call.time);
         if self.several {
             self.gap(call, computed);
         } else {
-            self.compute(computed, call.begin);
+            self.compute(computed);
         }
         match self.functions[words[0] as usize] {
-            None => self.leave_out(words, LEFT_OUT, call.begin),
+            None => self.leave_out(words, LEFT_OUT),
             Some(function) if function.is_left_out(words) => {
-                self.leave_out(words, LEFT_OUT, call.begin);
+                self.leave_out(words, LEFT_OUT);
                 if words.len() > 1 {
                     self.request(function, Request::Nothing);
                 }
             }
             // A call that failed has no words but its function; so have those without arguments.
             Some(function) if words.len() == 1 && function.makes_request() => {
-                self.push(call.begin, Action::Nothing)
+                self.at_begin(Action::Nothing)
             }
-            Some(function) => self.meaning(function, words, (call.begin, end)),
+            Some(function) => self.meaning(function, words),
         }
         if self.several {
             self.gaps.called(self.out.steps.len());
         }
     }
 
-    fn meaning(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+    fn meaning(&mut self, function: &Function, words: &[i64]) {
         match function.kind.as_str() {
-            "send" | "ssend" | "isend" | "issend" => self.send(function, words, (begin, end)),
-            "recv" | "mrecv" | "irecv" | "imrecv" => self.recv(function, words, (begin, end)),
-            "send-init" | "ssend-init" | "recv-init" => self.persistent(),
-            "sendrecv" => self.sendrecv(words, (begin, end)),
-            "start" | "startall" => words[1..].iter().for_each(|slot| self.start(*slot, begin)),
+            "send" | "ssend" | "isend" | "issend" => self.send(function, words),
+            "recv" | "mrecv" | "irecv" | "imrecv" => self.recv(function, words),
+            "sendrecv" => self.sendrecv(words),
+            "start" | "startall" => words[1..].iter().for_each(|slot| self.start(*slot)),
             "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany"
-            | "testsome" => {
-                self.complete(&words[1..], end);
-            }
+            | "testsome" => self.complete(&words[1..]),
             "request-free" => self.free(word(words, 1)),
             "rma" | "irma" | "win-sync" | "win-test" | "win-free" => {
-                self.one_sided(function, words, (begin, end))
+                self.one_sided(function, words)
             }
             "io" | "iio" => {
-                self.leave_out(words, FILES, begin);
-                self.compute(end - begin, end);
+                self.leave_out(words, FILES);
+                if self.end > self.begin {
+                    self.at_end(Action::Compute(self.end - self.begin));
+                }
                 self.request(function, Request::Nothing);
             }
-            "pcontrol" => self.region(words, begin),
-            kind if function.is_between_neighbours() => match kind.ends_with("-init") {
-                true => self.persistent(),
-                false => self.between_neighbours(function, words, (begin, end)),
-            },
+            "pcontrol" => self.region(words),
+            kind if kind.ends_with("-init") => self.persistent(),
+            _ if function.is_between_neighbours() => self.between_neighbours(function, words),
             _ => match operation(&function.name) {
-                Some(_) if function.kind.ends_with("-init") => self.persistent(),
-                Some(op) => self.collective(function, op, words, (begin, end)),
-                None => self.push(begin, Action::Nothing),
+                Some(op) => self.collective(function, op, words),
+                None => self.at_begin(Action::Nothing),
             },
         }
     }
 
     /// A call that is not replayed, which is counted.
-    fn leave_out(&mut self, words: &[i64], remark: &'static str, time: u64) {
+    fn leave_out(&mut self, words: &[i64], remark: &'static str) {
         self.count_left_out(words, remark);
-        self.push(time, Action::Nothing);
+        self.at_begin(Action::Nothing);
     }
 
     fn count_left_out(&mut self, words: &[i64], remark: &'static str) {
@@ -399,40 +434,10 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn add_send(&mut self, words: &[i64], synchronous: bool, non_blocking: bool) -> Option<u32> {
+    fn add_send(&mut self, words: &[i64], mode: SendMode) -> Option<u32> {
         let channel = self.channel(words, word(words, 2), word(words, 3))?;
         let size = Bytes(word(words, 4).max(0) as u64);
-        self.out.sends.push(Send {
-            channel,
-            size,
-            synchronous,
-            non_blocking,
-            persistent: false,
-            dropped: false,
-        });
-        Some(self.out.sends.len() as u32 - 1)
-    }
-
-    /// A message that goes on its way while the rank goes on.
-    fn add_message(&mut self, channel: Channel, size: Bytes) -> u32 {
-        let (synchronous, non_blocking) = (false, true);
-        self.out.sends.push(Send {
-            channel,
-            size,
-            synchronous,
-            non_blocking,
-            persistent: false,
-            dropped: false,
-        });
-        self.out.sends.len() as u32 - 1
-    }
-
-    fn add_post(&mut self, channel: Option<Channel>) -> u32 {
-        self.out.posts.push(Post {
-            channel,
-            takes: None,
-        });
-        self.out.posts.len() as u32 - 1
+        Some(self.out.add_send(channel, size, mode))
     }
 
     /// A receive that may learn later what it got.
@@ -451,76 +456,71 @@ impl<'a> Translation<'a> {
                 None
             },
         });
-        self.out.posts.push(Post {
-            channel: None,
-            takes,
-        });
-        self.out.posts.len() as u32 - 1
+        self.out.add_post(None, takes)
     }
 
-    fn send(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+    fn send(&mut self, function: &Function, words: &[i64]) {
         let returns_at_once = function.makes_request();
-        let synchronous = function.kind.ends_with("ssend");
-        let send = self.add_send(words, synchronous, returns_at_once || self.several);
-        self.push(begin, send.map_or(Action::Nothing, Action::Send));
+        let mode = SendMode {
+            synchronous: function.kind.ends_with("ssend"),
+            non_blocking: returns_at_once || self.several,
+            persistent: false,
+        };
+        let send = self.add_send(words, mode);
+        self.at_begin(send.map_or(Action::Nothing, Action::Send));
         if let (Some(send), true) = (send, self.several && !returns_at_once) {
-            self.push(end, Action::WaitSend(send));
+            self.at_end(Action::WaitSend(send));
         }
         self.request(function, send.map_or(Request::Nothing, Request::Send));
     }
 
-    fn recv(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+    fn recv(&mut self, function: &Function, words: &[i64]) {
         let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
         let returns_at_once = function.makes_request();
         let matched = self.channel(words, source, tag);
         // A receive from any source learns its source when it is completed.
         let is_open = flags > 0 && (returns_at_once || matched.is_none());
         if matched.is_none() && !is_open {
-            self.push(begin, Action::Nothing);
+            self.at_begin(Action::Nothing);
             return self.request(function, Request::Nothing);
         }
         let post = if is_open {
             self.add_wildcard(words)
         } else {
-            self.add_post(matched)
+            self.out.add_post(matched, None)
         };
-        match returns_at_once {
-            true => self.push(begin, Action::Irecv(post)),
-            false => self.receive(post, (begin, end)),
+        if returns_at_once {
+            self.at_begin(Action::Irecv(post));
+        } else {
+            self.receive(post);
         }
         self.request(function, Request::Recv(post));
     }
 
     /// Receives what is posted before it goes on.
-    fn receive(&mut self, post: u32, (begin, end): (u64, u64)) {
+    fn receive(&mut self, post: u32) {
         if self.several {
-            self.push(begin, Action::Irecv(post));
-            self.push(end, Action::WaitRecv(post));
+            self.at_begin(Action::Irecv(post));
+            self.at_end(Action::WaitRecv(post));
         } else {
-            self.push(begin, Action::Recv(post));
+            self.at_begin(Action::Recv(post));
         }
     }
 
-    fn sendrecv(&mut self, words: &[i64], (begin, end): (u64, u64)) {
-        let send = self.add_send(words, false, true);
+    fn sendrecv(&mut self, words: &[i64]) {
+        let send = self.add_send(words, NON_BLOCKING);
         let from = self.channel(words, word(words, 5), word(words, 6));
-        self.push(begin, send.map_or(Action::Nothing, Action::Send));
-        let received = [
-            word(words, 0),
-            word(words, 1),
-            word(words, 5),
-            word(words, 6),
-            word(words, 7),
-        ];
-        let post = match from {
-            Some(channel) => Some(self.add_post(Some(channel))),
-            None => (received[4] > 0).then(|| self.add_wildcard(&received)),
-        };
-        if let Some(post) = post {
-            self.receive(post, (begin, end));
+        self.at_begin(send.map_or(Action::Nothing, Action::Send));
+        let received = [0, 1, 5, 6, 7].map(|index| word(words, index));
+        if from.is_some() {
+            let post = self.out.add_post(from, None);
+            self.receive(post);
+        } else if received[4] > 0 {
+            let post = self.add_wildcard(&received);
+            self.receive(post);
         }
         if let Some(send) = send {
-            self.push(end, Action::WaitSend(send));
+            self.at_end(Action::WaitSend(send));
         }
     }
 
@@ -542,15 +542,7 @@ impl<'a> Translation<'a> {
             send: Bytes(word(words, 3).max(0) as u64),
             recv: Bytes(word(words, 4).max(0) as u64),
         };
-        Some(self.add_call(record))
-    }
-
-    fn add_call(&mut self, record: CallRecord) -> u32 {
-        self.out.collectives.push(Collective {
-            record,
-            dropped: false,
-        });
-        self.out.collectives.len() as u32 - 1
+        Some(self.out.add_collective(record))
     }
 
     /// How a collective that blocks is executed.
@@ -563,20 +555,14 @@ impl<'a> Translation<'a> {
     }
 
     /// Executes a collective before it goes on.
-    fn execute(&mut self, number: u32, (begin, end): (u64, u64)) {
-        self.push(begin, Action::Collective(number));
+    fn execute(&mut self, number: u32) {
+        self.at_begin(Action::Collective(number));
         if self.several {
-            self.push(end, Action::WaitCollective(number));
+            self.at_end(Action::WaitCollective(number));
         }
     }
 
-    fn collective(
-        &mut self,
-        function: &Function,
-        op: CollectiveOp,
-        words: &[i64],
-        (begin, end): (u64, u64),
-    ) {
+    fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64]) {
         let returns_at_once = function.makes_request();
         let mode = if returns_at_once {
             CollectiveMode::NonBlocking
@@ -585,9 +571,9 @@ impl<'a> Translation<'a> {
         };
         let number = self.add_collective(op, words, mode);
         match number {
-            Some(number) if returns_at_once => self.push(begin, Action::Collective(number)),
-            Some(number) => self.execute(number, (begin, end)),
-            None => self.leave_out(words, BETWEEN_GROUPS, begin),
+            Some(number) if returns_at_once => self.at_begin(Action::Collective(number)),
+            Some(number) => self.execute(number),
+            None => self.leave_out(words, BETWEEN_GROUPS),
         }
         self.request(
             function,
@@ -595,12 +581,12 @@ impl<'a> Translation<'a> {
         );
     }
 
-    fn region(&mut self, words: &[i64], time: u64) {
+    fn region(&mut self, words: &[i64]) {
         if words.len() < 3 {
-            return self.push(time, Action::Nothing);
+            return self.at_begin(Action::Nothing);
         }
         let number = self.context.regions.number(&region_name(self.file, words));
         let value = if words[1] > 0 { number } else { 0 };
-        self.push(time, Action::Event(REGION, value));
+        self.at_begin(Action::Event(REGION, value));
     }
 }

@@ -1,10 +1,10 @@
 //! From a rank's actions to the instructions of its stream.
 
-use super::actions::{Action, RankActions, Send, Step};
+use super::actions::{Action, RankActions, Step};
 use crate::TraceError;
 use crate::build::{RankBuilder, RecordFault};
 use crate::opcodes::Record;
-use crate::program::{CollectiveMode, MessageClass, SendMode};
+use crate::program::{CollectiveMode, MessageClass};
 use crate::read::fault::Fault;
 use flowcast_units::{Rank, Time};
 
@@ -96,23 +96,12 @@ impl InstructionBuilder<'_> {
         if message.dropped {
             return Ok(());
         }
-        let Send {
-            synchronous,
-            non_blocking,
-            persistent,
-            ..
-        } = message;
-        let mode = SendMode {
-            synchronous,
-            non_blocking,
-            persistent,
-        };
         let channel = message.channel;
         let class = MessageClass {
             size: message.size,
             tag: channel.tag,
             communicator: channel.communicator,
-            mode,
+            mode: message.mode,
         };
         self.numbers[send as usize] = Some(self.builder.sends());
         self.builder.send(channel.peer, class, record)?;

@@ -179,18 +179,19 @@ fn left_out(ranks: &[RankActions]) -> Vec<IgnoredRecords> {
         sum.calls += one.calls;
         sum.bytes = sum.bytes.saturating_add(one.bytes);
     }
-    let record = |((function, remark), sum): ((&str, &str), CallSum)| {
-        let bytes = if sum.bytes > 0 {
-            format!(" ({} bytes)", sum.bytes)
-        } else {
-            String::new()
-        };
-        IgnoredRecords {
-            kind: format!("calls of MPI_{function}{bytes}{remark}"),
-            count: sum.calls,
-        }
-    };
-    sums.into_iter().map(record).collect()
+    sums.into_iter()
+        .map(|((function, remark), sum)| {
+            let bytes = if sum.bytes > 0 {
+                format!(" ({} bytes)", sum.bytes)
+            } else {
+                String::new()
+            };
+            IgnoredRecords {
+                kind: format!("calls of MPI_{function}{bytes}{remark}"),
+                count: sum.calls,
+            }
+        })
+        .collect()
 }
 
 /// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`].
@@ -307,15 +308,17 @@ impl WallFault {
                 .or_default()
                 .push((field("host"), processors));
         }
-        let takes_turns = |ranks: &Vec<(&str, u64)>| {
-            ranks
-                .iter()
-                .any(|(_, processors)| ranks.len() as u64 > *processors)
-        };
         let has_hosts =
             |ranks: &Vec<(&str, u64)>| ranks.iter().any(|(host, _)| *host != ranks[0].0);
         match () {
-            () if machines.values().any(takes_turns) => Some(WallFault::Turns),
+            () if machines.values().any(|ranks| {
+                ranks
+                    .iter()
+                    .any(|(_, processors)| ranks.len() as u64 > *processors)
+            }) =>
+            {
+                Some(WallFault::Turns)
+            }
             () if machines.values().any(has_hosts) => Some(WallFault::OneMachine),
             () => None,
         }

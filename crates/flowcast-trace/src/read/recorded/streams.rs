@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::actions::{Action, Collective, RankActions, Step};
+use super::actions::{Action, RankActions, Step};
 use super::threads::Order;
 use crate::build::{CallRecord, Channel};
 use crate::program::{CollectiveMode, Communicator};
-use flowcast_units::{Bytes, CollectiveOp, Rank};
+use flowcast_units::Rank;
 
 /// The streams of all ranks.
 pub(super) struct Streams {
@@ -142,21 +142,7 @@ pub(super) fn define(communicators: &mut Vec<Communicator>, members: Vec<Rank>) 
 
 /// A meeting of two streams of a rank, which costs nothing: the thread that signals goes on at once.
 fn meet(actions: &mut RankActions, communicator: i32, mode: CollectiveMode) -> Action {
-    let (op, nothing) = (CollectiveOp::Barrier, Bytes(0));
-    let record = CallRecord {
-        op,
-        communicator,
-        mode,
-        is_root: false,
-        root: None,
-        send: nothing,
-        recv: nothing,
-    };
-    actions.collectives.push(Collective {
-        record,
-        dropped: false,
-    });
-    Action::Collective(actions.collectives.len() as u32 - 1)
+    Action::Collective(actions.add_collective(CallRecord::barrier(communicator, mode)))
 }
 
 /// Appends a step; what begins and waits in one call blocks.
@@ -169,7 +155,7 @@ fn push(stream: &mut Vec<Step>, step: Step, actions: &mut RankActions) {
             last.action = Action::Recv(post)
         }
         (Action::Send(send), Action::WaitSend(awaited)) if send == awaited => {
-            actions.sends[send as usize].non_blocking = false;
+            actions.sends[send as usize].mode.non_blocking = false;
         }
         (Action::Collective(number), Action::WaitCollective(awaited)) if number == awaited => {
             actions.collectives[number as usize].record.mode = CollectiveMode::Blocking;

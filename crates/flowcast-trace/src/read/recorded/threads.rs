@@ -308,6 +308,7 @@ fn computing(calls: &[ThreadCall]) -> Vec<(u64, u64)> {
 mod tests {
     use super::super::actions::{Post, Send};
     use super::*;
+    use crate::build::NON_BLOCKING;
     use flowcast_units::Bytes;
 
     #[test]
@@ -368,9 +369,7 @@ mod tests {
         let send = |peer, tag| Send {
             channel: channel(peer, tag),
             size: Bytes(8),
-            synchronous: false,
-            non_blocking: true,
-            persistent: false,
+            mode: NON_BLOCKING,
             dropped: false,
         };
         let step = |thread, time, action| Step {

@@ -12,13 +12,12 @@ use flowcast_units::Rank;
 
 /// Gives them their channels; tells how many there were.
 pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
-    let open = |actions: &RankActions| {
+    if !ranks.iter().any(|actions| {
         actions
             .posts
             .iter()
             .any(|post| post.channel.is_none() && post.takes.is_some())
-    };
-    if !ranks.iter().any(open) {
+    }) {
         return None;
     }
     let mut left = Left::of(ranks);
@@ -101,6 +100,7 @@ impl Left {
 mod tests {
     use super::super::actions::{Post, Send, Step};
     use super::*;
+    use crate::build::EAGER;
     use flowcast_units::Bytes;
 
     #[test]
@@ -120,9 +120,7 @@ mod tests {
             sends: vec![Send {
                 channel: channel(0),
                 size: Bytes(8),
-                synchronous: false,
-                non_blocking: false,
-                persistent: false,
+                mode: EAGER,
                 dropped: false,
             }],
             ..RankActions::default()

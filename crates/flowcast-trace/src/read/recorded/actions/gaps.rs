@@ -82,11 +82,11 @@ impl Translation<'_> {
         } else {
             0
         };
-        self.compute(computed - after, call.begin);
+        self.compute(computed - after);
         for number in if awaited.is_empty() { joined } else { awaited } {
-            self.wait_for(number, call.begin);
+            self.wait_for(number);
         }
-        self.compute(after, call.begin);
+        self.compute(after);
         let number = self.out.calls.len();
         if self.is_first_thread(call) {
             self.gaps.of_first.push(number);
@@ -94,12 +94,11 @@ impl Translation<'_> {
             self.gaps.finished.push(number);
         }
         self.gaps.items.push(self.item);
-        let end = call.begin.saturating_add(call.time);
         self.out.calls.push(ThreadCall {
             thread: call.thread,
             computed,
             begin: call.begin,
-            end,
+            end: self.end,
         });
     }
 
@@ -150,17 +149,16 @@ impl Translation<'_> {
         found
     }
 
-    fn wait_for(&mut self, number: usize, time: u64) {
+    fn wait_for(&mut self, number: usize) {
         let other = self.out.calls[number];
-        let action = Action::Signal(self.thread);
         let signal = Step {
             item: self.gaps.items[number],
             thread: other.thread,
             time: other.end,
-            action,
+            action: Action::Signal(self.thread),
         };
         self.gaps.signals.push((self.gaps.behind[number], signal));
-        self.push(time, Action::Await(other.thread));
+        self.at_begin(Action::Await(other.thread));
     }
 
     /// Puts each signal behind the call that it belongs to.

@@ -1,6 +1,7 @@
 //! Collectives between neighbours: a message to each destination and from each source.
 
 use super::{Action, Request, Translation};
+use crate::build::NON_BLOCKING;
 use flowcast_recording::summary::neighbours;
 use flowcast_recording::table::Function;
 use flowcast_units::Bytes;
@@ -18,55 +19,47 @@ pub(super) struct Exchange {
 }
 
 impl Translation<'_> {
-    pub(super) fn between_neighbours(
-        &mut self,
-        function: &Function,
-        words: &[i64],
-        (begin, end): (u64, u64),
-    ) {
-        let exchange = self.begin_exchange(words, begin);
-        match function.makes_request() {
-            true => self.add(Request::Exchange(exchange)),
-            false => self.end_exchange(exchange, end),
+    pub(super) fn between_neighbours(&mut self, function: &Function, words: &[i64]) {
+        let exchange = self.begin_exchange(words);
+        if function.makes_request() {
+            self.add(Request::Exchange(exchange));
+        } else {
+            self.end_exchange(exchange);
         }
     }
 
     /// Posts the receives and sends to the destinations.
-    pub(super) fn begin_exchange(&mut self, words: &[i64], time: u64) -> Exchange {
+    pub(super) fn begin_exchange(&mut self, words: &[i64]) -> Exchange {
         let (destinations, sources) = neighbours(words);
         let (first_send, first_post) = (self.out.sends.len() as u32, self.out.posts.len() as u32);
-        self.push(time, Action::Nothing);
+        self.at_begin(Action::Nothing);
         for source in sources {
             if let Some(channel) = self.channel(words, *source, i64::from(TAG)) {
-                let post = self.add_post(Some(channel));
-                self.push(time, Action::Irecv(post));
+                let post = self.out.add_post(Some(channel), None);
+                self.at_begin(Action::Irecv(post));
             }
         }
         for (destination, bytes) in destinations {
             if let Some(channel) = self.channel(words, destination, i64::from(TAG)) {
-                let send = self.add_message(channel, Bytes(bytes));
-                self.push(time, Action::Send(send));
+                let send = self.out.add_send(channel, Bytes(bytes), NON_BLOCKING);
+                self.at_begin(Action::Send(send));
             }
         }
-        let (sends, posts) = (
-            self.out.sends.len() as u32 - first_send,
-            self.out.posts.len() as u32 - first_post,
-        );
         Exchange {
             first_send,
-            sends,
+            sends: self.out.sends.len() as u32 - first_send,
             first_post,
-            posts,
+            posts: self.out.posts.len() as u32 - first_post,
         }
     }
 
     /// Waits for all messages.
-    pub(super) fn end_exchange(&mut self, exchange: Exchange, time: u64) {
+    pub(super) fn end_exchange(&mut self, exchange: Exchange) {
         for post in 0..exchange.posts {
-            self.push(time, Action::WaitRecv(exchange.first_post + post));
+            self.at_end(Action::WaitRecv(exchange.first_post + post));
         }
         for send in 0..exchange.sends {
-            self.push(time, Action::WaitSend(exchange.first_send + send));
+            self.at_end(Action::WaitSend(exchange.first_send + send));
         }
     }
 }

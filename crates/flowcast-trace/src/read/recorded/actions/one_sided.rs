@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, LEFT_OUT, Request, Translation, word};
 use crate::access::{Access, LockKind, TransferKind};
-use crate::build::{CallRecord, Channel};
+use crate::build::{CallRecord, Channel, NON_BLOCKING};
 use flowcast_recording::decode::Members;
 use flowcast_recording::format::{LOCK_EXCLUSIVE, LOCK_SHARED};
 use flowcast_recording::table::Function;
-use flowcast_units::{Bytes, CollectiveOp, Rank};
+use flowcast_units::{Bytes, Rank};
 
 const UNKNOWN_LOCK: &str = " of which the recording does not tell the type; taken as shared";
 
@@ -32,29 +32,25 @@ pub(super) struct Epochs {
 }
 
 impl<'a> Translation<'a> {
-    pub(super) fn one_sided(
-        &mut self,
-        function: &Function,
-        words: &[i64],
-        (begin, end): (u64, u64),
-    ) {
+    pub(super) fn one_sided(&mut self, function: &Function, words: &[i64]) {
+        let (begin, end) = (self.begin, self.end);
         let Some((window, members)) = self.window(words) else {
-            self.leave_out(words, LEFT_OUT, begin);
+            self.leave_out(words, LEFT_OUT);
             return self.request(function, Request::Nothing);
         };
         let target = members.world_rank(word(words, 2));
         match (function.name.as_str(), target) {
-            ("Win_fence" | "Win_free", _) => self.fence(window, (begin, end)),
+            ("Win_fence" | "Win_free", _) => self.fence(window),
             ("Win_flush_all" | "Win_flush_local_all" | "Win_unlock_all", _) => {
                 self.flush(window, None, end)
             }
-            ("Win_post", _) => self.expose(window, words, begin),
-            ("Win_start", _) => self.start_access(window, words, (begin, end)),
-            ("Win_complete", _) => self.complete_access(window, end),
-            ("Win_wait" | "Win_test", _) => self.end_exposure(window, (begin, end)),
+            ("Win_post", _) => self.expose(window, words),
+            ("Win_start", _) => self.start_access(window, words),
+            ("Win_complete", _) => self.complete_access(window),
+            ("Win_wait" | "Win_test", _) => self.end_exposure(window),
             ("Win_flush" | "Win_flush_local", Some(_)) => self.flush(window, target, end),
-            ("Win_lock", Some(target)) => self.lock(window, target, words, end),
-            ("Win_unlock", Some(target)) => self.unlock(window, target, end),
+            ("Win_lock", Some(target)) => self.lock(window, target, words),
+            ("Win_unlock", Some(target)) => self.unlock(window, target),
             (name, Some(target)) => match transfer_kind(name) {
                 Some(kind) => {
                     let size = Bytes(word(words, 3).max(0) as u64);
@@ -69,10 +65,10 @@ impl<'a> Translation<'a> {
                     );
                     return self.request(function, Request::Transfer { window, target });
                 }
-                None => self.push(begin, Action::Nothing),
+                None => self.at_begin(Action::Nothing),
             },
             // A lock of all costs nothing, and neither does what has no target.
-            (_, None) => self.push(begin, Action::Nothing),
+            (_, None) => self.at_begin(Action::Nothing),
         }
         self.request(function, Request::Nothing);
     }
@@ -106,23 +102,14 @@ impl<'a> Translation<'a> {
     }
 
     /// All ranks of the window wait for their transfers and then for each other.
-    fn fence(&mut self, window: i32, (begin, end): (u64, u64)) {
-        self.flush(window, None, begin);
-        let (op, mode, nothing) = (CollectiveOp::Barrier, self.mode_of_blocking(), Bytes(0));
-        let call = CallRecord {
-            op,
-            communicator: window,
-            mode,
-            is_root: false,
-            root: None,
-            send: nothing,
-            recv: nothing,
-        };
-        let number = self.add_call(call);
-        self.execute(number, (begin, end));
+    fn fence(&mut self, window: i32) {
+        self.flush(window, None, self.begin);
+        let barrier = CallRecord::barrier(window, self.mode_of_blocking());
+        let number = self.out.add_collective(barrier);
+        self.execute(number);
     }
 
-    fn lock(&mut self, window: i32, target: Rank, words: &[i64], time: u64) {
+    fn lock(&mut self, window: i32, target: Rank, words: &[i64]) {
         let kind = match word(words, 4) {
             LOCK_EXCLUSIVE => LockKind::Exclusive,
             LOCK_SHARED => LockKind::Shared,
@@ -138,39 +125,40 @@ impl<'a> Translation<'a> {
                 target,
                 kind,
             },
-            time,
+            self.end,
         );
     }
 
     /// A lock that was had before recording began is none that the replay knows of.
-    fn unlock(&mut self, window: i32, target: Rank, time: u64) {
-        match self.epochs.locks.remove(&(window, target)) {
-            true => self.access(Access::Unlock { window, target }, time),
-            false => self.flush(window, Some(target), time),
+    fn unlock(&mut self, window: i32, target: Rank) {
+        if self.epochs.locks.remove(&(window, target)) {
+            self.access(Access::Unlock { window, target }, self.end);
+        } else {
+            self.flush(window, Some(target), self.end);
         }
     }
 
-    fn expose(&mut self, window: i32, words: &[i64], time: u64) {
+    fn expose(&mut self, window: i32, words: &[i64]) {
         let ranks = group(words);
-        self.notify(window, POSTED, &ranks, time);
+        self.notify(window, POSTED, &ranks, self.begin);
         self.epochs.exposed_to.insert(window, ranks);
     }
 
-    fn start_access(&mut self, window: i32, words: &[i64], times: (u64, u64)) {
+    fn start_access(&mut self, window: i32, words: &[i64]) {
         let ranks = group(words);
-        self.await_notes(window, POSTED, &ranks, times);
+        self.await_notes(window, POSTED, &ranks);
         self.epochs.accessed.insert(window, ranks);
     }
 
-    fn complete_access(&mut self, window: i32, time: u64) {
-        self.flush(window, None, time);
+    fn complete_access(&mut self, window: i32) {
+        self.flush(window, None, self.end);
         let ranks = self.epochs.accessed.remove(&window).unwrap_or_default();
-        self.notify(window, COMPLETED, &ranks, time);
+        self.notify(window, COMPLETED, &ranks, self.end);
     }
 
-    fn end_exposure(&mut self, window: i32, times: (u64, u64)) {
+    fn end_exposure(&mut self, window: i32) {
         let ranks = self.epochs.exposed_to.remove(&window).unwrap_or_default();
-        self.await_notes(window, COMPLETED, &ranks, times);
+        self.await_notes(window, COMPLETED, &ranks);
     }
 
     /// Tells each rank.
@@ -182,21 +170,22 @@ impl<'a> Translation<'a> {
                 tag,
                 communicator: window,
             };
-            let send = self.add_message(channel, Bytes(0));
+            let send = self.out.add_send(channel, Bytes(0), NON_BLOCKING);
             self.push(time, Action::Send(send));
         }
     }
 
     /// Waits until each rank has told.
-    fn await_notes(&mut self, window: i32, tag: i32, ranks: &[Rank], times: (u64, u64)) {
-        self.push(times.0, Action::Nothing);
+    fn await_notes(&mut self, window: i32, tag: i32, ranks: &[Rank]) {
+        self.at_begin(Action::Nothing);
         for peer in ranks {
-            let post = self.add_post(Some(Channel {
+            let channel = Channel {
                 peer: *peer,
                 tag,
                 communicator: window,
-            }));
-            self.receive(post, times);
+            };
+            let post = self.out.add_post(Some(channel), None);
+            self.receive(post);
         }
     }
 }

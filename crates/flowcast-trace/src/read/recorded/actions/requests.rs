@@ -1,7 +1,7 @@
 //! Requests that outlast their call: persistent ones, and those that a wait or test completes.
 
 use super::{Action, Post, Request, Started, Translation, word};
-use crate::program::CollectiveMode;
+use crate::program::{CollectiveMode, SendMode};
 use flowcast_recording::decode::{Item, RankFile};
 use flowcast_recording::format::{CANCELLED, MATCHED};
 use flowcast_recording::operation;
@@ -17,11 +17,11 @@ impl<'a> Translation<'a> {
             signature: call.signature,
             started: Started::Not,
         });
-        self.push(call.begin, Action::Nothing);
+        self.at_begin(Action::Nothing);
     }
 
     /// A persistent request starts.
-    pub(super) fn start(&mut self, slot: i64, time: u64) {
+    pub(super) fn start(&mut self, slot: i64) {
         let Some(Some(Request::Persistent { signature, .. })) = self.slot(slot).copied() else {
             return;
         };
@@ -31,52 +31,48 @@ impl<'a> Translation<'a> {
             return;
         };
         let started = match operation(&function.name) {
-            Some(op) => self.start_collective(op, words, time),
-            None if function.kind == "recv-init" => self.start_recv(words, time),
+            Some(op) => self.start_collective(op, words),
+            None if function.kind == "recv-init" => self.start_recv(words),
             None if function.is_between_neighbours() => {
-                Started::Exchange(self.begin_exchange(words, time))
+                Started::Exchange(self.begin_exchange(words))
             }
-            None => match self.add_send(words, function.kind == "ssend-init", true) {
-                Some(send) => {
-                    self.out.sends[send as usize].persistent = true;
-                    self.push(time, Action::Send(send));
+            None => {
+                let mode = SendMode {
+                    synchronous: function.kind == "ssend-init",
+                    non_blocking: true,
+                    persistent: true,
+                };
+                self.add_send(words, mode).map_or(Started::Not, |send| {
+                    self.at_begin(Action::Send(send));
                     Started::Send(send)
-                }
-                None => Started::Not,
-            },
+                })
+            }
         };
         if let Some(place) = self.slot(slot) {
             *place = Some(Request::Persistent { signature, started });
         }
     }
 
-    fn start_recv(&mut self, words: &[i64], time: u64) -> Started {
-        let wildcard = word(words, 4) > 0;
-        let channel = if wildcard {
-            None
-        } else {
-            self.channel(words, word(words, 2), word(words, 3))
-        };
-        if channel.is_none() && !wildcard {
-            return Started::Not;
-        }
-        let post = if wildcard {
+    fn start_recv(&mut self, words: &[i64]) -> Started {
+        let post = if word(words, 4) > 0 {
             self.add_wildcard(words)
         } else {
-            self.add_post(channel)
+            let channel = self.channel(words, word(words, 2), word(words, 3));
+            if channel.is_none() {
+                return Started::Not;
+            }
+            self.out.add_post(channel, None)
         };
-        self.push(time, Action::Irecv(post));
+        self.at_begin(Action::Irecv(post));
         Started::Recv(post)
     }
 
-    fn start_collective(&mut self, op: CollectiveOp, words: &[i64], time: u64) -> Started {
-        match self.add_collective(op, words, CollectiveMode::NonBlocking) {
-            Some(number) => {
-                self.push(time, Action::Collective(number));
-                Started::Collective(number)
-            }
-            None => Started::Not,
-        }
+    fn start_collective(&mut self, op: CollectiveOp, words: &[i64]) -> Started {
+        let number = self.add_collective(op, words, CollectiveMode::NonBlocking);
+        number.map_or(Started::Not, |number| {
+            self.at_begin(Action::Collective(number));
+            Started::Collective(number)
+        })
     }
 
     fn slot(&mut self, slot: i64) -> Option<&mut Option<Request>> {
@@ -84,7 +80,7 @@ impl<'a> Translation<'a> {
     }
 
     /// The requests that a wait or test has completed.
-    pub(super) fn complete(&mut self, mut words: &[i64], time: u64) {
+    pub(super) fn complete(&mut self, mut words: &[i64]) {
         let mut any = false;
         while let Some((first, rest)) = words.split_first() {
             let matched = (first & MATCHED != 0).then(|| (word(rest, 0), word(rest, 1)));
@@ -93,19 +89,14 @@ impl<'a> Translation<'a> {
             } else {
                 rest
             };
-            any |= self.complete_one((first >> 2, first & CANCELLED != 0), matched, time);
+            any |= self.complete_one(first >> 2, first & CANCELLED != 0, matched);
         }
         if !any {
-            self.push(time, Action::Nothing);
+            self.at_end(Action::Nothing);
         }
     }
 
-    fn complete_one(
-        &mut self,
-        (slot, cancelled): (i64, bool),
-        matched: Option<(i64, i64)>,
-        time: u64,
-    ) -> bool {
+    fn complete_one(&mut self, slot: i64, cancelled: bool, matched: Option<(i64, i64)>) -> bool {
         let Some(place) = self.slot(slot) else {
             return false;
         };
@@ -129,14 +120,14 @@ impl<'a> Translation<'a> {
             self.free(slot);
         }
         if let Request::Transfer { window, target } = request {
-            self.flush(window, Some(target), time);
+            self.flush(window, Some(target), self.end);
             return true;
         }
         match action {
             Started::Not => return false,
-            Started::Send(send) => self.push(time, Action::WaitSend(send)),
-            Started::Exchange(exchange) => self.end_exchange(exchange, time),
-            Started::Collective(number) => self.push(time, Action::WaitCollective(number)),
+            Started::Send(send) => self.at_end(Action::WaitSend(send)),
+            Started::Exchange(exchange) => self.end_exchange(exchange),
+            Started::Collective(number) => self.at_end(Action::WaitCollective(number)),
             Started::Recv(post) => {
                 if let (Some((source, tag)), Some(words)) =
                     (matched, post_words.or(self.posted(post)))
@@ -145,7 +136,7 @@ impl<'a> Translation<'a> {
                 } else if cancelled {
                     self.out.posts[post as usize] = Post::default();
                 }
-                self.push(time, Action::WaitRecv(post));
+                self.at_end(Action::WaitRecv(post));
             }
         }
         true
