@@ -282,8 +282,10 @@ pub unsafe extern "C" fn flowcast_rails_new(
             )
         };
         // SAFETY: as the caller promises.
-        let cost = |rail: &*const c_char| Ok(Rail::parse(unsafe { text(*rail, "rails") }?)?.cost);
-        let costs = rails.iter().map(cost).collect::<Result<Vec<_>>>()?;
+        let costs = rails
+            .iter()
+            .map(|rail| Ok(Rail::parse(unsafe { text(*rail, "rails") }?)?.cost))
+            .collect::<Result<Vec<_>>>()?;
         let name: SchedulerName = name.parse()?;
         Ok(Rails(name.scheduler::<Ticks>(
             &costs,

@@ -16,13 +16,15 @@ use crate::{Reader, Store};
 /// # Errors
 /// A text without `=`.
 pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
-    let split = |text: &String| {
-        let (key, value) = text.split_once('=').ok_or_else(|| {
-            anyhow!("--set: found `{text}`, expected KEY=VALUE such as nic.latency=5us")
-        })?;
-        Ok((full_name(key.trim()), value.trim().to_owned()))
-    };
-    texts.iter().map(split).collect()
+    texts
+        .iter()
+        .map(|text| {
+            let (key, value) = text.split_once('=').ok_or_else(|| {
+                anyhow!("--set: found `{text}`, expected KEY=VALUE such as nic.latency=5us")
+            })?;
+            Ok((full_name(key.trim()), value.trim().to_owned()))
+        })
+        .collect()
 }
 
 /// A network and what its file says beyond it.

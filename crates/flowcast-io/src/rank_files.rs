@@ -27,8 +27,11 @@ pub fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     let anchor = files
         .iter()
         .find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
-    let holds_rank = |file: &&PathBuf| beginning(file).is_ok_and(|bytes| is_part(&bytes));
-    match anchor.or_else(|| files.iter().find(holds_rank)) {
+    match anchor.or_else(|| {
+        files
+            .iter()
+            .find(|file| beginning(file).is_ok_and(|bytes| is_part(&bytes)))
+    }) {
         Some(file) => Ok(file.clone()),
         None => list_in(folder, &files),
     }
@@ -39,16 +42,18 @@ const LIST: &str = "trace_list.txt";
 
 /// The list among the files of a folder.
 fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
-    let names_files = |file: &&PathBuf| {
-        let may_be = beginning(file).is_ok_and(|bytes| !listed(&bytes).is_empty());
-        let named = if may_be {
-            fs::read(file).map_or(Vec::new(), |bytes| listed(&bytes))
-        } else {
-            Vec::new()
-        };
-        !named.is_empty() && named.iter().all(|name| beside(file, name).exists())
-    };
-    let lists: Vec<&PathBuf> = files.iter().filter(names_files).collect();
+    let lists: Vec<&PathBuf> = files
+        .iter()
+        .filter(|file| {
+            let may_be = beginning(file).is_ok_and(|bytes| !listed(&bytes).is_empty());
+            let named = if may_be {
+                fs::read(file).map_or(Vec::new(), |bytes| listed(&bytes))
+            } else {
+                Vec::new()
+            };
+            !named.is_empty() && named.iter().all(|name| beside(file, name).exists())
+        })
+        .collect();
     let expected = "expected a recording, an OTF2 archive, files of ranks, or a list of files";
     match lists[..] {
         [] => bail!(
@@ -64,14 +69,15 @@ fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
                 .iter()
                 .map(|list| list.display().to_string())
                 .collect();
-            let found = || {
-                format!(
-                    "{}: found the lists {}, expected one",
-                    folder.display(),
-                    names.join(", ")
-                )
-            };
-            Ok(usual.with_context(found)?.to_path_buf())
+            Ok(usual
+                .with_context(|| {
+                    format!(
+                        "{}: found the lists {}, expected one",
+                        folder.display(),
+                        names.join(", ")
+                    )
+                })?
+                .to_path_buf())
         }
     }
 }
@@ -122,23 +128,26 @@ fn numbers_in(name: &str) -> Vec<(&str, &str)> {
     let bytes = name.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let starts = (0..bytes.len()).filter(|at| is_digit(*at) && (*at == 0 || !is_digit(at - 1)));
-    let around = |start: usize| {
-        let end = (start..=bytes.len())
-            .find(|at| !is_digit(*at))
-            .unwrap_or(bytes.len());
-        (&name[..start], &name[end..])
-    };
-    starts.map(around).collect()
+    starts
+        .map(|start| {
+            let end = (start..=bytes.len())
+                .find(|at| !is_digit(*at))
+                .unwrap_or(bytes.len());
+            (&name[..start], &name[end..])
+        })
+        .collect()
 }
 
 /// The names with a number between the two, by number.
 fn siblings(names: &[String], before: &str, behind: &str) -> BTreeMap<u64, String> {
-    let number = |name: &String| {
-        let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
-        let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        Some((digits.parse().ok().filter(|_| all_digits)?, name.clone()))
-    };
-    names.iter().filter_map(number).collect()
+    names
+        .iter()
+        .filter_map(|name| {
+            let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
+            let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            Some((digits.parse().ok().filter(|_| all_digits)?, name.clone()))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -89,11 +89,13 @@ pub fn parse_scenarios(
     if file.scenario.is_empty() {
         bail!("{name}: found no [[scenario]], expected at least one");
     }
-    let one = |entry: &Entry| {
-        scenario(entry, defaults, reader)
-            .with_context(|| format!("{name}: scenario `{}`", entry.name))
-    };
-    file.scenario.iter().map(one).collect()
+    file.scenario
+        .iter()
+        .map(|entry| {
+            scenario(entry, defaults, reader)
+                .with_context(|| format!("{name}: scenario `{}`", entry.name))
+        })
+        .collect()
 }
 
 fn scenario(

@@ -49,11 +49,16 @@ impl Store {
     /// # Errors
     /// A name that would lead elsewhere.
     pub fn file(&self, name: &str) -> Result<PathBuf> {
-        let is_plain = |part: &str| {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
-            !part.is_empty() && !part.starts_with('.') && part.chars().all(allowed)
-        };
-        if name.is_empty() || name.len() > 200 || !name.split('/').all(is_plain) {
+        if name.is_empty()
+            || name.len() > 200
+            || !name.split('/').all(|part| {
+                !part.is_empty()
+                    && !part.starts_with('.')
+                    && part
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@'))
+            })
+        {
             bail!(
                 "found the name `{name}`, expected letters, digits, `-`, `_`, `@` and `.`, not beginning with `.`"
             );
@@ -72,14 +77,17 @@ impl Store {
                 .with_context(|| self.folder.display().to_string())?;
         }
         names.sort();
-        let read = |name: String| {
-            let text = fs::read_to_string(self.folder.join(format!("{name}.toml")))
-                .map_err(|error| error.to_string());
-            let network = text
-                .and_then(|text| Network::from_toml(&text, &[]).map_err(|error| error.to_string()));
-            Kept { name, network }
-        };
-        Ok(names.into_iter().map(read).collect())
+        Ok(names
+            .into_iter()
+            .map(|name| {
+                let text = fs::read_to_string(self.folder.join(format!("{name}.toml")))
+                    .map_err(|error| error.to_string());
+                let network = text.and_then(|text| {
+                    Network::from_toml(&text, &[]).map_err(|error| error.to_string())
+                });
+                Kept { name, network }
+            })
+            .collect())
     }
 
     /// Keeps a network file as it stands, comments and all, whole or not at all; gives its place, and whether one of that name

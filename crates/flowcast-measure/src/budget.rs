@@ -210,12 +210,11 @@ fn first_bursts(room: &Room) -> impl Iterator<Item = PrttPoint> {
         Bytes(SEGMENT),
         *room.sizes.last().expect("there is a size"),
     ];
-    let bursts = move |size| {
+    sizes.into_iter().flat_map(move |size| {
         room.bursts(size)
             .take(2)
             .map(move |messages| PrttPoint::new(messages, Time::ZERO, size))
-    };
-    sizes.into_iter().flat_map(bursts)
+    })
 }
 
 struct Run<'a, T> {

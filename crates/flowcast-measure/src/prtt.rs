@@ -309,13 +309,15 @@ impl<'a, T: Transport> Client<'a, T> {
 }
 
 fn points_without_delay(plan: &PrttPlan) -> Vec<PrttPoint> {
-    let both = |size: &Bytes| {
-        [
-            PrttPoint::round_trip(*size),
-            PrttPoint::new(plan.messages, Time::ZERO, *size),
-        ]
-    };
-    plan.sizes.iter().flat_map(both).collect()
+    plan.sizes
+        .iter()
+        .flat_map(|size| {
+            [
+                PrttPoint::round_trip(*size),
+                PrttPoint::new(plan.messages, Time::ZERO, *size),
+            ]
+        })
+        .collect()
 }
 
 /// Fills caches and windows, and finds the delay if the plan leaves it open.
@@ -363,16 +365,18 @@ fn chosen_delay(plan: &PrttPlan, samples: &PrttSamples) -> Result<Time, PrttErro
 }
 
 fn widest_interval(samples: &PrttSamples, points: &[PrttPoint], level: f64) -> f64 {
-    let width = |point: &PrttPoint| {
-        let times: Vec<f64> = samples
-            .at(*point)
-            .iter()
-            .map(|time| time.as_nanos())
-            .collect();
-        let interval = median_interval(&times, level).ok().flatten();
-        interval.map_or(f64::INFINITY, |interval| interval.relative_half_width())
-    };
-    points.iter().map(width).fold(0.0, f64::max)
+    points
+        .iter()
+        .map(|point| {
+            let times: Vec<f64> = samples
+                .at(*point)
+                .iter()
+                .map(|time| time.as_nanos())
+                .collect();
+            let interval = median_interval(&times, level).ok().flatten();
+            interval.map_or(f64::INFINITY, |interval| interval.relative_half_width())
+        })
+        .fold(0.0, f64::max)
 }
 
 /// The largest size of a plan.

@@ -133,8 +133,8 @@ impl TcpDoor {
         token: &[u8; TOKEN],
         waiting: Waiting,
     ) -> Result<TcpTransport, TransportError> {
-        let refused = |source| failed("accept a connection".into(), source);
-        let mut entrance = Entrance::new(&self.listener, *token).map_err(refused)?;
+        let mut entrance = Entrance::new(&self.listener, *token)
+            .map_err(|source| failed("accept a connection".into(), source))?;
         loop {
             if let Some(stream) = entrance.entered().into_iter().next() {
                 return TcpTransport::over(stream, waiting);
@@ -345,8 +345,8 @@ impl TcpTransport {
             }
         };
         blocking(false)?;
-        let silent = || TransportError::Silent(Time::from_seconds(PATIENCE.as_secs_f64()));
-        moved(result, doing)?.ok_or_else(silent)
+        moved(result, doing)?
+            .ok_or_else(|| TransportError::Silent(Time::from_seconds(PATIENCE.as_secs_f64())))
     }
 }
 

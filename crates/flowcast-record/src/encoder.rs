@@ -62,14 +62,6 @@ impl Encoder {
         buffer: usize,
         budget: Option<u64>,
     ) -> Encoder {
-        let folding = |budget| Folding {
-            budget,
-            spent: false,
-            entries: Vec::with_capacity(WINDOW),
-            next: vec![0; WINDOW],
-            seen: vec![0; dictionary::MOST + 1],
-            rest: Rest::default(),
-        };
         Encoder {
             out: Vec::with_capacity(buffer + buffer / 8),
             dictionary: Dictionary::default(),
@@ -77,7 +69,14 @@ impl Encoder {
             named: 0,
             thread: 0,
             cpu_threshold,
-            folding: budget.map(folding),
+            folding: budget.map(|budget| Folding {
+                budget,
+                spent: false,
+                entries: Vec::with_capacity(WINDOW),
+                next: vec![0; WINDOW],
+                seen: vec![0; dictionary::MOST + 1],
+                rest: Rest::default(),
+            }),
             taken: 0,
         }
     }

@@ -127,8 +127,10 @@ impl Session {
     /// The neighbours of this process in a communicator.
     pub(crate) fn neighbours(&mut self, key: Key) -> Option<Arc<Neighbours>> {
         let (number, library) = (self.communicator(key).number, self.library);
-        let ask = || Neighbours::query(library, c_handle(key, library)).map(Arc::new);
-        self.neighbours.entry(number).or_insert_with(ask).clone()
+        self.neighbours
+            .entry(number)
+            .or_insert_with(|| Neighbours::query(library, c_handle(key, library)).map(Arc::new))
+            .clone()
     }
 
     /// Bytes of one element of a datatype.

@@ -82,8 +82,10 @@ fn saved(period: usize, repeats: usize) -> usize {
 }
 
 fn repeats(entries: &[Entry], start: usize, period: usize) -> usize {
-    let same = |at: &usize| entries[*at].signature == entries[*at - period].signature;
-    1 + (start + period..entries.len()).take_while(same).count() / period
+    1 + (start + period..entries.len())
+        .take_while(|at| entries[*at].signature == entries[*at - period].signature)
+        .count()
+        / period
 }
 
 #[cfg(test)]

@@ -149,8 +149,13 @@ pub fn neighbours(words: &[i64]) -> (Vec<(i64, u64)>, &[i64]) {
     };
     let count = usize::try_from(*count).unwrap_or(0).min(rest.len() / 2);
     let (destinations, sources) = rest.split_at(2 * count);
-    let sent = |pair: &[i64]| (pair[0], u64::try_from(pair[1]).unwrap_or(0));
-    (destinations.chunks_exact(2).map(sent).collect(), sources)
+    (
+        destinations
+            .chunks_exact(2)
+            .map(|pair| (pair[0], u64::try_from(pair[1]).unwrap_or(0)))
+            .collect(),
+        sources,
+    )
 }
 
 /// Whether it is a collective operation on data, non-blocking or persistent ones too.

@@ -85,15 +85,16 @@ pub fn by_name() -> BTreeMap<&'static str, Function> {
 fn function(line: &str) -> Option<Function> {
     let mut words = line.split_whitespace();
     let (name, arity, kind) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
-    let key = |word: &str| {
-        let mut letters = word.chars();
-        Some((letters.next()?, letters.as_str().parse().ok()?))
-    };
     Some(Function {
         name: name.into(),
         arity,
         kind: kind.into(),
-        keys: words.filter_map(key).collect(),
+        keys: words
+            .filter_map(|word| {
+                let mut letters = word.chars();
+                Some((letters.next()?, letters.as_str().parse().ok()?))
+            })
+            .collect(),
     })
 }
 

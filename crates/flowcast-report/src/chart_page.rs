@@ -60,15 +60,18 @@ impl ChartPage<'_> {
 }
 
 fn table(rows: &[Vec<String>]) -> String {
-    let row = |(index, cells): (usize, &Vec<String>)| {
-        let tag = if index == 0 { "th" } else { "td" };
-        let cells: String = cells
-            .iter()
-            .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)))
-            .collect();
-        format!("<tr>{cells}</tr>\n")
-    };
-    let rows: String = rows.iter().enumerate().map(row).collect();
+    let rows: String = rows
+        .iter()
+        .enumerate()
+        .map(|(index, cells)| {
+            let tag = if index == 0 { "th" } else { "td" };
+            let cells: String = cells
+                .iter()
+                .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)))
+                .collect();
+            format!("<tr>{cells}</tr>\n")
+        })
+        .collect();
     section(
         "",
         &format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"),

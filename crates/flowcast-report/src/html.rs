@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::escape::escape;
-use super::{LimitPart, Limits, NetworkView, Page, charts, data};
+use super::{Limits, NetworkView, Page, charts, data};
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::Activity;
 use flowcast_units::{Rounded, Time};
@@ -110,8 +110,9 @@ fn classes(network: &NetworkView) -> String {
         sum(|rank| rank.overhead),
         sum(|rank| rank.blocked),
     ];
-    let cell = |sum: f64| format!("<td class=\"n\">{:.1} %</td>", 100.0 * sum / whole);
-    shares.map(cell).concat()
+    shares
+        .map(|sum| format!("<td class=\"n\">{:.1} %</td>", 100.0 * sum / whole))
+        .concat()
 }
 
 fn row(page: &Page, network: &NetworkView) -> String {
@@ -141,13 +142,12 @@ fn limits(limits: &Limits) -> String {
         .filter(|part| part.share >= 5e-4)
         .collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let entry = |part: &&LimitPart| {
+    let list: String = parts.iter().map(|part| {
         let (percent, label) = ((part.share * 100.0).clamp(0.0, 100.0), escape(&part.label));
         format!(
             "<li><b>{label}</b><span>{percent:.1} %</span><i style=\"width:{percent:.1}%\"></i></li>"
         )
-    };
-    let list: String = parts.iter().map(entry).collect();
+    }).collect();
     format!("<p>{}</p><ul>{list}</ul>", escape(&limits.sentence))
 }
 
@@ -191,8 +191,11 @@ fn bar(page: &Page, network: &NetworkView) -> String {
 }
 
 fn notes(page: &Page) -> String {
-    let entry = |note: &String| format!("<li>{}</li>\n", escape(note));
-    let entries: String = page.notes.iter().map(entry).collect();
+    let entries: String = page
+        .notes
+        .iter()
+        .map(|note| format!("<li>{}</li>\n", escape(note)))
+        .collect();
     if entries.is_empty() {
         entries
     } else {
@@ -201,21 +204,23 @@ fn notes(page: &Page) -> String {
 }
 
 fn legend() -> String {
-    let entry = |activity: &Activity| {
-        format!(
-            "<li><i class=\"a{}\"></i>{}</li>",
-            *activity as u8,
-            activity.name()
-        )
-    };
-    Activity::ALL.iter().map(entry).collect()
+    Activity::ALL
+        .iter()
+        .map(|activity| {
+            format!(
+                "<li><i class=\"a{}\"></i>{}</li>",
+                *activity as u8,
+                activity.name()
+            )
+        })
+        .collect()
 }
 
 fn provenance(page: &Page) -> String {
-    let entry = |(name, value): (&String, &String)| {
-        format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value))
-    };
-    page.provenance.iter().map(entry).collect()
+    page.provenance
+        .iter()
+        .map(|(name, value)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value)))
+        .collect()
 }
 
 /// How many times as long as on the fastest network; nothing where there is nothing to compare.

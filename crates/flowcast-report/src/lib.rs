@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 
 use flowcast_model::network::Network;
 use flowcast_model::quantity::Quantity;
-use flowcast_replay::critical_path::{CriticalPath, Share, Step};
+use flowcast_replay::critical_path::{CriticalPath, Step};
 use flowcast_replay::outcome::Outcome;
 use flowcast_units::{Bytes, Rank, Time};
 
@@ -93,11 +93,14 @@ pub struct Limits {
 
 impl From<&CriticalPath> for Limits {
     fn from(path: &CriticalPath) -> Limits {
-        let part = |share: &Share| LimitPart {
-            label: share.limit.name().into(),
-            share: share.fraction,
-        };
-        let parts = path.shares().iter().map(part).collect();
+        let parts = path
+            .shares()
+            .iter()
+            .map(|share| LimitPart {
+                label: share.limit.name().into(),
+                share: share.fraction,
+            })
+            .collect();
         Limits {
             parts,
             sentence: path.reason(),

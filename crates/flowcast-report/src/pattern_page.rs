@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::charts::{self, section};
 use crate::pattern_plot;
-use flowcast_model::sharing::completion::Interval;
 use flowcast_network::flows::concurrent::Prediction;
 use flowcast_units::Rounded;
 
@@ -38,14 +37,6 @@ pub fn html(prediction: &Prediction, title: &str) -> String {
 fn flow(prediction: &Prediction, index: usize) -> Value {
     let predicted = &prediction.flows[index];
     let of = &predicted.flow;
-    let interval = |interval: &Interval| {
-        json!([
-            interval.from.as_seconds(),
-            interval.to.as_seconds(),
-            interval.share.0,
-            prediction.reason(interval.limit)
-        ])
-    };
     json!({
         "name": format!("{}: {} → {}", of.id, of.src, of.dst),
         "cells": [
@@ -59,6 +50,13 @@ fn flow(prediction: &Prediction, index: usize) -> Value {
             format!("{:.3}", predicted.slowdown()),
         ],
         "slowdown": predicted.slowdown(),
-        "intervals": prediction.intervals_of(index).iter().map(interval).collect::<Vec<_>>(),
+        "intervals": prediction.intervals_of(index).iter().map(|interval| {
+        json!([
+            interval.from.as_seconds(),
+            interval.to.as_seconds(),
+            interval.share.0,
+            prediction.reason(interval.limit)
+        ])
+    }).collect::<Vec<_>>(),
     })
 }

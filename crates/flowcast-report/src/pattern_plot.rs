@@ -46,16 +46,15 @@ struct Scale {
 impl Scale {
     fn new(prediction: &Prediction) -> Scale {
         // The last interval and the time alone may end behind the last flow by a latency.
-        let of_flow = |index: usize| {
-            let flow = &prediction.flows[index];
-            let intervals = prediction
-                .intervals_of(index)
-                .iter()
-                .map(|interval| interval.to);
-            intervals.fold(flow.flow.start + flow.alone, Time::max)
-        };
         let end = (0..prediction.flows.len())
-            .map(of_flow)
+            .map(|index| {
+                let flow = &prediction.flows[index];
+                let intervals = prediction
+                    .intervals_of(index)
+                    .iter()
+                    .map(|interval| interval.to);
+                intervals.fold(flow.flow.start + flow.alone, Time::max)
+            })
             .fold(prediction.makespan(), Time::max);
         let row = if prediction.flows.len() <= 60 {
             24.0

@@ -165,18 +165,20 @@ struct Cut<'a> {
 impl<'a> Cut<'a> {
     /// `None` if the iterations do not belong together.
     fn new(program: &'a Program, loops: &'a [RankLoop]) -> Option<Cut<'a>> {
-        let posts = |(rank, own): (u32, &RankLoop)| {
-            let words = program.words(Rank(rank));
-            (
-                count_posts(&words[..own.start]),
-                count_posts(&words[own.start..own.start + own.words]),
-            )
-        };
         let mut cut = Cut {
             program,
             loops,
             repeats: loops[0].repeats,
-            posts: (0..).zip(loops).map(posts).collect(),
+            posts: (0..)
+                .zip(loops)
+                .map(|(rank, own)| {
+                    let words = program.words(Rank(rank));
+                    (
+                        count_posts(&words[..own.start]),
+                        count_posts(&words[own.start..own.start + own.words]),
+                    )
+                })
+                .collect(),
             executions: vec![None; program.instances.len()],
         };
         (0..program.ranks() as u32)

@@ -327,7 +327,6 @@ impl Flat {
             return Err(TOO_LONG);
         }
         let pieces = pieces(&folded.parts).expect("the iterations were counted");
-        let stream = |(words, first_slot)| Stream::new(words, first_slot);
         let first = folded.first();
         Ok(Program {
             name: first.name.clone(),
@@ -335,7 +334,7 @@ impl Flat {
                 .words
                 .into_iter()
                 .zip(self.first_slots)
-                .map(stream)
+                .map(|(words, first_slot)| Stream::new(words, first_slot))
                 .collect(),
             slots: folded.messages as u32,
             classes: self.classes.keys().collect(),

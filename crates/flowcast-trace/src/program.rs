@@ -89,14 +89,16 @@ pub(super) struct Stream {
 impl Stream {
     /// Of instructions that are looked through for waits.
     pub(crate) fn new(words: Vec<u32>, first_slot: Slot) -> Stream {
-        let reach = |(_, op)| {
-            if let Op::WaitSend(ago) = op {
-                ago + 1
-            } else {
-                0
-            }
-        };
-        let awaited_sends = opcodes::iterate(&words).map(reach).max().unwrap_or(0);
+        let awaited_sends = opcodes::iterate(&words)
+            .map(|(_, op)| {
+                if let Op::WaitSend(ago) = op {
+                    ago + 1
+                } else {
+                    0
+                }
+            })
+            .max()
+            .unwrap_or(0);
         Stream {
             words: StreamWords::Owned(words),
             first_slot,

@@ -88,10 +88,6 @@ fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
 
 fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunTimes) -> Span {
     let range = between(file, known);
-    let begin_of = |item: &Item| match item {
-        Item::Call(call) => Some(call.begin),
-        _ => None,
-    };
     let end_of = |item: &Item| match item {
         Item::Call(call) => Some(call.begin.saturating_add(call.time)),
         _ => None,
@@ -101,12 +97,14 @@ fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunT
         .rev()
         .find_map(end_of)
         .unwrap_or(0);
-    let last = || file.items[range.clone()].iter().rev().find_map(end_of);
     let end = file
         .items
         .get(range.end)
-        .and_then(begin_of)
-        .or_else(last)
+        .and_then(|item| match item {
+            Item::Call(call) => Some(call.begin),
+            _ => None,
+        })
+        .or_else(|| file.items[range.clone()].iter().rev().find_map(end_of))
         .unwrap_or(begin);
     let mut regions = OpenRegions::default();
     let mut communication = 0;

@@ -174,14 +174,17 @@ impl Schedule {
 
     /// Bytes of all sends.
     pub fn bytes(&self) -> Bytes {
-        let size = |node: &Node| {
-            if let Operation::Send { size, .. } = node.operation {
-                size.0
-            } else {
-                0
-            }
-        };
-        Bytes(self.nodes().map(size).fold(0, u64::saturating_add))
+        Bytes(
+            self.nodes()
+                .map(|node| {
+                    if let Operation::Send { size, .. } = node.operation {
+                        size.0
+                    } else {
+                        0
+                    }
+                })
+                .fold(0, u64::saturating_add),
+        )
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {

@@ -143,25 +143,26 @@ fn append(
         ));
     }
     let member = |rank: Rank| Rank(rank.0 + from.rank);
-    let communicator = |known: &Communicator| Communicator {
-        id: ids.of(known.id),
-        members: known.members.iter().map(|rank| member(*rank)).collect(),
-    };
-    let call = |call: &CollectiveCall| CollectiveCall {
-        communicator: call.communicator + from.communicator,
-        root: call.root.map(member),
-        ..*call
-    };
     whole.slots = whole.slots.checked_add(program.slots).ok_or(TOO_MANY)?;
-    let class = |class: &MessageClass| MessageClass {
-        communicator: ids.of(class.communicator),
-        ..*class
-    };
-    whole.classes.extend(program.classes.iter().map(class));
-    whole.calls.extend(program.calls.iter().map(call));
+    whole
+        .classes
+        .extend(program.classes.iter().map(|class| MessageClass {
+            communicator: ids.of(class.communicator),
+            ..*class
+        }));
+    whole
+        .calls
+        .extend(program.calls.iter().map(|call| CollectiveCall {
+            communicator: call.communicator + from.communicator,
+            root: call.root.map(member),
+            ..*call
+        }));
     whole
         .communicators
-        .extend(program.communicators.iter().map(communicator));
+        .extend(program.communicators.iter().map(|known| Communicator {
+            id: ids.of(known.id),
+            members: known.members.iter().map(|rank| member(*rank)).collect(),
+        }));
     whole.instances.extend(
         program
             .instances

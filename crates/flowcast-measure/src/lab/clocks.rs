@@ -37,22 +37,27 @@ pub struct Deviation {
 /// 100 ppm faster or slower, spread evenly and dealt by chance.
 pub fn set_clocks(nodes: usize, seed: u64) -> Vec<ClockLine> {
     let others = nodes.saturating_sub(1);
-    let share = |at: usize| {
-        if others > 1 {
-            2.0 * at as f64 / (others - 1) as f64 - 1.0
-        } else {
-            1.0
-        }
-    };
-    let mut shares: [Vec<f64>; 2] = [0; 2].map(|_| (0..others).map(share).collect());
+    let mut shares: [Vec<f64>; 2] = [0; 2].map(|_| {
+        (0..others)
+            .map(|at| {
+                if others > 1 {
+                    2.0 * at as f64 / (others - 1) as f64 - 1.0
+                } else {
+                    1.0
+                }
+            })
+            .collect()
+    });
     let mut chance = Resampler::from_seed(seed);
     shares.iter_mut().for_each(|shares| chance.shuffle(shares));
-    let line = |(offset, drift): (&f64, &f64)| ClockLine {
-        at: Time::ZERO,
-        offset: Time::from_micros(10_000.0 * offset),
-        drift: 1e-4 * drift,
-    };
-    let set = shares[0].iter().zip(&shares[1]).map(line);
+    let set = shares[0]
+        .iter()
+        .zip(&shares[1])
+        .map(|(offset, drift)| ClockLine {
+            at: Time::ZERO,
+            offset: Time::from_micros(10_000.0 * offset),
+            drift: 1e-4 * drift,
+        });
     std::iter::once(ClockLine::default())
         .take(nodes)
         .chain(set)
@@ -88,13 +93,10 @@ pub fn synchronise_clocks(
     }
     let errors = || {
         let now = Time::from_nanos(origin.elapsed().as_nanos() as f64);
-        let error = |(clock, learned): (&ClockLine, &Learned)| {
-            learned.line.read(clock.read(now)) - clocks[0].read(now)
-        };
         clocks
             .iter()
             .zip(&learned)
-            .map(error)
+            .map(|(clock, learned)| learned.line.read(clock.read(now)) - clocks[0].read(now))
             .collect::<Vec<Time>>()
     };
     let at_once = errors();

@@ -44,12 +44,14 @@ pub fn steady_goodput(lab: &Lab, flows: &[Flow], watch: &Watch) -> Result<Vec<Ra
         .collect::<Result<_, _>>()?;
     let start = Barrier::new(2 * pairs.len());
     let rates = thread::scope(|scope| {
-        let begin = |(sender, receiver): (TcpStream, TcpStream)| {
-            let (ours, theirs) = (&start, &start);
-            scope.spawn(move || send(sender, ours, watch.settle + watch.count));
-            scope.spawn(move || receive(receiver, theirs, watch))
-        };
-        let receivers: Vec<_> = pairs.into_iter().map(begin).collect();
+        let receivers: Vec<_> = pairs
+            .into_iter()
+            .map(|(sender, receiver)| {
+                let (ours, theirs) = (&start, &start);
+                scope.spawn(move || send(sender, ours, watch.settle + watch.count));
+                scope.spawn(move || receive(receiver, theirs, watch))
+            })
+            .collect();
         receivers
             .into_iter()
             .map(|receiver| receiver.join().expect("receivers do not panic"))

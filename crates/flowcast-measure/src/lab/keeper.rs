@@ -61,10 +61,6 @@ impl Keeper {
     ) -> Result<Keeper, LabError> {
         let log = folder.join("build.log");
         let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
-        let system = |source| LabError::System {
-            what: "starting unshare",
-            source,
-        };
         let mut start = command("unshare");
         start.args([
             "--user",
@@ -91,7 +87,10 @@ impl Keeper {
         start.stdout(Stdio::piped()).stderr(log);
         // Ctrl-C at the terminal is for the command that runs in the lab.
         std::os::unix::process::CommandExt::process_group(&mut start, 0);
-        let mut child = start.spawn().map_err(system)?;
+        let mut child = start.spawn().map_err(|source| LabError::System {
+            what: "starting unshare",
+            source,
+        })?;
         let process = child.id();
         let started = start_of(process).unwrap_or(0);
         let lifeline = child.stdin.take();

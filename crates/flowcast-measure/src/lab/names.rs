@@ -72,8 +72,12 @@ fn in_hardware(network: usize, node: Node) -> String {
 
 /// Checks the name of a lab: it is that of a folder as well.
 pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !name.is_empty() && name.len() <= 40 && name.chars().all(fits) {
+    if !name.is_empty()
+        && name.len() <= 40
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+    {
         return Ok(());
     }
     refused("name", name, "1 to 40 letters, digits, `-` or `_`")

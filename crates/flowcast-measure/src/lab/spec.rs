@@ -406,17 +406,15 @@ fn typed(value: &str) -> toml::Value {
         return toml::Value::Array(value.split(',').map(|part| typed(part.trim())).collect());
     }
     let number = || value.parse().ok().map(toml::Value::Integer);
-    let decimal = || {
-        value
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite())
-            .map(toml::Value::Float)
-    };
-    let truth = || value.parse().ok().map(toml::Value::Boolean);
     number()
-        .or_else(decimal)
-        .or_else(truth)
+        .or_else(|| {
+            value
+                .parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite())
+                .map(toml::Value::Float)
+        })
+        .or_else(|| value.parse().ok().map(toml::Value::Boolean))
         .unwrap_or_else(|| toml::Value::String(value.to_owned()))
 }
 

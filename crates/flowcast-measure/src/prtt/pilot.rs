@@ -38,13 +38,15 @@ impl Pilot {
         let taken = client.round(&[both(smallest), both(largest)].concat())?;
         let [base, most] = [&taken[..2], &taken[2..]].map(|two| two[0].1 + two[1].1);
         let beyond = (largest.0 - smallest.0) as f64;
-        let gaps = |delay: Time| delay * f64::from(plan.messages - 1);
         Ok(Pilot {
             smallest,
             base,
             per_byte: (most - base).as_nanos().max(0.0) / beyond,
             // A delay that is chosen is about the gap of half the largest size.
-            delayed: base + plan.delay.map_or(most * 0.5, gaps),
+            delayed: base
+                + plan
+                    .delay
+                    .map_or(most * 0.5, |delay| delay * f64::from(plan.messages - 1)),
         })
     }
 

@@ -43,10 +43,12 @@ impl Drawing {
             ..
         } = replayed;
         let nodes = replayed.ranks().map(|rank| placement.node(rank)).collect();
-        let segments = |rank| journal.segments(rank);
-        let mut drawing = Drawing::assemble(outcome, nodes, segments, |visit| {
-            journal.each_message(visit)
-        });
+        let mut drawing = Drawing::assemble(
+            outcome,
+            nodes,
+            |rank| journal.segments(rank),
+            |visit| journal.each_message(visit),
+        );
         drawing
             .traffic
             .name_calls(|slot| call_name(journal.send_kind(slot)));

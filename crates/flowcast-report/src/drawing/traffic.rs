@@ -130,9 +130,10 @@ impl Traffic {
 
     fn keep_longest(&mut self) {
         if self.shown.len() > MAX_MESSAGES {
-            let order = |shown: &Shown| (Reverse(in_flight(&shown.span)), shown.slot);
             self.shown
-                .select_nth_unstable_by_key(MAX_MESSAGES - 1, order);
+                .select_nth_unstable_by_key(MAX_MESSAGES - 1, |shown: &Shown| {
+                    (Reverse(in_flight(&shown.span)), shown.slot)
+                });
             self.shown.truncate(MAX_MESSAGES);
             self.threshold = in_flight(&self.shown[MAX_MESSAGES - 1].span);
         }

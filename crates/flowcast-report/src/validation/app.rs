@@ -158,8 +158,10 @@ impl AppValidation {
                 .collect::<Vec<_>>()
         };
         let said: Vec<Vec<f64>> = self.predicted.iter().map(said).collect();
-        let middle = |values: &Vec<f64>| Ok(Time::from_seconds(median(values)?));
-        let predicted: Vec<Time> = said.iter().map(middle).collect::<Result<_, StatsError>>()?;
+        let predicted: Vec<Time> = said
+            .iter()
+            .map(|values| Ok(Time::from_seconds(median(values)?)))
+            .collect::<Result<_, StatsError>>()?;
         let whole = self
             .runs
             .iter()
@@ -172,13 +174,17 @@ impl AppValidation {
             1.0
         };
         let says_something = measured > 0.0 && measured >= LEAST_SHARE * whole * ranks;
-        let error = |time: &Time| (time.as_seconds() - measured) / measured;
         Ok(Row {
             quantity,
             name: name.to_owned(),
             measured: Time::from_seconds(measured),
             interval: interval(&values)?,
-            errors: says_something.then(|| predicted.iter().map(error).collect()),
+            errors: says_something.then(|| {
+                predicted
+                    .iter()
+                    .map(|time| (time.as_seconds() - measured) / measured)
+                    .collect()
+            }),
             predicted,
             ranges: said
                 .iter()
@@ -199,20 +205,22 @@ impl AppValidation {
     /// As [`AppValidation::rows`].
     pub fn fared(&self) -> Result<Vec<Fared>, StatsError> {
         let rows = self.rows()?;
-        let all_ranks = |run: &RunTimes| run.communication.iter().copied().sum::<Time>();
-        let communication = self.row(Quantity::Total, "communication", all_ranks)?;
-        let of = |at: usize| Fared {
-            total: rows[0]
-                .errors
-                .as_ref()
-                .map_or(f64::NAN, |errors| errors[at]),
-            communication: communication
-                .errors
-                .as_ref()
-                .map_or(f64::NAN, |errors| errors[at]),
-            regions: region_errors(&rows, at),
-        };
-        Ok((0..self.predictors.len()).map(of).collect())
+        let communication = self.row(Quantity::Total, "communication", |run: &RunTimes| {
+            run.communication.iter().copied().sum::<Time>()
+        })?;
+        Ok((0..self.predictors.len())
+            .map(|at| Fared {
+                total: rows[0]
+                    .errors
+                    .as_ref()
+                    .map_or(f64::NAN, |errors| errors[at]),
+                communication: communication
+                    .errors
+                    .as_ref()
+                    .map_or(f64::NAN, |errors| errors[at]),
+                regions: region_errors(&rows, at),
+            })
+            .collect())
     }
 }
 

@@ -95,16 +95,19 @@ fn errors(validation: &AppValidation, rows: &[Row]) -> Vec<plot::Points> {
     let groups: Vec<(String, Vec<f64>)> = shown
         .filter_map(|row| Some((row.name.clone(), row.errors.clone()?)))
         .collect();
-    let drawn = |(at, part): (usize, &[(String, Vec<f64>)])| {
-        let first = at * MOST_GROUPS + 1;
-        let label = format!(
-            "Runs and regions {first} to {} of {}",
-            first + part.len() - 1,
-            groups.len()
-        );
-        plot::errors(label, part, &validation.predictors)
-    };
-    groups.chunks(MOST_GROUPS).enumerate().map(drawn).collect()
+    groups
+        .chunks(MOST_GROUPS)
+        .enumerate()
+        .map(|(at, part)| {
+            let first = at * MOST_GROUPS + 1;
+            let label = format!(
+                "Runs and regions {first} to {} of {}",
+                first + part.len() - 1,
+                groups.len()
+            );
+            plot::errors(label, part, &validation.predictors)
+        })
+        .collect()
 }
 
 fn quantities(predictors: &[String], rows: &[&Row]) -> String {

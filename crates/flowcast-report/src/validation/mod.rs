@@ -181,13 +181,15 @@ impl Validation {
         &self,
         model: usize,
     ) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
-        let of_case = |case: &Case| {
-            Ok((
-                case.name.clone(),
-                signed_errors(&seconds(&case.predicted[model]), &case.medians()?)?,
-            ))
-        };
-        self.cases.iter().map(of_case).collect()
+        self.cases
+            .iter()
+            .map(|case| {
+                Ok((
+                    case.name.clone(),
+                    signed_errors(&seconds(&case.predicted[model]), &case.medians()?)?,
+                ))
+            })
+            .collect()
     }
 
     /// By the name of the pattern, the signed error of the time until its last flow has ended, under a model. The measured

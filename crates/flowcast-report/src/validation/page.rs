@@ -163,16 +163,15 @@ fn drawings(validation: &Validation, errors: &[ModelErrors]) -> Value {
         .iter()
         .flat_map(|errors| [errors.signed_range.0.abs(), errors.signed_range.1.abs()]);
     let half_range = ((widest.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
-    let histogram = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
-        let label = format!("{name}: errors of {} flows", errors.signed.len());
-        plot::histogram(label, errors, half_range, plot::colour(model))
-    };
     let histograms: Vec<_> = validation
         .models
         .iter()
         .zip(errors)
         .enumerate()
-        .map(histogram)
+        .map(|(model, (name, errors))| {
+            let label = format!("{name}: errors of {} flows", errors.signed.len());
+            plot::histogram(label, errors, half_range, plot::colour(model))
+        })
         .collect();
     let cases = validation.cases.iter().take(MOST_DRAWINGS);
     let points: Vec<_> = cases

@@ -56,12 +56,6 @@ pub(super) fn durations(case: &Case, models: &[String]) -> Points {
     let measured: Vec<Vec<f64>> = case.measured.iter().map(|times| seconds(times)).collect();
     let groups =
         |times: &Vec<f64>| interval_clusters(times, GroupingRule::default()).unwrap_or_default();
-    let of_flow = |(place, times): (usize, &Vec<f64>)| {
-        groups(times)
-            .into_iter()
-            .map(move |group| (place, group.min, group.max))
-            .collect::<Vec<_>>()
-    };
     let medians = measured
         .iter()
         .map(|times| median(times).unwrap_or_default())
@@ -84,23 +78,35 @@ pub(super) fn durations(case: &Case, models: &[String]) -> Points {
         names: case.flows.iter().map(|flow| flow.id.to_string()).collect(),
         is_share: false,
         series,
-        ranges: measured.iter().enumerate().flat_map(of_flow).collect(),
+        ranges: measured
+            .iter()
+            .enumerate()
+            .flat_map(|(place, times)| {
+                groups(times)
+                    .into_iter()
+                    .map(move |group| (place, group.min, group.max))
+                    .collect::<Vec<_>>()
+            })
+            .collect(),
     }
 }
 
 /// Signed errors: a place for each program or region, a point there for each model.
 pub(super) fn errors(label: String, groups: &[(String, Vec<f64>)], models: &[String]) -> Points {
-    let of_model = |(model, name): (usize, &String)| Series {
-        name: name.clone(),
-        colour: colour(model),
-        values: groups.iter().map(|(_, errors)| errors[model]).collect(),
-    };
     Points {
         label,
         what: "region",
         names: groups.iter().map(|(name, _)| name.clone()).collect(),
         is_share: true,
-        series: models.iter().enumerate().map(of_model).collect(),
+        series: models
+            .iter()
+            .enumerate()
+            .map(|(model, name)| Series {
+                name: name.clone(),
+                colour: colour(model),
+                values: groups.iter().map(|(_, errors)| errors[model]).collect(),
+            })
+            .collect(),
         ranges: Vec::new(),
     }
 }

@@ -88,14 +88,13 @@ fn check_progress(program: &Program) -> Option<()> {
 /// Each rank is the next thread of its task, or the first of the next task.
 fn check_threads(program: &Program) -> Option<()> {
     let threads = &program.threads;
-    let follows = |pair: &[(u32, u32)]| {
-        let ((task, thread), next) = (pair[0], pair[1]);
-        Some(next) == thread.checked_add(1).map(|thread| (task, thread))
-            || Some(next) == task.checked_add(1).map(|task| (task, 0))
-    };
     let is_whole = threads.len() == program.ranks()
         && threads.first() == Some(&(0, 0))
-        && threads.windows(2).all(follows);
+        && threads.windows(2).all(|pair| {
+            let ((task, thread), next) = (pair[0], pair[1]);
+            Some(next) == thread.checked_add(1).map(|thread| (task, thread))
+                || Some(next) == task.checked_add(1).map(|task| (task, 0))
+        });
     (threads.is_empty() || is_whole).then_some(())
 }
 
@@ -251,14 +250,11 @@ impl<'a> Check<'a> {
         if self.filled.contains(&false) {
             return Err("found a receive that nobody sends".into());
         }
-        let complete = |(execution, on): (&(u32, u32), &u32)| {
-            execution.0 as usize == self.members[*on as usize].len()
-        };
         if !self
             .executions
             .iter()
             .zip(&self.program.instances)
-            .all(complete)
+            .all(|(execution, on)| execution.0 as usize == self.members[*on as usize].len())
         {
             return Err("found a collective that not all members of its communicator call".into());
         }

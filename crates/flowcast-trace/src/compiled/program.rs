@@ -195,17 +195,20 @@ pub(super) fn read(
         .instances
         .iter()
         .flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
-    let communicator = |(id, members): (i32, Vec<u32>)| Communicator {
-        id,
-        members: members.into_iter().map(Rank).collect(),
-    };
     let mut program = Program {
         name: tables.name,
         streams: Vec::with_capacity(tables.ranks.len()),
         slots: 0,
         classes: tables.classes.iter().map(class).collect(),
         calls,
-        communicators: tables.communicators.into_iter().map(communicator).collect(),
+        communicators: tables
+            .communicators
+            .into_iter()
+            .map(|(id, members)| Communicator {
+                id,
+                members: members.into_iter().map(Rank).collect(),
+            })
+            .collect(),
         instances: instances.collect(),
         events: tables.events,
         accesses,

@@ -25,11 +25,14 @@ const ANY: u64 = u64::MAX;
 
 /// The tables.
 pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
-    let counts = |graph: &Graph| (graph.nodes.len() as u64, graph.count_dependencies() as u64);
     encode_tables(&Tables {
         schema: SCHEMA.to_owned(),
         name: schedule.name.clone(),
-        ranks: schedule.graphs.iter().map(counts).collect(),
+        ranks: schedule
+            .graphs
+            .iter()
+            .map(|graph| (graph.nodes.len() as u64, graph.count_dependencies() as u64))
+            .collect(),
     })
 }
 

@@ -207,12 +207,12 @@ impl Sink for InMemory {
     fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()> {
         let index = |label: u64| (label - 1) as u32;
         self.nodes.push(node(operation, 0));
-        let requires = |earlier: &u64| Dependency {
-            later: index(label),
-            earlier: index(*earlier),
-            after: After::End,
-        };
-        self.dependencies.extend(before.iter().map(requires));
+        self.dependencies
+            .extend(before.iter().map(|earlier| Dependency {
+                later: index(label),
+                earlier: index(*earlier),
+                after: After::End,
+            }));
         Ok(())
     }
 }

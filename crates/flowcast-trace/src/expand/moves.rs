@@ -151,9 +151,10 @@ impl Layout {
     /// What senders send in all, parted among receivers in proportion to what they receive, evenly if nobody receives.
     pub fn pairs(sent: Vec<u64>, received: &[u64]) -> Layout {
         let evenly = received.iter().all(|bytes| *bytes == 0);
-        let share = |rank: usize| if evenly { 1 } else { received[rank] };
         Layout::Pairs {
-            shares: running_sums((0..sent.len()).map(share)),
+            shares: running_sums(
+                (0..sent.len()).map(|rank| if evenly { 1 } else { received[rank] }),
+            ),
             sent,
         }
     }

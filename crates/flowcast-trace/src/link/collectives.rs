@@ -1,7 +1,7 @@
 //! The executions of collectives, numbered over all communicators, whose members must agree on them.
 
 use super::super::TraceError;
-use super::super::build::{CallRecord, RankBuilder};
+use super::super::build::RankBuilder;
 use super::super::key_map::KeyMap;
 use super::super::opcodes::{self, Op};
 use super::super::program::{CollectiveCall, Communicator, Program};
@@ -145,17 +145,20 @@ pub(super) fn number_calls(
     calls: &mut KeyMap<CollectiveCall>,
 ) -> Box<[(u32, u32)]> {
     let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
-    let number = |call: CallRecord| {
-        let communicator = index
-            .get(&call.communicator)
-            .expect("counted communicators are defined");
-        let counter = counters
-            .iter()
-            .position(|id| *id == call.communicator)
-            .expect("a call is counted");
-        (calls.number(call.resolved(communicator)), counter as u32)
-    };
-    rank.beyond_messages().calls.keys().map(number).collect()
+    rank.beyond_messages()
+        .calls
+        .keys()
+        .map(|call| {
+            let communicator = index
+                .get(&call.communicator)
+                .expect("counted communicators are defined");
+            let counter = counters
+                .iter()
+                .position(|id| *id == call.communicator)
+                .expect("a call is counted");
+            (calls.number(call.resolved(communicator)), counter as u32)
+        })
+        .collect()
 }
 
 /// All members of a communicator must call the same operation at the same turn.

@@ -354,11 +354,10 @@ fn rank(word: &[u8], ranks: usize) -> Result<Option<Rank>, Fault> {
         return Ok(None);
     }
     let rank = number(word).filter(|rank| (*rank as usize) < ranks);
-    let value = || {
+    rank.map(|rank| Some(Rank(rank))).ok_or_else(|| {
         Fault::value(
             format!("rank {}", shown(word)),
             format!("a rank below {ranks}"),
         )
-    };
-    rank.map(|rank| Some(Rank(rank))).ok_or_else(value)
+    })
 }

@@ -355,18 +355,20 @@ impl<'a> Section<'a> {
                 .filter(|(_, known)| known.is_none())
                 .map(|(number, _)| number)
         };
-        let is_copy = |number: &usize| match self.out.communicators[*number] {
-            Origin::Same(parent) => self.places[parent] == Some(place),
-            _ => false,
-        };
-        let is_part = |number: &usize| match self.out.communicators[*number] {
-            Origin::Split(parent, colour, _) => {
-                colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
-            }
-            Origin::Unknown => true,
-            _ => false,
-        };
-        open().find(is_copy).or_else(|| open().find(is_part))
+        open()
+            .find(|number| match self.out.communicators[*number] {
+                Origin::Same(parent) => self.places[parent] == Some(place),
+                _ => false,
+            })
+            .or_else(|| {
+                open().find(|number| match self.out.communicators[*number] {
+                    Origin::Split(parent, colour, _) => {
+                        colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
+                    }
+                    Origin::Unknown => true,
+                    _ => false,
+                })
+            })
     }
 
     fn new_communicator(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
@@ -510,14 +512,15 @@ impl<'a> Arguments<'a> {
     /// A datatype or communicator: handle and two numbers.
     fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
         let field = self.field(self.place(letter)?)?;
-        let wrong = || {
-            Fault::value(
-                shown(field),
-                "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator",
-            )
-        };
         let mut numbers = field.split(|byte| *byte == b',').map(address);
-        let mut next = || numbers.next().flatten().ok_or_else(wrong);
+        let mut next = || {
+            numbers.next().flatten().ok_or_else(|| {
+                Fault::value(
+                    shown(field),
+                    "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator",
+                )
+            })
+        };
         Ok([next()?, next()?, next()?])
     }
 
@@ -554,19 +557,17 @@ impl<'a> Arguments<'a> {
             }
             false => self.field(place)?,
         };
-        let wrong = || Fault::value(shown(field), "counts separated by commas");
         let list = field.strip_prefix(b"[").unwrap_or(field);
         let list = list.strip_suffix(b"]").unwrap_or(list);
         // The types of MPI_Alltoallw are an address: their sizes are not told.
         let unit = self.type_size(datatype).unwrap_or(1);
-        let each = |field| {
-            whole(field)
-                .map(|count| count.max(0).saturating_mul(unit))
-                .ok_or_else(wrong)
-        };
         Ok(Some(
             list.split(|byte| *byte == b',')
-                .map(each)
+                .map(|field| {
+                    whole(field)
+                        .map(|count| count.max(0).saturating_mul(unit))
+                        .ok_or_else(|| Fault::value(shown(field), "counts separated by commas"))
+                })
                 .collect::<Result<_, _>>()?,
         ))
     }

@@ -167,8 +167,10 @@ pub fn is_part(text: &[u8]) -> bool {
 /// [`TraceError`], as [`read`].
 pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<Trace, TraceError> {
     let mut unpacking = Unpacking::default();
-    let unpack = |(name, bytes): Part| unpacking.unpack(&name, bytes).map(|bytes| (name, bytes));
-    let parts: Vec<Part> = parts.into_iter().map(unpack).collect::<Result<_, _>>()?;
+    let parts: Vec<Part> = parts
+        .into_iter()
+        .map(|(name, bytes)| unpacking.unpack(&name, bytes).map(|bytes| (name, bytes)))
+        .collect::<Result<_, _>>()?;
     let first = parts.first().map_or(&[][..], |(_, bytes)| bytes_of(bytes));
     match format_of(first).map(|format| &format.read) {
         Some(Reader::PerRank(read)) => read(name, &parts, options).map(Trace::Program),

@@ -80,18 +80,20 @@ fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
 /// A file cannot be read or unpacked.
 pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
     let mut unpacking = Unpacking::default();
-    let read = |range: Range<usize>| {
-        let file = file_name(text, &range);
-        let place = || Input { name, text }.place(range.start);
-        let content = open(&file).map_err(|error| TraceError::Part {
-            place: place(),
-            file: file.clone(),
-            error,
-        })?;
-        let content = unpacking.unpack(&file, content)?;
-        Ok((file, content))
-    };
-    ranges_of_names(text).into_iter().map(read).collect()
+    ranges_of_names(text)
+        .into_iter()
+        .map(|range| {
+            let file = file_name(text, &range);
+            let place = || Input { name, text }.place(range.start);
+            let content = open(&file).map_err(|error| TraceError::Part {
+                place: place(),
+                file: file.clone(),
+                error,
+            })?;
+            let content = unpacking.unpack(&file, content)?;
+            Ok((file, content))
+        })
+        .collect()
 }
 
 /// The names of files in a list or deployment; none if the text is neither.

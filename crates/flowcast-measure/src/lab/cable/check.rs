@@ -110,19 +110,20 @@ impl<'a> CableChecker<'a> {
         let rails = 0..lab.spec().nic.bandwidth.0.len();
         let ends = rails.flat_map(|rail| [(rail, Node(0)), (rail, Node(1))]);
         let start = SystemTime::now();
-        let twin = |(rail, from)| {
-            let spec = lab.spec().direction(rail, from)?;
-            Some(Twin {
-                rail,
-                from,
-                spec,
-                queue: VirtualQueue::new(spec),
-                start,
-            })
-        };
         CableChecker {
             lab,
-            directions: ends.filter_map(twin).collect(),
+            directions: ends
+                .filter_map(|(rail, from)| {
+                    let spec = lab.spec().direction(rail, from)?;
+                    Some(Twin {
+                        rail,
+                        from,
+                        spec,
+                        queue: VirtualQueue::new(spec),
+                        start,
+                    })
+                })
+                .collect(),
         }
     }
 
@@ -141,11 +142,10 @@ impl<'a> CableChecker<'a> {
 
 impl Twin {
     fn check(&mut self, lab: &Lab, singles: u32) -> Result<CableCheck, LabError> {
-        let failed = |source| LabError::System {
+        let (sender, receiver) = self.sockets(lab).map_err(|source| LabError::System {
             what: "making the sockets that check a cable",
             source,
-        };
-        let (sender, receiver) = self.sockets(lab).map_err(failed)?;
+        })?;
         let finished = AtomicBool::new(false);
         let (sent, arrivals) = thread::scope(|scope| {
             let listener =

@@ -209,11 +209,12 @@ fn trunk_ports(spec: &LabSpec, rail: usize) -> Vec<String> {
 }
 
 fn shaped_ports(spec: &LabSpec) -> Vec<String> {
-    let of_rail = |rail| {
-        let ports = spec.nodes().map(move |node| names::port(rail, node));
-        ports.chain(trunk_ports(spec, rail))
-    };
-    rails(spec).flat_map(of_rail).collect()
+    rails(spec)
+        .flat_map(|rail| {
+            let ports = spec.nodes().map(move |node| names::port(rail, node));
+            ports.chain(trunk_ports(spec, rail))
+        })
+        .collect()
 }
 
 fn rails(spec: &LabSpec) -> std::ops::Range<usize> {

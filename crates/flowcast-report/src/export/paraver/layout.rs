@@ -32,12 +32,13 @@ impl Layout {
     /// The ranks of a node take its processors in turn.
     pub(super) fn new(replayed: Replayed<'_>) -> Layout {
         let placement = replayed.placement;
-        let cpus = |node| {
-            placement.groups()[placement.group_index(Node(node))]
-                .cpus
-                .max(1)
-        };
-        let cpus_of_node: Vec<u32> = (0..placement.nodes() as u32).map(cpus).collect();
+        let cpus_of_node: Vec<u32> = (0..placement.nodes() as u32)
+            .map(|node| {
+                placement.groups()[placement.group_index(Node(node))]
+                    .cpus
+                    .max(1)
+            })
+            .collect();
         let mut first_cpu = Vec::with_capacity(cpus_of_node.len());
         let mut next = 1;
         for cpus in &cpus_of_node {
@@ -49,13 +50,15 @@ impl Layout {
             .ranks()
             .map(|rank| placement.node(rank).0)
             .collect();
-        let cpu = |node: &u32| {
-            let node = *node as usize;
-            let turn: u32 = ranks_on[node];
-            ranks_on[node] += 1;
-            first_cpu[node] + u64::from(turn % cpus_of_node[node])
-        };
-        let cpu_of_rank = node_of_rank.iter().map(cpu).collect();
+        let cpu_of_rank = node_of_rank
+            .iter()
+            .map(|node| {
+                let node = *node as usize;
+                let turn: u32 = ranks_on[node];
+                ranks_on[node] += 1;
+                first_cpu[node] + u64::from(turn % cpus_of_node[node])
+            })
+            .collect();
         Layout {
             cpus_of_node,
             cpu_of_rank,

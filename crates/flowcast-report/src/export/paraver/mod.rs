@@ -147,15 +147,14 @@ impl<'a> Line<'a> {
     fn new(replayed: Replayed<'a>, layout: &Layout, rank: Rank) -> Line<'a> {
         let journal = replayed.journal;
         let mut details = details::of_rank(replayed, rank);
-        let events = move |call: Call| {
-            let is_collective = matches!(call.function, Function::Collective(_));
-            call_events(call, if is_collective { details.next() } else { None })
-        };
         let mut line = Line {
             rank,
             place: layout.place(rank).to_string(),
             states: Sequence::new(journal.slices(rank)),
-            calls: Sequence::new(journal.calls(rank).flat_map(events)),
+            calls: Sequence::new(journal.calls(rank).flat_map(move |call| {
+                let is_collective = matches!(call.function, Function::Collective(_));
+                call_events(call, if is_collective { details.next() } else { None })
+            })),
             marks: Sequence::new(journal.marks(rank)),
             messages: Sequence::new(journal.sent(rank).map(|(_, times)| times)),
             begins: [u64::MAX; 4],

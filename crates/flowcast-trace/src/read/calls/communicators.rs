@@ -37,13 +37,17 @@ pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
             walk.give_up();
         }
     }
-    let members = |own: Vec<u32>| Members {
-        own,
-        remote: Vec::new(),
-    };
     walk.known
         .into_iter()
-        .map(|known| known.into_iter().map(members).collect())
+        .map(|known| {
+            known
+                .into_iter()
+                .map(|own| Members {
+                    own,
+                    remote: Vec::new(),
+                })
+                .collect()
+        })
         .collect()
 }
 

@@ -195,11 +195,10 @@ impl Peers {
             return Ok(communicators);
         }
         let resolve = |communicator: Communicator| {
-            let member = |task: &Rank| self.caller(communicator.id, task.0, ranks);
             let members = communicator
                 .members
                 .iter()
-                .map(member)
+                .map(|task| self.caller(communicator.id, task.0, ranks))
                 .collect::<Result<_, _>>()?;
             Ok(Communicator {
                 id: communicator.id,
@@ -210,13 +209,14 @@ impl Peers {
     }
 
     fn caller(&self, communicator: i32, task: u32, ranks: &[RankBuilder]) -> Result<Rank, Fault> {
-        let calls = |rank: &u32| {
-            ranks[*rank as usize]
-                .collective_counts()
-                .any(|(id, _)| id == communicator)
-        };
         let own = self.first[task as usize]..self.first[task as usize + 1];
-        let callers: Vec<u32> = own.filter(calls).collect();
+        let callers: Vec<u32> = own
+            .filter(|rank| {
+                ranks[*rank as usize]
+                    .collective_counts()
+                    .any(|(id, _)| id == communicator)
+            })
+            .collect();
         match callers[..] {
             [] => Ok(self.rank(task, 0)),
             [rank] => Ok(Rank(rank)),

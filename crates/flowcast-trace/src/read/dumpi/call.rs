@@ -114,14 +114,18 @@ impl<'a> Calls<'a> {
                     .filter_map(|rank| (*rank).try_into().ok())
                     .collect();
                 if let Some((communicator, known)) = self.groups.get(&old) {
-                    let at = |rank: usize| {
-                        known
-                            .as_ref()
-                            .map_or(Some(rank as u32), |known| known.get(rank).copied())
-                    };
                     let group = (
                         *communicator,
-                        Some(ranks.into_iter().filter_map(at).collect()),
+                        Some(
+                            ranks
+                                .into_iter()
+                                .filter_map(|rank| {
+                                    known
+                                        .as_ref()
+                                        .map_or(Some(rank as u32), |known| known.get(rank).copied())
+                                })
+                                .collect(),
+                        ),
                     );
                     self.groups.insert(new, group);
                 }
@@ -458,11 +462,13 @@ impl Arguments<'_> {
             .trim()
             .strip_prefix('[')?
             .strip_suffix(']')?;
-        let number = |item: &str| item.split_whitespace().next()?.parse().ok();
         if inner.trim().is_empty() {
             Some(Vec::new())
         } else {
-            inner.split(',').map(number).collect()
+            inner
+                .split(',')
+                .map(|item| item.split_whitespace().next()?.parse().ok())
+                .collect()
         }
     }
 

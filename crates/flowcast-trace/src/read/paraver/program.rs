@@ -8,7 +8,7 @@ use super::header::Header;
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
 use crate::opcodes::Record;
-use crate::program::{Communicator, IgnoredRecords, MessageClass, Program, SendMode};
+use crate::program::{IgnoredRecords, MessageClass, Program, SendMode};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -72,20 +72,19 @@ fn drop_partial_calls(body: &mut Body) {
     made.iter()
         .flat_map(BTreeMap::keys)
         .for_each(|communicator| *callers.entry(*communicator).or_default() += 1);
-    let is_whole = |communicator: &&Communicator| {
-        let mut calls = communicator
-            .members
-            .iter()
-            .map(|member| made[member.index()].get(&communicator.id));
-        let first = calls.next().flatten();
-        first.is_some()
-            && calls.all(|other| other == first)
-            && callers.get(&communicator.id) == Some(&communicator.members.len())
-    };
     let whole: BTreeSet<i32> = body
         .communicators
         .iter()
-        .filter(is_whole)
+        .filter(|communicator| {
+            let mut calls = communicator
+                .members
+                .iter()
+                .map(|member| made[member.index()].get(&communicator.id));
+            let first = calls.next().flatten();
+            first.is_some()
+                && calls.all(|other| other == first)
+                && callers.get(&communicator.id) == Some(&communicator.members.len())
+        })
         .map(|communicator| communicator.id)
         .collect();
     let mut dropped = 0;
