@@ -105,6 +105,11 @@ fn in_loaded_library(name: &CStr) -> usize {
     0
 }
 
+fn converted(convert: Option<Convert>, number: i32) -> usize {
+    // SAFETY: any number may be asked for.
+    convert.map_or(number as usize, |convert| unsafe { convert(number) })
+}
+
 /// The library of this process.
 pub(crate) fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
@@ -145,18 +150,9 @@ fn version() -> Option<String> {
     let mut length = 0;
     // SAFETY: the standard's longest version fits.
     unsafe { ask(text.as_mut_ptr().cast(), &mut length) };
-    let text = CStr::from_bytes_until_nul(&text)
-        .ok()?
-        .to_string_lossy()
-        .into_owned();
-    Some(
-        text.lines()
-            .next()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" "),
-    )
+    let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
+    let words = text.lines().next().unwrap_or_default().split_whitespace();
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 fn detect() -> Option<Library> {
@@ -306,12 +302,7 @@ impl Library {
         let mut parent = 0;
         // SAFETY: the variable has room for a handle of either size.
         let code = unsafe { get_parent(&mut parent) };
-        let parent = if self.handle_bytes == 4 {
-            parent & 0xFFFF_FFFF
-        } else {
-            parent
-        };
-        code == 0 && parent != self.no_communicator
+        code == 0 && self.handle(parent) != self.no_communicator
     }
 
     /// By which recorders talk; none where a constant or a function is not known.
@@ -355,18 +346,12 @@ impl Library {
 
     /// The C handle of a Fortran communicator.
     pub(crate) fn comm_of_fortran(&self, number: i32) -> usize {
-        // SAFETY: any number may be asked for.
-        self.functions
-            .comm_f2c
-            .map_or(number as usize, |convert| unsafe { convert(number) })
+        converted(self.functions.comm_f2c, number)
     }
 
     /// The C handle of a Fortran datatype.
     pub(crate) fn type_of_fortran(&self, number: i32) -> usize {
-        // SAFETY: any number may be asked for.
-        self.functions
-            .type_f2c
-            .map_or(number as usize, |convert| unsafe { convert(number) })
+        converted(self.functions.type_f2c, number)
     }
 
     /// A lock's type as recordings have it.
@@ -381,10 +366,7 @@ impl Library {
 
     /// The C handle of a Fortran group.
     pub(crate) fn group_of_fortran(&self, number: i32) -> usize {
-        // SAFETY: any number may be asked for.
-        self.functions
-            .group_f2c
-            .map_or(number as usize, |convert| unsafe { convert(number) })
+        converted(self.functions.group_f2c, number)
     }
 
     fn ask(&self, query: Query, handle: usize) -> i32 {

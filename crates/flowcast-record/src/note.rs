@@ -59,9 +59,7 @@ pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     if session.over {
         return;
     }
-    let number = session.encoder.function(function.number, function.name);
-    session.words.clear();
-    session.words.push(number);
+    let number = session.begin_words(function);
     if call.failed {
         return session.record(thread, times);
     }

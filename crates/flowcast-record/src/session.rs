@@ -8,6 +8,7 @@ use flowcast_recording::format::{self, control};
 use crate::clock;
 use crate::communicators::{Communicators, Group, Key, c_handle};
 use crate::encoder::{Encoder, Times};
+use crate::functions::Function;
 use crate::handles::Handles;
 use crate::library::Library;
 use crate::neighbours::Neighbours;
@@ -172,6 +173,14 @@ impl Session {
         self.encoder.name(name);
         self.names.push(name.to_owned());
         self.names.len() as i64 - 1
+    }
+
+    /// Begins a signature with its function; gives the function's number.
+    pub(crate) fn begin_words(&mut self, function: &Function) -> i64 {
+        let number = self.encoder.function(function.number, function.name);
+        self.words.clear();
+        self.words.push(number);
+        number
     }
 
     /// Writes down the call whose signature stands in `words`.

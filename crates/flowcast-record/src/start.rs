@@ -229,9 +229,7 @@ fn shared_clock() -> String {
 /// A call that has no arguments worth a word.
 fn record_alone(function: &Function, thread: &Thread, times: Times) {
     if let Some(session) = SESSION.lock().as_mut() {
-        let number = session.encoder.function(function.number, function.name);
-        session.words.clear();
-        session.words.push(number);
+        session.begin_words(function);
         session.record(thread, times);
     }
 }
@@ -239,15 +237,7 @@ fn record_alone(function: &Function, thread: &Thread, times: Times) {
 /// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
 pub(crate) fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let before = thread.enter(begun());
-    record_alone(
-        function,
-        thread,
-        Times {
-            burst: before.burst,
-            cpu: before.cpu,
-            call: 0,
-        },
-    );
+    record_alone(function, thread, before.times(0));
     let ends = function.kind == Kind::Finalize;
     let now = clock::monotonic();
     let reading = library().filter(|_| ends).and_then(read_clock);
@@ -291,7 +281,7 @@ pub(crate) fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -
         0 => switch_off(thread),
         1 if is_paused() => switch_on(thread),
         1 if name.is_none() => {}
-        _ => mark_region(&arguments, thread, (level, name)),
+        _ => mark_region(&arguments, thread, level, name),
     }
     invoke(real, arguments.words)
 }
@@ -323,28 +313,16 @@ fn switch_on(thread: &Thread) {
     }
 }
 
-fn mark_region(arguments: &Arguments<'_>, thread: &Thread, (level, name): (i32, Option<Vec<u8>>)) {
+fn mark_region(arguments: &Arguments<'_>, thread: &Thread, level: i32, name: Option<Vec<u8>>) {
     let before = thread.enter(begun());
     if let Some(session) = SESSION.lock().as_mut()
         && session.off_since.is_none()
         && !session.over
     {
-        let number = session
-            .encoder
-            .function(arguments.function.number, arguments.function.name);
+        session.begin_words(arguments.function);
         let name = name.map_or(0, |name| session.name(&name) + 1);
-        session.words.clear();
-        session
-            .words
-            .extend_from_slice(&[number, i64::from(level), name]);
-        session.record(
-            thread,
-            Times {
-                burst: before.burst,
-                cpu: before.cpu,
-                call: 0,
-            },
-        );
+        session.words.extend_from_slice(&[i64::from(level), name]);
+        session.record(thread, before.times(0));
         thread.leave(before.begin, before.begin);
     }
 }

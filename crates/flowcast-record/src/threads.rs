@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock;
 use crate::encoder::Rest;
+use crate::encoder::Times;
 
 /// A computation or a call of at least so many nanoseconds is worth a look at the thread's CPU time, which takes 0.5 us.
 pub(crate) const CPU_THRESHOLD: u64 = 50_000;
@@ -46,6 +47,18 @@ pub(crate) struct Before {
     pub burst: u64,
     pub cpu: u64,
     pub begin: u64,
+}
+
+impl Before {
+    /// The times of the call, which took so many ns.
+    #[inline]
+    pub(crate) fn times(self, call: u64) -> Times {
+        Times {
+            burst: self.burst,
+            cpu: self.cpu,
+            call,
+        }
+    }
 }
 
 /// Does something as the outermost wrapper on this thread; gives `None` where it is an inner one.

@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::arguments::{Arguments, is_recorded};
 use crate::clock;
 use crate::completions::{Completion, Scratch};
-use crate::encoder::Times;
 use crate::entry::{Entry, invoke, returned_since, returns};
 use crate::functions::{Kind, Language, NONE};
 use crate::library::library;
@@ -87,11 +86,7 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
     if let Some(session) = guard.as_mut() {
         #[cfg(debug_assertions)]
         injected::panic_if_asked(injected::BEHIND, function.name);
-        let times = Times {
-            burst: before.burst,
-            cpu: before.cpu,
-            call: clock::nanos(end.saturating_sub(begin)),
-        };
+        let times = before.times(clock::nanos(end.saturating_sub(begin)));
         // A Fortran function returns nothing.
         let failed = entry.language == Language::C && result != 0;
         let call = note::Made {

@@ -7,6 +7,15 @@ use super::format::{self, control, time_of, unzigzag, varint};
 use flowcast_units::{Rank, Time};
 
 /// A communicator as one rank knows it: ranks of the world in its own order.
+///
+/// ```
+/// use flowcast_recording::decode::Members;
+/// use flowcast_units::Rank;
+///
+/// let communicator = Members { own: vec![4, 6], remote: Vec::new() };
+/// assert_eq!(communicator.world_rank(1), Some(Rank(6)));
+/// assert_eq!(communicator.world_rank(-1), None, "no process");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Members {
     /// The group, or the own group of a communicator between two.
@@ -154,20 +163,20 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
     let mut decoder = Decoder {
         file: RankFile {
             header,
+            bytes: bytes.len() as u64,
             ..RankFile::default()
         },
         ..Decoder::default()
     };
-    decoder.file.bytes = bytes.len() as u64;
     while let Some(block) = block(bytes, at, head) {
         if head == format::HEAD && bytes[at..at + head] != format::head(block) {
             return Err(spoilt(name, at));
         }
-        let mut inside = 0;
-        while inside < block.len() {
-            let start = inside;
+        (decoder.bytes, decoder.at) = (block, 0);
+        while decoder.at < block.len() {
+            let start = decoder.at;
             decoder
-                .item(block, &mut inside)
+                .item()
                 .ok_or_else(|| damaged(name, at + head + start))?;
         }
         at += head + block.len();
@@ -268,7 +277,10 @@ fn block(bytes: &[u8], at: usize, head: usize) -> Option<&[u8]> {
 }
 
 #[derive(Default)]
-struct Decoder {
+struct Decoder<'a> {
+    /// The block that is decoded, and how far.
+    bytes: &'a [u8],
+    at: usize,
     file: RankFile,
     thread: u32,
     /// Where each thread's last call ended.
@@ -279,50 +291,63 @@ struct Decoder {
     base: u32,
 }
 
-impl Decoder {
-    fn item(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let code = varint(bytes, at)?;
+impl Decoder<'_> {
+    fn varint(&mut self) -> Option<u64> {
+        varint(self.bytes, &mut self.at)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.at += 1;
+        self.bytes.get(self.at - 1).copied()
+    }
+
+    fn item(&mut self) -> Option<()> {
+        let code = self.varint()?;
         if code > 0 {
             let signature = self.signature(code)?;
-            let times = self.times(bytes, at)?;
+            let times = self.times()?;
             self.call(signature, times);
             return Some(());
         }
-        let kind = *bytes.get(*at)?;
-        *at += 1;
-        match kind {
+        match self.byte()? {
             control::FUNCTION => {
-                let name = text(bytes, at)?;
+                let name = self.text()?;
                 self.file.functions.push(name);
             }
             control::NAME => {
-                let name = text(bytes, at)?;
+                let name = self.text()?;
                 self.file.names.push(name);
             }
-            control::SIGNATURE => self.define_signature(bytes, at)?,
-            control::COMMUNICATOR => self.define_communicator(bytes, at)?,
-            control::WINDOW => self.file.windows.push(varint(bytes, at)?),
-            control::FILE => self.file.files.push(varint(bytes, at)?),
+            control::SIGNATURE => self.define_signature()?,
+            control::COMMUNICATOR => self.define_communicator()?,
+            control::WINDOW => {
+                let communicator = self.varint()?;
+                self.file.windows.push(communicator);
+            }
+            control::FILE => {
+                let communicator = self.varint()?;
+                self.file.files.push(communicator);
+            }
             control::THREAD => {
-                self.thread = u32::try_from(varint(bytes, at)?)
+                self.thread = u32::try_from(self.varint()?)
                     .ok()
                     .filter(|thread| *thread < 1 << 16)?
             }
             control::PAUSE => {
-                let lost = varint(bytes, at)?;
+                let lost = self.varint()?;
                 self.advance(lost);
             }
             control::OFF => {
-                let off = varint(bytes, at)?;
+                let off = self.varint()?;
                 self.advance(off);
                 self.began = *self.clock();
                 self.clocks.fill(self.began);
                 self.file.items.push(Item::Off(off));
             }
-            control::POLLS => self.polls(bytes, at)?,
-            control::FOLD => self.fold(bytes, at)?,
+            control::POLLS => self.polls()?,
+            control::FOLD => self.fold()?,
             control::RESET => self.base = self.file.signatures.len() as u32,
-            control::CLOCK => self.read_clock(bytes, at)?,
+            control::CLOCK => self.read_clock()?,
             control::END => self.file.ended = true,
             control::STOPPED => self.file.stopped = true,
             _ => return None,
@@ -335,13 +360,11 @@ impl Decoder {
         ((signature as usize) < self.file.signatures.len()).then_some(signature)
     }
 
-    fn define_signature(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let words = usize::try_from(varint(bytes, at)?)
+    fn define_signature(&mut self) -> Option<()> {
+        let words = usize::try_from(self.varint()?)
             .ok()
-            .filter(|words| (1..=bytes.len()).contains(words))?;
-        let signature: Option<Vec<i64>> = (0..words)
-            .map(|_| varint(bytes, at).map(unzigzag))
-            .collect();
+            .filter(|words| (1..=self.bytes.len()).contains(words))?;
+        let signature: Option<Vec<i64>> = (0..words).map(|_| self.varint().map(unzigzag)).collect();
         let signature = signature?;
         usize::try_from(signature[0])
             .ok()
@@ -350,8 +373,8 @@ impl Decoder {
         Some(())
     }
 
-    fn define_communicator(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let flags = varint(bytes, at)?;
+    fn define_communicator(&mut self) -> Option<()> {
+        let flags = self.varint()?;
         let ranks = self.file.header.ranks;
         let known: usize = self
             .file
@@ -360,10 +383,10 @@ impl Decoder {
             .map(|known| known.own.len() + known.remote.len())
             .sum();
         let most = (ranks as usize).min(MOST_MEMBERS.checked_sub(known)?);
-        let own = members(bytes, at, ranks, most)?;
+        let own = self.members(ranks, most)?;
         let between = flags & format::COMMUNICATOR_BETWEEN_GROUPS != 0;
         let remote = if between {
-            members(bytes, at, ranks, most)?
+            self.members(ranks, most)?
         } else {
             Vec::new()
         };
@@ -372,14 +395,13 @@ impl Decoder {
     }
 
     /// Computation, thread CPU time and time in the call.
-    fn times(&self, bytes: &[u8], at: &mut usize) -> Option<(u64, u64, u64)> {
-        let burst = code(bytes, at)?;
+    fn times(&mut self) -> Option<(u64, u64, u64)> {
+        let burst = self.code()?;
         let mut cpu = burst;
         if burst >= self.file.header.cpu_threshold {
-            cpu = scaled(burst, *bytes.get(*at)?);
-            *at += 1;
+            cpu = scaled(burst, self.byte()?);
         }
-        Some((burst, cpu, code(bytes, at)?))
+        Some((burst, cpu, self.code()?))
     }
 
     fn clock(&mut self) -> &mut u64 {
@@ -395,9 +417,9 @@ impl Decoder {
         *clock = clock.saturating_add(nanos);
     }
 
-    fn read_clock(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let mut next = || varint(bytes, at);
-        let (own, is_read, ahead, known_to) = (next()?, next()?, unzigzag(next()?), next()?);
+    fn read_clock(&mut self) -> Option<()> {
+        let (own, is_read) = (self.varint()?, self.varint()?);
+        let (ahead, known_to) = (unzigzag(self.varint()?), self.varint()?);
         let nanos = |nanos: u64| Time::from_nanos(nanos as f64);
         let reference = (is_read != 0).then(|| Reference {
             ahead: Time::from_nanos(ahead as f64),
@@ -429,9 +451,9 @@ impl Decoder {
         }));
     }
 
-    fn polls(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let mut next = || varint(bytes, at);
-        let (function, count, burst, time) = (next()?, next()?, next()?, next()?);
+    fn polls(&mut self) -> Option<()> {
+        let (function, count) = (self.varint()?, self.varint()?);
+        let (burst, time) = (self.varint()?, self.varint()?);
         let function = u32::try_from(function)
             .ok()
             .filter(|known| (*known as usize) < self.file.functions.len())?;
@@ -446,26 +468,29 @@ impl Decoder {
         Some(())
     }
 
-    fn fold(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
-        let mut next = || usize::try_from(varint(bytes, at)?).ok();
+    fn fold(&mut self) -> Option<()> {
+        let mut next = || usize::try_from(self.varint()?).ok();
         let (period, repeats, stride) = (next()?, next()?, next()?);
         let calls = period.checked_mul(repeats)?;
-        if period == 0 || period > bytes.len() || stride == 0 || calls > MOST_FOLDED {
+        if period == 0 || period > self.bytes.len() || stride == 0 || calls > MOST_FOLDED {
             return None;
         }
         let signatures: Option<Vec<u32>> = (0..period)
-            .map(|_| self.signature(varint(bytes, at)?.max(1)))
+            .map(|_| {
+                let code = self.varint()?.max(1);
+                self.signature(code)
+            })
             .collect();
         let signatures = signatures?;
         let mut kept = Vec::new();
         for _ in (0..repeats).step_by(stride) {
             for _ in 0..period {
-                kept.push(self.times(bytes, at)?);
+                kept.push(self.times()?);
             }
         }
         let mut between = Vec::new();
         for _ in 0..if stride > 1 { period } else { 0 } {
-            between.push(self.times(bytes, at)?);
+            between.push(self.times()?);
         }
         for repeat in 0..repeats {
             let from = if repeat % stride == 0 {
@@ -481,50 +506,46 @@ impl Decoder {
         }
         Some(())
     }
+
+    fn code(&mut self) -> Option<u64> {
+        let code = self.bytes.get(self.at..self.at + 2)?;
+        self.at += 2;
+        Some(time_of(u16::from_le_bytes(
+            code.try_into().expect("two bytes"),
+        )))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = usize::try_from(self.varint()?).ok()?;
+        let text = self.bytes.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// Ranks of the world, at most so many.
+    fn members(&mut self, ranks: u32, most: usize) -> Option<Vec<u32>> {
+        let runs = self.varint()?;
+        let mut members = Vec::new();
+        for _ in 0..runs {
+            let (first, step, count) = (self.varint()?, unzigzag(self.varint()?), self.varint()?);
+            if count > (most - members.len()) as u64 {
+                return None;
+            }
+            let mut member = i64::try_from(first).ok()?;
+            for _ in 0..count {
+                members.push(
+                    u32::try_from(member)
+                        .ok()
+                        .filter(|member| *member < ranks)?,
+                );
+                member = member.checked_add(step)?;
+            }
+        }
+        Some(members)
+    }
 }
 
 /// A share of 255 parts.
 pub fn scaled(burst: u64, share: u8) -> u64 {
     (u128::from(burst) * u128::from(share) / 255) as u64
-}
-
-fn code(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let code = bytes.get(*at..*at + 2)?;
-    *at += 2;
-    Some(time_of(u16::from_le_bytes(
-        code.try_into().expect("two bytes"),
-    )))
-}
-
-fn text(bytes: &[u8], at: &mut usize) -> Option<String> {
-    let length = usize::try_from(varint(bytes, at)?).ok()?;
-    let text = bytes.get(*at..at.checked_add(length)?)?;
-    *at += length;
-    Some(String::from_utf8_lossy(text).into_owned())
-}
-
-/// Ranks of the world, at most so many.
-fn members(bytes: &[u8], at: &mut usize, ranks: u32, most: usize) -> Option<Vec<u32>> {
-    let runs = varint(bytes, at)?;
-    let mut members = Vec::new();
-    for _ in 0..runs {
-        let (first, step, count) = (
-            varint(bytes, at)?,
-            unzigzag(varint(bytes, at)?),
-            varint(bytes, at)?,
-        );
-        if count > (most - members.len()) as u64 {
-            return None;
-        }
-        let mut member = i64::try_from(first).ok()?;
-        for _ in 0..count {
-            members.push(
-                u32::try_from(member)
-                    .ok()
-                    .filter(|member| *member < ranks)?,
-            );
-            member = member.checked_add(step)?;
-        }
-    }
-    Some(members)
 }

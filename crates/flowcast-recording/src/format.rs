@@ -153,6 +153,15 @@ pub fn put_varint(out: &mut [u8], mut value: u64) -> usize {
 }
 
 /// Reads a number and moves `at` behind it.
+///
+/// ```
+/// use flowcast_recording::format::{put_varint, varint};
+///
+/// let mut bytes = [0; 10];
+/// let length = put_varint(&mut bytes, 300);
+/// let mut at = 0;
+/// assert_eq!((varint(&bytes, &mut at), at), (Some(300), length));
+/// ```
 #[inline]
 pub fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut value = 0;

@@ -23,6 +23,13 @@ use flowcast_units::CollectiveOp;
 
 /// The collective operation that a function performs: `Ibcast` and `Bcast_init` are a `Bcast`. An exclusive scan counts
 /// as a scan.
+///
+/// ```
+/// use flowcast_units::CollectiveOp;
+///
+/// assert_eq!(flowcast_recording::operation("Ibcast"), Some(CollectiveOp::Bcast));
+/// assert_eq!(flowcast_recording::operation("Send"), None);
+/// ```
 pub fn operation(function: &str) -> Option<CollectiveOp> {
     let bare = function.strip_suffix("_c").unwrap_or(function);
     let bare = bare.strip_suffix("_init").unwrap_or(bare);

@@ -143,6 +143,14 @@ pub fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
 
 /// Of a collective between neighbours: the ranks that this rank sends to, with the bytes for each, and those that it receives
 /// from.
+///
+/// ```
+/// use flowcast_recording::summary::neighbours;
+///
+/// // Function, communicator, two destinations with bytes, a source.
+/// let words = [0, 0, 2, 1, 80, 3, 40, 1];
+/// assert_eq!(neighbours(&words), (vec![(1, 80), (3, 40)], &[1][..]));
+/// ```
 pub fn neighbours(words: &[i64]) -> (Vec<(i64, u64)>, &[i64]) {
     let [_, _, count, rest @ ..] = words else {
         return (Vec::new(), &[]);

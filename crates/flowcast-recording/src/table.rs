@@ -8,6 +8,14 @@ use std::collections::BTreeMap;
 pub const TEXT: &str = include_str!("functions.txt");
 
 /// A function of MPI as the table describes it.
+///
+/// ```
+/// use flowcast_recording::table;
+///
+/// let send = &table::by_name()["Isend"];
+/// assert_eq!((send.kind.as_str(), send.position('g')), ("isend", Some(4)));
+/// assert!(send.makes_request());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name without `MPI_`.
