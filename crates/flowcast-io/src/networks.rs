@@ -13,6 +13,12 @@ use crate::{Reader, Store};
 
 /// Splits `KEY=VALUE` texts; the names in full.
 ///
+/// ```
+/// let given = flowcast_io::parse_overrides(&["latency = 5us".to_owned()])?;
+/// assert_eq!(given, [("nic.latency".to_owned(), "5us".to_owned())]);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+///
 /// # Errors
 /// A text without `=`.
 pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {

@@ -10,6 +10,16 @@ use anyhow::{Context, Result, bail};
 use flowcast::model::network::Network;
 
 /// The names of networks, and the files they stand for.
+///
+/// ```
+/// use std::path::Path;
+/// use flowcast_io::Store;
+///
+/// let store = Store::at("/data");
+/// assert_eq!(store.file("cluster")?, Path::new("/data/cluster.toml"));
+/// assert!(store.file("../elsewhere").is_err());
+/// # Ok::<(), anyhow::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     folder: PathBuf,

@@ -130,10 +130,11 @@ pub fn measure_budgeted(
         plan,
         start,
         done: Budgeted::after(previous),
+        observe,
     };
-    let (room, mut stop) = run.first_batch(observe)?;
+    let (room, mut stop) = run.first_batch()?;
     while stop.is_none() {
-        stop = run.batch(&room, observe)?;
+        stop = run.batch(&room)?;
     }
     send_script(run.client.transport, &[])?;
     run.done.messages += 1;
@@ -223,14 +224,12 @@ struct Run<'a, T> {
     plan: &'a BudgetPlan,
     start: Time,
     done: Budgeted,
+    observe: &'a mut dyn FnMut(&Batch) -> ControlFlow<()>,
 }
 
 impl<T: Transport> Run<'_, T> {
     /// Warms up, and measures what a choice needs to begin with.
-    fn first_batch(
-        &mut self,
-        observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
-    ) -> Result<(Room, Option<Stop>), PrttError> {
+    fn first_batch(&mut self) -> Result<(Room, Option<Stop>), PrttError> {
         let smallest = Bytes(1);
         let plain = PrttPoint::round_trip;
         let sizes = [smallest, Bytes(SEGMENT)];
@@ -253,7 +252,7 @@ impl<T: Transport> Run<'_, T> {
             points.extend([plain(size); FIRST.0]);
         }
         points.extend(first_bursts(&room).flat_map(|burst| [burst; FIRST_BURSTS]));
-        Ok((room, self.keep(points, observe)?))
+        Ok((room, self.keep(points)?))
     }
 
     /// Sizes in steps of four; the largest so that its bursts leave time for others.
@@ -279,11 +278,7 @@ impl<T: Transport> Run<'_, T> {
         }
     }
 
-    fn batch(
-        &mut self,
-        room: &Room,
-        observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
-    ) -> Result<Option<Stop>, PrttError> {
+    fn batch(&mut self, room: &Room) -> Result<Option<Stop>, PrttError> {
         let mut points = match &self.done.fit {
             Some(fit) => next_points(fit, &self.done.samples, room, BATCH),
             None => Vec::new(),
@@ -308,15 +303,11 @@ impl<T: Transport> Run<'_, T> {
         if points.is_empty() {
             return Ok(Some(Stop::BudgetSpent));
         }
-        self.keep(points, observe)
+        self.keep(points)
     }
 
     /// Takes the points in a random order, keeps and looks at them.
-    fn keep(
-        &mut self,
-        mut points: Vec<PrttPoint>,
-        observe: &mut dyn FnMut(&Batch) -> ControlFlow<()>,
-    ) -> Result<Option<Stop>, PrttError> {
+    fn keep(&mut self, mut points: Vec<PrttPoint>) -> Result<Option<Stop>, PrttError> {
         self.order.shuffle(&mut points);
         let taken = self.take(&points)?;
         for Timed { point, time, busy } in &taken {
@@ -332,7 +323,7 @@ impl<T: Transport> Run<'_, T> {
             taken: &taken,
             fit: self.done.fit.as_ref(),
         };
-        Ok(if observe(&batch).is_break() {
+        Ok(if (self.observe)(&batch).is_break() {
             Some(Stop::Asked)
         } else {
             stop

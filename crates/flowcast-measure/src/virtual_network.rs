@@ -98,6 +98,26 @@ struct Message {
 }
 
 /// Both ends of a connection over `network`; both clocks start at 0.
+///
+/// ```
+/// use flowcast_measure::transport::Transport;
+/// use flowcast_measure::virtual_network::connect;
+/// use flowcast_model::loggp::LogGp;
+/// use flowcast_units::{Time, TimePerByte};
+///
+/// let network = LogGp {
+///     latency: Time::from_micros(5.0),
+///     overhead: Time::from_micros(1.0),
+///     gap: Time::from_micros(2.0),
+///     gap_per_byte: TimePerByte::from_nanos(0.0),
+/// };
+/// let (mut here, mut there) = connect(network);
+/// here.send(&[7])?;
+/// let mut message = [0];
+/// there.receive(&mut message)?;
+/// assert_eq!((message, there.now()), ([7], Time::from_micros(7.0)));
+/// # Ok::<(), flowcast_measure::transport::TransportError>(())
+/// ```
 pub fn connect(network: LogGp) -> (VirtualEnd, VirtualEnd) {
     connect_noisy(network, Noise::default(), 1)
 }

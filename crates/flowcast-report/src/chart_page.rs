@@ -26,6 +26,19 @@ impl Picture {
 }
 
 /// What a page shows.
+///
+/// ```
+/// use flowcast_report::chart_page::{ChartPage, Picture};
+///
+/// let page = ChartPage {
+///     title: "Samples",
+///     summary: &["all are alike".to_owned()],
+///     tables: &[],
+///     document: r#"{"points":[]}"#,
+///     picture: Picture::Samples,
+/// };
+/// assert!(page.to_html().contains("<p>all are alike</p>"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ChartPage<'a> {
     /// The headline; escaped here.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::drawing::{Drawing, Interval, Shares, Traffic};
+use super::varint::push_varint;
 use super::{NetworkView, Page};
 use flowcast_replay::critical_path::{Limit, Step};
 use flowcast_replay::distribution::Distribution;
@@ -230,11 +231,11 @@ fn shares_data(shares: &Shares) -> SharesData {
                 told[code] += nanos[code];
             }
             let occurs = (0..ACTIVITIES).filter(|code| nanos[*code] > 0);
-            push_number(&mut bytes, occurs.map(|code| 1 << code).sum());
+            push_varint(&mut bytes, occurs.map(|code| 1 << code).sum());
             nanos
                 .iter()
                 .filter(|nanos| **nanos > 0)
-                .for_each(|nanos| push_number(&mut bytes, *nanos));
+                .for_each(|nanos| push_varint(&mut bytes, *nanos));
         }
     }
     SharesData {
@@ -243,14 +244,6 @@ fn shares_data(shares: &Shares) -> SharesData {
         ranks_per_lane: *ranks_per_lane,
         cells: base64(&bytes),
     }
-}
-
-fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -32,27 +32,9 @@ pub(crate) fn document(page: &Page) -> String {
             ("title", escape(&page.title)),
             ("subtitle", escape(&page.subtitle)),
             ("style", charts::style().to_owned() + charts::LOOK),
-            (
-                "cards",
-                page.networks
-                    .iter()
-                    .map(|network| card(page, network))
-                    .collect(),
-            ),
-            (
-                "rows",
-                page.networks
-                    .iter()
-                    .map(|network| row(page, network))
-                    .collect(),
-            ),
-            (
-                "bars",
-                page.networks
-                    .iter()
-                    .map(|network| bar(page, network))
-                    .collect(),
-            ),
+            ("cards", of_networks(page, card)),
+            ("rows", of_networks(page, row)),
+            ("bars", of_networks(page, bar)),
             ("notes", notes(page)),
             ("legend", legend()),
             ("provenance", provenance(page)),
@@ -60,6 +42,11 @@ pub(crate) fn document(page: &Page) -> String {
             ("script", charts::script() + &SCRIPT.concat()),
         ],
     )
+}
+
+fn of_networks(page: &Page, part: fn(&Page, &NetworkView) -> String) -> String {
+    let networks = page.networks.iter();
+    networks.map(|network| part(page, network)).collect()
 }
 
 /// Puts values in the place of `{{name}}`, in one pass, so that a value that holds braces stays as it is.

@@ -34,6 +34,7 @@ pub mod pattern_plot;
 pub mod sites;
 pub mod sweep_page;
 pub mod validation;
+mod varint;
 
 use std::collections::BTreeMap;
 

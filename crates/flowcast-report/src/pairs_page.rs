@@ -15,6 +15,19 @@ th,td{padding:2px 5px;text-align:right;color:#111;white-space:nowrap}th{font-wei
 const STRONGEST: f64 = 2.0;
 
 /// One size of messages.
+///
+/// ```
+/// use flowcast_report::pairs_page::{PairMap, html};
+/// use flowcast_units::{Bytes, Node, Time};
+///
+/// let map = PairMap {
+///     size: Bytes(1000),
+///     company: "alone".to_owned(),
+///     usual: Time::from_micros(10.0),
+///     times: [((Node(0), Node(1)), Time::from_micros(15.0))].into(),
+/// };
+/// assert!(html("Pairs", &[map], &["none is slow".to_owned()]).contains("0 to 1: 15.00 us\">1.50"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct PairMap {
     /// Size of each message.

@@ -54,6 +54,13 @@ fn page(title: &str, csv: &str, results: &Value) -> String {
 }
 
 /// The lines that a page was made of; none if it is no page of a sweep.
+///
+/// ```
+/// use flowcast_report::sweep_page::{csv_of, html};
+///
+/// let rows = "# {}\nset,makespan_s,communication_share\n0,0.5,0.25\n";
+/// assert_eq!(csv_of(&html("A sweep", rows)).as_deref(), Some(rows));
+/// ```
 pub fn csv_of(page: &str) -> Option<String> {
     let (_, rest) = page.split_once(BEGIN)?;
     Some(rest.split_once(END)?.0.replace("&lt;", "<"))

@@ -156,6 +156,34 @@ impl RecordFault {
 }
 
 /// Builds one rank's stream. A trace can have a million ranks, so one takes little memory beside its instructions.
+///
+/// ```
+/// use flowcast_trace::ReadOptions;
+/// use flowcast_trace::build::{Channel, EAGER, RankBuilder};
+/// use flowcast_trace::link::{Parts, link};
+/// use flowcast_trace::opcodes::Record;
+/// use flowcast_trace::program::MessageClass;
+/// use flowcast_units::{Bytes, Rank, Time};
+///
+/// let class = MessageClass { size: Bytes(8), tag: 0, communicator: 1, mode: EAGER };
+/// let mut sender = RankBuilder::default();
+/// sender.compute(Time::from_micros(1.0));
+/// sender.send(Rank(1), class, Record::Begins).unwrap();
+/// let mut receiver = RankBuilder::default();
+/// let channel = receiver.channel(Channel { peer: Rank(0), tag: 0, communicator: 1 });
+/// receiver.recv(channel, Record::Begins).unwrap();
+/// let parts = Parts {
+///     name: "pair".into(),
+///     ranks: vec![sender, receiver],
+///     communicators: Vec::new(),
+///     ignored_kind: |_| String::new(),
+///     source: None,
+///     threads: Vec::new(),
+/// };
+/// let program = link(parts, ReadOptions::default())?;
+/// assert_eq!((program.ranks(), program.messages()), (2, 1));
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct RankBuilder {
     pub(super) words: Vec<u32>,

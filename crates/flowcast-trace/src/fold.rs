@@ -13,9 +13,30 @@ use super::opcodes::{self, Op};
 use super::program::{Program, Stream};
 use super::slot::Slot;
 use super::{Trace, TraceError};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::Rank;
 
 /// The same program with the loops that it has, if it has any.
+///
+/// ```
+/// use flowcast_trace::Trace;
+/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 50,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let Trace::Folded(loops) = shape.trace()? else { panic!("it has a loop") };
+/// let flat = loops.unfold()?;
+/// assert!(matches!(flowcast_trace::fold::fold(flat)?, Trace::Folded(_)));
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
 ///
 /// # Errors
 /// [`TraceError::Limit`] if the parts come more often than can be counted, which those of a program do not.
@@ -44,10 +65,10 @@ fn parts(program: &Program) -> Option<Vec<Part<Program>>> {
             .streams
             .iter()
             .all(|stream| stream.words.get().is_empty());
-        let inner = match is_empty && piece.ignored.is_empty() {
-            true => continue,
-            false => parts(&piece).unwrap_or_else(|| vec![Part::Once(piece)]),
-        };
+        if is_empty && piece.ignored.is_empty() {
+            continue;
+        }
+        let inner = parts(&piece).unwrap_or_else(|| vec![Part::Once(piece)]);
         match section {
             Section::Loop => all.push(Part::Loop(cut.repeats as u64, inner)),
             _ => all.extend(inner),
@@ -342,35 +363,17 @@ impl<'a> Cut<'a> {
 
     /// The program without its instructions.
     fn tables(&self) -> Program {
-        let Program {
-            name,
-            classes,
-            calls,
-            communicators,
-            events,
-            assumed,
-            threads,
-            library,
-            ..
-        } = self.program;
+        let whole = self.program;
         Program {
-            name: name.clone(),
-            streams: Vec::new(),
-            slots: 0,
-            classes: classes.clone(),
-            calls: calls.clone(),
-            communicators: communicators.clone(),
-            instances: Vec::new(),
-            self_messages: false,
-            events: events.clone(),
-            accesses: Vec::new(),
-            bytes: Bytes(0),
-            ignored: Vec::new(),
-            assumed: assumed.clone(),
-            source: None,
-            threads: threads.clone(),
-            progress: Vec::new(),
-            library: *library,
+            name: whole.name.clone(),
+            classes: whole.classes.clone(),
+            calls: whole.calls.clone(),
+            communicators: whole.communicators.clone(),
+            events: whole.events.clone(),
+            assumed: whole.assumed.clone(),
+            threads: whole.threads.clone(),
+            library: whole.library,
+            ..Program::default()
         }
     }
 }

@@ -57,6 +57,13 @@ pub fn map_all<T, U, E>(
 }
 
 /// Each piece once, with how often it comes in all; `None` for a number beyond 2^64.
+///
+/// ```
+/// use flowcast_trace::folded::{Part, pieces};
+///
+/// let parts = [Part::Once('a'), Part::Loop(3, vec![Part::Once('b'), Part::Loop(2, vec![Part::Once('c')])])];
+/// assert_eq!(pieces(&parts), Some(vec![(&'a', 1), (&'b', 3), (&'c', 6)]));
+/// ```
 pub fn pieces<T>(parts: &[Part<T>]) -> Option<Vec<(&T, u64)>> {
     let mut all = Vec::new();
     collect(parts, 1, &mut all).map(|()| all)
@@ -73,6 +80,29 @@ fn collect<'a, T>(parts: &'a [Part<T>], times: u64, all: &mut Vec<(&'a T, u64)>)
 }
 
 /// A program with loops. All parts have the same ranks, threads, communicators and progress streams.
+///
+/// ```
+/// use flowcast_trace::folded::Part;
+/// use flowcast_trace::{Folded, Trace};
+/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 1,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let Trace::Program(iteration) = shape.trace()? else { panic!("it has no loop") };
+/// let folded = Folded::new(vec![Part::Loop(10, vec![Part::Once(iteration)])])?;
+/// assert_eq!(folded.messages(), 40);
+/// assert_eq!(folded.unfold()?.messages(), 40);
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Folded {
     parts: Vec<Part<Program>>,
@@ -205,6 +235,7 @@ fn fits(first: &Program, piece: &Program) -> bool {
 }
 
 /// A program on the way to be unfolded.
+#[derive(Default)]
 struct Flat {
     words: Vec<Vec<u32>>,
     first_slots: Vec<Slot>,
@@ -232,11 +263,7 @@ impl Flat {
             words: vec![Vec::new(); first.streams()],
             first_slots,
             received: vec![0; first.streams()],
-            instances: Vec::new(),
-            classes: KeyMap::new(),
-            calls: KeyMap::new(),
-            events: KeyMap::new(),
-            accesses: KeyMap::new(),
+            ..Flat::default()
         }
     }
 
@@ -251,26 +278,10 @@ impl Flat {
     }
 
     fn piece(&mut self, piece: &Program) -> Result<(), TraceError> {
-        let classes: Vec<u32> = piece
-            .classes
-            .iter()
-            .map(|class| self.classes.number(*class))
-            .collect();
-        let calls: Vec<u32> = piece
-            .calls
-            .iter()
-            .map(|call| self.calls.number(*call))
-            .collect();
-        let events: Vec<u32> = piece
-            .events
-            .iter()
-            .map(|event| self.events.number(*event))
-            .collect();
-        let accesses: Vec<u32> = piece
-            .accesses
-            .iter()
-            .map(|access| self.accesses.number(*access))
-            .collect();
+        let classes = self.classes.numbers(piece.classes.iter().copied());
+        let calls = self.calls.numbers(piece.calls.iter().copied());
+        let events = self.events.numbers(piece.events.iter().copied());
+        let accesses = self.accesses.numbers(piece.accesses.iter().copied());
         let (first_slots, received) = (&self.first_slots, &self.received);
         let instance = self.instances.len() as u32;
         for (stream, words) in (0..).map(Rank).zip(&mut self.words) {
@@ -347,10 +358,10 @@ impl Flat {
             bytes: folded.bytes,
             ignored: ignored(&pieces),
             assumed: first.assumed.clone(),
-            source: None,
             threads: first.threads.clone(),
             progress: first.progress.clone(),
             library: first.library,
+            source: None,
         })
     }
 }

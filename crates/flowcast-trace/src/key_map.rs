@@ -9,6 +9,14 @@ type Build = BuildHasherDefault<MultiplyHasher>;
 const FEW: usize = 8;
 
 /// Numbers distinct keys 0, 1, 2, ...
+///
+/// ```
+/// use flowcast_trace::key_map::KeyMap;
+///
+/// let mut numbers = KeyMap::new();
+/// assert_eq!(["a", "b", "a"].map(|key| numbers.number(key)), [0, 1, 0]);
+/// assert_eq!(numbers.key(1), "b");
+/// ```
 #[derive(Debug, Clone)]
 pub struct KeyMap<K> {
     /// The keys by their numbers, in the order in which they came.
@@ -76,6 +84,11 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
             *place = number;
         }
         number
+    }
+
+    /// The number of each of these keys.
+    pub fn numbers(&mut self, keys: impl Iterator<Item = K>) -> Vec<u32> {
+        keys.map(|key| self.number(key)).collect()
     }
 
     /// The key's number, if it has one.

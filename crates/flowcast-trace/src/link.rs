@@ -5,8 +5,6 @@
 
 mod collectives;
 
-use std::cmp::Ordering;
-
 use super::access::Access;
 use super::build::{Channel, RankBuilder};
 use super::key_map::KeyMap;
@@ -54,7 +52,6 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
                 .fold(0, u64::saturating_add),
         ),
         ignored: ignored_records(&parts.ranks, parts.ignored_kind),
-        assumed: Vec::new(),
         streams: Vec::with_capacity(parts.ranks.len()),
         slots: tables.slots,
         classes: tables.classes.keys().collect(),
@@ -66,8 +63,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         accesses: tables.accesses.keys().collect(),
         source: parts.source,
         threads: parts.threads,
-        progress: Vec::new(),
-        library: None,
+        ..Program::default()
     };
     let awaited_sends: Vec<u32> = parts.ranks.iter().map(|rank| rank.awaited_sends).collect();
     let words = parts.ranks.into_iter().map(|rank| rank.words);
@@ -104,6 +100,7 @@ const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree 
                              the root the last to come counts";
 
 /// Everything that the ranks' own numbers become.
+#[derive(Default)]
 struct Tables {
     classes: KeyMap<MessageClass>,
     calls: KeyMap<CollectiveCall>,
@@ -128,8 +125,8 @@ struct Patch {
     calls: Box<[(u32, u32)]>,
     /// First instance of the communicator of each of the rank's collective counters.
     first_instances: Box<[u32]>,
-    events: Box<[u32]>,
-    accesses: Box<[u32]>,
+    events: Vec<u32>,
+    accesses: Vec<u32>,
 }
 
 /// A position in the posted slots of a receiver.
@@ -155,17 +152,10 @@ impl Tables {
         let ranks = &parts.ranks;
         let instances = Instances::new(parts, &|rank, record| record_place(parts, rank, record))?;
         let mut tables = Tables {
-            classes: KeyMap::default(),
-            calls: KeyMap::default(),
-            events: KeyMap::default(),
-            accesses: KeyMap::default(),
-            instances: Vec::new(),
-            slots: 0,
-            self_messages: false,
-            truncated: 0,
             first_slots: Vec::with_capacity(ranks.len()),
             posted: Vec::with_capacity(ranks.len()),
             patches: Vec::with_capacity(ranks.len()),
+            ..Tables::default()
         };
         for rank in ranks {
             tables.first_slots.push(Slot(tables.slots));
@@ -214,18 +204,10 @@ impl Tables {
                     .collective_counts()
                     .map(|(id, _)| instances.first(id))
                     .collect(),
-                events: rank
-                    .beyond_messages()
-                    .events
-                    .keys()
-                    .map(|event| tables.events.number(event))
-                    .collect(),
-                accesses: rank
-                    .beyond_messages()
+                events: tables.events.numbers(rank.beyond_messages().events.keys()),
+                accesses: tables
                     .accesses
-                    .keys()
-                    .map(|access| tables.accesses.number(access))
-                    .collect(),
+                    .numbers(rank.beyond_messages().accesses.keys()),
             });
         }
         // What comes into a receiver is given up once it is matched, so that all of it and all slots are never there at once.
@@ -273,11 +255,19 @@ impl Tables {
             };
             let own = rank.channels.get(wanted);
             let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].of(own));
-            let counts = (*sends as usize, posts as usize);
-            match posts.cmp(sends) {
-                Ordering::Less => return Err(unmatched_send(parts, sender, channel, counts)),
-                Ordering::Greater => return Err(unmatched_recv(parts, receiver, *wanted, counts)),
-                Ordering::Equal => {}
+            if posts != *sends {
+                let (rank, channel) = if posts < *sends {
+                    (sender, channel)
+                } else {
+                    (receiver, *wanted)
+                };
+                return Err(unmatched(
+                    parts,
+                    rank,
+                    channel,
+                    *sends as usize,
+                    posts as usize,
+                ));
             }
             self.patches[sender.index()].targets[*number as usize] = Target { receiver, next };
             if let Some(own) = own {
@@ -420,7 +410,7 @@ fn never_sent(parts: &Parts, rank: Rank, number: u32) -> TraceError {
         .iter()
         .filter(|post| **post == number)
         .count();
-    unmatched_recv(parts, rank, channel, (0, posted))
+    unmatched(parts, rank, channel, 0, posted)
 }
 
 fn record_place(parts: &Parts, rank: Rank, record: u32) -> String {
@@ -454,51 +444,38 @@ fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
         .unwrap_or(0)
 }
 
-fn unmatched_send(
+/// The error for a channel of a rank with more sends than receives, or fewer: a send, or receive, of the rank is left over.
+fn unmatched(
     parts: &Parts,
     rank: Rank,
     channel: Channel,
-    (sends, recvs): (usize, usize),
+    sends: usize,
+    recvs: usize,
 ) -> TraceError {
     let Channel {
         peer,
         tag,
         communicator,
     } = channel;
+    let builder = &parts.ranks[rank.index()];
+    let on = format!("rank {peer} (tag {tag}, communicator {communicator})");
+    let (record, found, expected) = if sends > recvs {
+        (
+            nth_send(builder, channel, recvs),
+            format!("a send from rank {rank} to {on} that nobody receives"),
+            format!("a receive for each of {sends} sends, {recvs} there are"),
+        )
+    } else {
+        (
+            nth_post(builder, channel, sends),
+            format!("a receive of rank {rank} from {on} that nobody sends"),
+            format!("a send for each of {recvs} receives, {sends} there are"),
+        )
+    };
     TraceError::At {
-        place: record_place(
-            parts,
-            rank,
-            nth_send(&parts.ranks[rank.index()], channel, recvs),
-        ),
-        found: format!(
-            "a send from rank {rank} to rank {peer} (tag {tag}, communicator {communicator}) that nobody receives"
-        ),
-        expected: format!("a receive for each of {sends} sends, {recvs} there are"),
-    }
-}
-
-fn unmatched_recv(
-    parts: &Parts,
-    rank: Rank,
-    channel: Channel,
-    (sends, recvs): (usize, usize),
-) -> TraceError {
-    let Channel {
-        peer,
-        tag,
-        communicator,
-    } = channel;
-    TraceError::At {
-        place: record_place(
-            parts,
-            rank,
-            nth_post(&parts.ranks[rank.index()], channel, sends),
-        ),
-        found: format!(
-            "a receive of rank {rank} from rank {peer} (tag {tag}, communicator {communicator}) that nobody sends"
-        ),
-        expected: format!("a send for each of {recvs} receives, {sends} there are"),
+        place: record_place(parts, rank, record),
+        found,
+        expected,
     }
 }
 

@@ -137,6 +137,17 @@ fn push_long(words: &mut Vec<u32>, word: u32, time: Time) {
 }
 
 /// The instruction at `at` and where the next one begins; `None` at the end or where the stream is damaged.
+///
+/// ```
+/// use flowcast_trace::opcodes::{Op, Record, decode, push};
+///
+/// let mut words = Vec::new();
+/// push(&mut words, Op::Irecv, Record::Begins);
+/// push(&mut words, Op::WaitRecv(0), Record::Begins);
+/// let (op, next) = decode(&words, 0).unwrap();
+/// assert_eq!(op, Op::Irecv);
+/// assert_eq!(decode(&words, next).unwrap().0, Op::WaitRecv(0));
+/// ```
 #[inline(always)]
 pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
     let word = *words.get(at)?;

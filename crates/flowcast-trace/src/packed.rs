@@ -10,6 +10,15 @@ const ZSTD_LEVEL: i32 = 1;
 
 /// Spans in time order. Each is the distance from the end of the one before, its length and its code; small numbers
 /// take one byte.
+///
+/// ```
+/// use flowcast_trace::packed::Packed;
+///
+/// let mut spans = Packed::default();
+/// spans.push((10, 25), 3);
+/// spans.push((25, 40), 1);
+/// assert_eq!(spans.spans().collect::<Vec<_>>(), [(10, 25, 3), (25, 40, 1)]);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Packed {
     stream: Stream,

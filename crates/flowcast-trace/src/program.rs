@@ -181,7 +181,29 @@ impl fmt::Display for IgnoredRecords {
 }
 
 /// A whole program, sends and receives matched.
-#[derive(Clone)]
+///
+/// ```
+/// use flowcast_trace::Trace;
+/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Rank, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 1,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let Trace::Program(program) = shape.trace()? else { panic!("it has no loop") };
+/// assert_eq!((program.messages(), program.bytes()), (4, Bytes(32)));
+/// let (record, op) = program.ops(Rank(0)).next().unwrap();
+/// assert_eq!((record, format!("{op:?}")), (1, "Compute(1us)".to_owned()));
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
+#[derive(Clone, Default)]
 pub struct Program {
     /// Name of the traced application.
     pub name: String,
@@ -294,6 +316,19 @@ impl Program {
             .streams
             .partition_point(|stream| stream.first_slot <= slot);
         Rank(after as u32 - 1)
+    }
+
+    /// By slot: the sender and the class of the message that fills it.
+    pub(super) fn sources(&self) -> Vec<(Rank, u32)> {
+        let mut sources = vec![(Rank(0), 0); self.slots as usize];
+        for rank in (0..self.streams() as u32).map(Rank) {
+            for (_, op) in self.ops(rank) {
+                if let Op::Send { class, slot } = op {
+                    sources[slot.index()] = (rank, class);
+                }
+            }
+        }
+        sources
     }
 
     /// Number of point-to-point messages.
@@ -459,7 +494,7 @@ impl Program {
 }
 
 /// Where the records of each rank stand in the text they were read from.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Source {
     /// Names of the files.
     pub names: Vec<String>,

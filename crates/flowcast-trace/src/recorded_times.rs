@@ -20,9 +20,10 @@ pub fn measured(files: &[RankFile]) -> RunTimes {
         let span = of_rank(file, &known, &mut times);
         times.total = times.total.max(span.whole);
         times.communication[rank] = span.communication;
-        times.computation[rank] = match has_threads(file) {
-            true => worked_by(file, &known),
-            false => span.whole - span.communication,
+        times.computation[rank] = if has_threads(file) {
+            worked_by(file, &known)
+        } else {
+            span.whole - span.communication
         };
     }
     times

@@ -53,6 +53,16 @@ impl RunTimes {
 }
 
 /// Time that one rank spends in its regions, which may lie in each other.
+///
+/// ```
+/// use flowcast_trace::run_times::OpenRegions;
+/// use flowcast_units::Time;
+///
+/// let mut regions = OpenRegions::default();
+/// regions.begin("solve", Time::from_micros(1.0));
+/// regions.end(Time::from_micros(4.0));
+/// assert_eq!(regions.sums()["solve"], Time::from_micros(3.0));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct OpenRegions {
     open: Vec<(String, Time)>,

@@ -213,6 +213,17 @@ pub struct Dependency {
 }
 
 /// Makes a graph of operations and dependencies; dependents keep the order of `dependencies`.
+///
+/// ```
+/// use flowcast_trace::schedule::{After, Dependency, Operation, graph, node};
+/// use flowcast_units::Time;
+///
+/// let calculation = || node(Operation::Calc(Time::from_nanos(5.0)), 1);
+/// let later = Dependency { later: 1, earlier: 0, after: After::End };
+/// let graph = graph(vec![calculation(), calculation()], &[later]);
+/// assert_eq!(graph.released_by_end(0), [1]);
+/// assert_eq!(graph.nodes[1].dependencies, 1);
+/// ```
 pub fn graph(mut nodes: Vec<Node>, dependencies: &[Dependency]) -> Graph {
     for dependency in dependencies {
         nodes[dependency.later as usize].dependencies += 1;

@@ -5,6 +5,13 @@ use std::ops::{Add, AddAssign, Sub};
 /// Where a message is received: the number of its receive in the order of posting, counted over all ranks one behind the
 /// other. Every message has its own, so that slots number the messages too. In a replay of a schedule it is the number of
 /// the send among all operations.
+///
+/// ```
+/// use flowcast_trace::slot::Slot;
+///
+/// assert_eq!(Slot(3) + 2, Slot(5));
+/// assert_eq!(Slot(5) - Slot(3), 2);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Slot(pub u32);

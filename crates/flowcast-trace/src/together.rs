@@ -25,6 +25,27 @@ struct Offsets {
 
 /// Joins programs that run at once.
 ///
+/// ```
+/// use flowcast_trace::Trace;
+/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 1,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let Trace::Program(program) = shape.trace()? else { panic!("it has no loop") };
+/// let both = flowcast_trace::together::together(&[&program, &program])?;
+/// assert_eq!((both.name.as_str(), both.ranks(), both.messages()), ("shift and shift", 8, 8));
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
+///
 /// # Errors
 /// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has progress streams.
 pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
@@ -34,22 +55,8 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
             .map(|program| program.name.as_str())
             .collect::<Vec<_>>()
             .join(" and "),
-        streams: Vec::new(),
-        slots: 0,
-        classes: Vec::new(),
-        calls: Vec::new(),
-        communicators: Vec::new(),
-        instances: Vec::new(),
-        self_messages: false,
-        events: Vec::new(),
-        accesses: Vec::new(),
-        bytes: Bytes(0),
-        ignored: Vec::new(),
-        assumed: Vec::new(),
         source: sources(programs),
-        threads: Vec::new(),
-        progress: Vec::new(),
-        library: None,
+        ..Program::default()
     };
     if programs.iter().any(|program| !program.progress.is_empty()) {
         return Err(TraceError::Limit(
@@ -223,11 +230,7 @@ fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
 
 /// Where the records stand, if that is known of all programs.
 fn sources(programs: &[&Program]) -> Option<Source> {
-    let mut whole = Source {
-        names: Vec::new(),
-        texts: Vec::new(),
-        ranks: Vec::new(),
-    };
+    let mut whole = Source::default();
     for program in programs {
         let source = program.source.as_ref()?;
         let first = whole.names.len() as u32;

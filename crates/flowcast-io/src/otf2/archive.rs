@@ -162,9 +162,10 @@ impl<'a> Archive<'a> {
                 (library.open_event_files)(self.reader),
             )?;
             for location in locations {
-                let definitions = match has_definitions {
-                    true => (library.local_definitions)(self.reader, *location),
-                    false => std::ptr::null_mut(),
+                let definitions = if has_definitions {
+                    (library.local_definitions)(self.reader, *location)
+                } else {
+                    std::ptr::null_mut()
                 };
                 if !definitions.is_null() {
                     let mut count = 0;

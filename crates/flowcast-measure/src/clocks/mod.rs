@@ -26,6 +26,16 @@ pub use synchronise::{
 };
 
 /// Who guides and who learns in each round: first across half the ranks, then a quarter, at last from neighbour to neighbour.
+///
+/// ```
+/// use flowcast_measure::clocks::rounds;
+/// use flowcast_units::Rank;
+///
+/// // In each round all who know the time tell it to one more.
+/// let rounds = rounds(4);
+/// assert_eq!(rounds.len(), 2);
+/// assert_eq!(rounds[0], [(Rank(0), Rank(2))]);
+/// ```
 pub fn rounds(ranks: u32) -> Vec<Vec<(Rank, Rank)>> {
     let count = u64::from(ranks);
     let reaches = (0..32)

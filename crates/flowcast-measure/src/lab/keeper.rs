@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::lab::error::LabError;
-use crate::lab::requirements::command;
+use crate::lab::requirements::{NAMESPACES, command};
 use crate::lab::script::{READY, Stay};
 
 /// How long the building of a lab may take.
@@ -62,20 +62,10 @@ impl Keeper {
         let log = folder.join("build.log");
         let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
         let mut start = command("unshare");
-        start.args([
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--mount",
-            "--uts",
-            "--ipc",
-            "--pid",
-            "--fork",
-        ]);
         start
+            .args(NAMESPACES)
             .args(["--kill-child=KILL", "--", "sh"])
-            .arg(folder.join("build.sh"));
-        start
+            .arg(folder.join("build.sh"))
             .arg(folder)
             .arg(stay.argument())
             .arg(carrier.unwrap_or(Path::new("")));

@@ -30,6 +30,13 @@ pub fn text(name: &str) -> Result<&'static str, LabError> {
 
 /// A built-in lab with `overrides` applied.
 ///
+/// ```
+/// let nodes = ("cluster.nodes".to_owned(), "12".to_owned());
+/// let lab = flowcast_measure::lab::profile("fair", &[nodes])?;
+/// assert_eq!(lab.nodes().count(), 12);
+/// # Ok::<(), flowcast_measure::lab::LabError>(())
+/// ```
+///
 /// # Errors
 /// No profile has that name, or an override is refused.
 pub fn profile(name: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {

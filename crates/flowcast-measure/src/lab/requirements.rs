@@ -16,6 +16,18 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("ethtool", "ethtool"),
 ];
 
+/// The namespaces of a lab, as options of `unshare`.
+pub(crate) const NAMESPACES: [&str; 8] = [
+    "--user",
+    "--map-root-user",
+    "--net",
+    "--mount",
+    "--uts",
+    "--ipc",
+    "--pid",
+    "--fork",
+];
+
 /// Whether a lab can be built here.
 ///
 /// # Errors
@@ -27,17 +39,8 @@ pub fn check() -> Result<(), LabError> {
         }
     }
     let trial = command("unshare")
-        .args([
-            "--user",
-            "--map-root-user",
-            "--net",
-            "--mount",
-            "--uts",
-            "--ipc",
-            "--pid",
-            "--fork",
-            "true",
-        ])
+        .args(NAMESPACES)
+        .arg("true")
         .stdin(Stdio::null())
         .output()
         .map_err(|source| LabError::System {

@@ -13,6 +13,14 @@ use crate::wire::line_of;
 const HOST: usize = 256;
 
 /// What rank 0 is asked to do: carry these messages between ranks.
+///
+/// ```
+/// use flowcast_measure::mpi::{Message, Order};
+///
+/// let order = Order::parse("[[0, 1, 4000000, 250]]").unwrap();
+/// assert_eq!(order.0, [Message { from: 0, to: 1, bytes: 4_000_000, start: 250 }]);
+/// assert!(Order::parse("stop").is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order(pub Vec<Message>);
 

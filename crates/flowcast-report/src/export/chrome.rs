@@ -28,10 +28,7 @@ pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     };
     write_names(replayed, &mut list)?;
     for rank in replayed.ranks() {
-        let thread = Thread {
-            node: replayed.placement.node(rank),
-            rank,
-        };
+        let thread = Thread::new(replayed, rank);
         for slice in replayed.journal.slices(rank) {
             write_slice(thread, slice, &mut list)?;
         }
@@ -64,6 +61,15 @@ struct Thread {
     rank: Rank,
 }
 
+impl Thread {
+    fn new(replayed: Replayed<'_>, rank: Rank) -> Thread {
+        Thread {
+            node: replayed.placement.node(rank),
+            rank,
+        }
+    }
+}
+
 impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"pid\":{},\"tid\":{}", pid(self.node), tid(self.rank))
@@ -87,10 +93,7 @@ fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
         ))?;
     }
     for rank in replayed.ranks() {
-        let thread = Thread {
-            node: replayed.placement.node(rank),
-            rank,
-        };
+        let thread = Thread::new(replayed, rank);
         list.item(format_args!(
             r#"{{"ph":"M","name":"thread_name",{thread},"args":{{"name":"rank {rank}"}}}}"#
         ))?;
@@ -119,10 +122,7 @@ fn write_arrow(
 ) -> io::Result<()> {
     let span = times.span;
     let head = format!(r#""cat":"message","name":"message","id":{number}"#);
-    let ends = [span.src, span.dst].map(|rank| Thread {
-        node: replayed.placement.node(rank),
-        rank,
-    });
+    let ends = [span.src, span.dst].map(|rank| Thread::new(replayed, rank));
     let sent = nanos(span.sent);
     list.item(format_args!(
         r#"{{"ph":"s",{head},{},"ts":{},"args":{{"bytes":{},"tag":{}}}}}"#,

@@ -15,6 +15,7 @@
 use std::io::{self, Write};
 
 use super::{Replayed, nanos, pid, slice_name, tid};
+use crate::varint::push_varint;
 use flowcast_replay::journal::MessageTimes;
 use flowcast_units::{Node, Rank, Time};
 
@@ -60,14 +61,14 @@ fn describe_rank(track: &mut Message, rank: Rank, node: Node) {
 fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     for slice in replayed.journal.slices(rank) {
         let (start, end) = (slice.segment.start, slice.segment.end);
-        write_event(out, (rank, start), BEGIN, |event| {
+        write_event(out, rank, start, BEGIN, |event| {
             event.text(22, "rank");
             event.text(23, slice_name(slice));
         })?;
-        write_event(out, (rank, end), END, |_| ())?;
+        write_event(out, rank, end, END, |_| ())?;
     }
     for (number, MessageTimes { span, .. }) in replayed.journal.sent(rank) {
-        write_event(out, (rank, span.sent), INSTANT, |event| {
+        write_event(out, rank, span.sent, INSTANT, |event| {
             event.text(22, "message");
             event.text(23, "send");
             event.annotation("to", UNSIGNED, u64::from(span.dst.0));
@@ -77,7 +78,7 @@ fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Re
         })?;
     }
     for (number, MessageTimes { span, .. }) in replayed.journal.received(rank) {
-        write_event(out, (rank, span.received), INSTANT, |event| {
+        write_event(out, rank, span.received, INSTANT, |event| {
             event.text(22, "message");
             event.text(23, "receive");
             event.annotation("from", UNSIGNED, u64::from(span.src.0));
@@ -96,7 +97,8 @@ const SIGNED: u32 = 4;
 
 fn write_event(
     out: &mut dyn Write,
-    (rank, time): (Rank, Time),
+    rank: Rank,
+    time: Time,
     kind: u64,
     fill: impl FnOnce(&mut Message),
 ) -> io::Result<()> {
@@ -172,11 +174,7 @@ impl Message {
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn raw(&mut self, mut value: u64) {
-        while value >= 1 << 7 {
-            self.bytes.push(value as u8 | 1 << 7);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    fn raw(&mut self, value: u64) {
+        push_varint(&mut self.bytes, value);
     }
 }

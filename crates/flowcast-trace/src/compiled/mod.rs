@@ -164,9 +164,10 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
 
 /// What was read up to the end of the file.
 fn whole<T>(bytes: &SharedBytes, (read, end): (T, usize)) -> Result<T, Damage> {
-    match end == (**bytes).as_ref().len() {
-        true => Ok(read),
-        false => Err("found bytes behind the last stream".into()),
+    if end == (**bytes).as_ref().len() {
+        Ok(read)
+    } else {
+        Err("found bytes behind the last stream".into())
     }
 }
 
@@ -204,15 +205,17 @@ fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
         .read_to_end(&mut tables)
         .map_err(unreadable)?;
     let checksum = u32::from_le_bytes(header[12..16].try_into().expect("four bytes"));
-    let found = match tables.len() as u64 == length {
-        true => decode_tables(&tables).and_then(|tables| schedule::read(&mut input, tables)),
-        false => Err("found tables longer than the file".into()),
+    let found = if tables.len() as u64 == length {
+        decode_tables(&tables).and_then(|tables| schedule::read(&mut input, tables))
+    } else {
+        Err("found tables longer than the file".into())
     };
     // What is damaged has another checksum, which is what to tell first.
     std::io::copy(&mut input, &mut std::io::sink()).map_err(unreadable)?;
-    match input.hasher.finalize() == checksum {
-        true => found,
-        false => Err(OTHER_CHECKSUM.into()),
+    if input.hasher.finalize() == checksum {
+        found
+    } else {
+        Err(OTHER_CHECKSUM.into())
     }
 }
 

@@ -198,7 +198,6 @@ pub(super) fn read(
     let mut program = Program {
         name: tables.name,
         streams: Vec::with_capacity(tables.ranks.len()),
-        slots: 0,
         classes: tables.classes.iter().map(class).collect(),
         calls,
         communicators: tables
@@ -220,10 +219,10 @@ pub(super) fn read(
             .map(|(kind, count)| IgnoredRecords { kind, count })
             .collect(),
         assumed: tables.assumed,
-        source: None,
         threads: tables.threads,
         progress: tables.progress.into_iter().map(Rank).collect(),
         library: tables.library,
+        ..Program::default()
     };
     for number in tables.persistent {
         let class = program

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::steps::{Message, Step};
-use super::{Counters, Losses, RMA_AND_IO, THREADS, Tables, is_of_threads};
+use super::{Losses, RMA_AND_IO, THREADS, Tables, is_of_threads};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::opcodes::{self, Op};
 use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
+use crate::slot::Slot;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 /// Which records are written.
@@ -24,6 +25,30 @@ const WAITS: &str = "waits for sends";
 const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made with --strict";
 
 /// Writes a program without progress streams.
+///
+/// ```
+/// use flowcast_trace::Trace;
+/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 1,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let Trace::Program(program) = shape.trace()? else { panic!("it has no loop") };
+/// let mut text = Vec::new();
+/// let losses = flowcast_trace::convert::dim(&program, flowcast_trace::convert::Dialect::Own, &mut text).unwrap();
+/// assert!(text.starts_with(b"#DIMEMAS:\"shift\":1,"));
+/// // Waits for sends are records of our own.
+/// assert_eq!(losses.kinds().count(), 1);
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
 ///
 /// # Errors
 /// Those of `out`.
@@ -236,7 +261,8 @@ struct Writer<'a> {
     numbers: &'a Numbers,
     dialect: Dialect,
     rank: Rank,
-    counters: Counters,
+    /// The slot of the next receive.
+    next_slot: Slot,
     losses: Losses,
 }
 
@@ -252,7 +278,7 @@ impl<'a> Writer<'a> {
             numbers,
             dialect,
             rank,
-            counters: Counters::default(),
+            next_slot: tables.program.first_slot(rank),
             losses: Losses::default(),
         }
     }
@@ -302,15 +328,14 @@ impl<'a> Writer<'a> {
             Op::Compute(time) => writeln!(out, "1:{own}:{}", Seconds(time))?,
             Op::Accelerator(time) => writeln!(out, "11:{own}:{}", Seconds(time))?,
             Op::Send { class, slot } => {
-                self.counters.next_send();
                 let to = self.peer(self.tables.program.receiver(slot));
                 let class = self.tables.class(class);
                 let sync = u8::from(class.mode.synchronous) + 2 * u8::from(class.mode.non_blocking);
                 writeln!(out, "2:{own}:{to}:{}:{sync}", self.message(class))?;
             }
             Op::Recv | Op::Irecv => {
-                let slot = self.counters.next_slot(self.tables.program, self.rank);
-                let (from, class) = self.tables.message(slot);
+                let (from, class) = self.tables.message(self.next_slot);
+                self.next_slot += 1;
                 writeln!(
                     out,
                     "3:{own}:{}:{}:{}",

@@ -55,6 +55,27 @@ impl Workload {
 }
 
 /// How large and how long.
+///
+/// ```
+/// use flowcast_trace::Trace;
+/// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let shape = Shape {
+///     workload: Workload::Shift,
+///     ranks: 4,
+///     iterations: 100,
+///     size: Bytes(8),
+///     compute: Time::from_micros(1.0),
+///     jitter: 0.0,
+///     seed: 1,
+///     period: 0,
+/// };
+/// let trace = shape.trace()?;
+/// assert_eq!((trace.ranks(), trace.messages()), (4, 400));
+/// assert!(matches!(trace, Trace::Folded(_)), "all iterations are alike");
+/// # Ok::<(), flowcast_trace::TraceError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// The pattern of messages that each iteration has.

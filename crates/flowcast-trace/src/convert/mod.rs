@@ -77,16 +77,11 @@ pub struct Tables<'a> {
 impl<'a> Tables<'a> {
     /// Looks through the whole program.
     pub fn new(program: &'a Program) -> Tables<'a> {
-        let mut sources = vec![(Rank(0), 0); program.messages() as usize];
         let mut executions = vec![Vec::new(); program.instances().len()];
         for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
-                match op {
-                    Op::Send { class, slot } => sources[slot.index()] = (rank, class),
-                    Op::Collective { call, instance } => {
-                        executions[instance as usize].push((rank, call))
-                    }
-                    _ => {}
+                if let Op::Collective { call, instance } = op {
+                    executions[instance as usize].push((rank, call));
                 }
             }
         }
@@ -101,7 +96,7 @@ impl<'a> Tables<'a> {
             .all(|class| Some(class.communicator) == first && class.tag >= 0);
         Tables {
             program,
-            sources,
+            sources: program.sources(),
             tags,
             keeps_tags,
             executions,
@@ -110,9 +105,10 @@ impl<'a> Tables<'a> {
 
     /// A tag for formats without communicators: two messages have the same one if tag and communicator are the same.
     fn tag(&self, class: &MessageClass) -> u32 {
-        match self.keeps_tags {
-            true => class.tag.unsigned_abs(),
-            false => self.tags.get(&(class.communicator, class.tag)).unwrap_or(0),
+        if self.keeps_tags {
+            class.tag.unsigned_abs()
+        } else {
+            self.tags.get(&(class.communicator, class.tag)).unwrap_or(0)
         }
     }
 
@@ -152,25 +148,6 @@ fn is_of_threads(program: &Program, communicator: &Communicator) -> bool {
             .members
             .iter()
             .all(|member| member.index() < program.ranks())
-}
-
-/// What a wait is for: the receives of a rank by slot, its sends by number.
-#[derive(Debug, Default)]
-struct Counters {
-    received: u32,
-    sent: u32,
-}
-
-impl Counters {
-    fn next_slot(&mut self, program: &Program, rank: Rank) -> Slot {
-        self.received += 1;
-        program.first_slot(rank) + (self.received - 1)
-    }
-
-    fn next_send(&mut self) -> u32 {
-        self.sent += 1;
-        self.sent - 1
-    }
 }
 
 const RMA_AND_IO: &str = "one-sided operations and requests to files";

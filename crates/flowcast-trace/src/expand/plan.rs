@@ -2,7 +2,8 @@
 
 use super::moves::{Layout, Move, Part};
 use super::tree::Tree;
-use flowcast_model::algorithm::{Algorithm, Choice};
+use flowcast_model::algorithm::Algorithm::{self, *};
+use flowcast_model::algorithm::Choice;
 use flowcast_units::CollectiveOp;
 
 /// Which operation by which algorithm among how many.
@@ -42,7 +43,6 @@ impl Task {
 
     /// How the vector of an operation on one vector is cut.
     pub fn layout(&self, total: u64) -> Layout {
-        use Algorithm::*;
         let segment = self.choice.segment.map(|size| size.0);
         match (self.op, self.choice.algorithm) {
             (CollectiveOp::Bcast, SplitBinary) => Layout::Halves {
@@ -93,9 +93,7 @@ impl Plan<'_> {
             Alltoall | Alltoallv | Alltoallw => self.alltoall(algorithm),
             Reduce => self.reduce(algorithm),
             Allreduce => self.allreduce(algorithm),
-            ReduceScatterBlock
-                if algorithm == Algorithm::Butterfly && self.ranks.is_power_of_two() =>
-            {
+            ReduceScatterBlock if algorithm == Butterfly && self.ranks.is_power_of_two() => {
                 self.reduce_scatter_interleaved()
             }
             ReduceScatter | ReduceScatterBlock => self.reduce_scatter(algorithm),
@@ -105,22 +103,22 @@ impl Plan<'_> {
 
     fn barrier(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Linear => self.meet(Tree::Flat),
-            Algorithm::Binomial => self.meet(Tree::Knomial(2)),
-            Algorithm::DoubleRing => self.double_ring(),
-            Algorithm::RecursiveDoubling => self.barrier_doubling(),
+            Linear => self.meet(Tree::Flat),
+            Binomial => self.meet(Tree::Knomial(2)),
+            DoubleRing => self.double_ring(),
+            RecursiveDoubling => self.barrier_doubling(),
             _ => self.dissemination(),
         }
     }
 
     fn bcast(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::SplitBinary => self.split_binary(),
-            Algorithm::ScatterRing => {
+            SplitBinary => self.split_binary(),
+            ScatterRing => {
                 self.scatter_binomial(0);
                 self.allgather_ring(self.number());
             }
-            Algorithm::ScatterRecursiveDoubling => {
+            ScatterRecursiveDoubling => {
                 self.scatter_binomial(0);
                 self.allgather_doubling(self.number());
             }
@@ -130,81 +128,81 @@ impl Plan<'_> {
 
     fn reduce(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::InOrderBinary => self.up_in_order(),
-            Algorithm::Rabenseifner => self.reduce_halving(),
+            InOrderBinary => self.up_in_order(),
+            Rabenseifner => self.reduce_halving(),
             other => self.up(self.tree(other)),
         }
     }
 
     fn tree(&self, algorithm: Algorithm) -> Tree {
         match algorithm {
-            Algorithm::Linear => Tree::Flat,
-            Algorithm::Chain => Tree::Chains(self.width.unwrap_or(1)),
-            Algorithm::Binary => Tree::Binary,
-            Algorithm::Knomial => Tree::Knomial(self.width.unwrap_or(4)),
-            Algorithm::BinomialNearest => Tree::BinomialNearest,
+            Linear => Tree::Flat,
+            Chain => Tree::Chains(self.width.unwrap_or(1)),
+            Binary => Tree::Binary,
+            Knomial => Tree::Knomial(self.width.unwrap_or(4)),
+            BinomialNearest => Tree::BinomialNearest,
             _ => Tree::Knomial(2),
         }
     }
 
     fn allreduce(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Ring => {
+            Ring => {
                 self.reduce_scatter_ring();
                 self.allgather_ring(self.rank);
             }
-            Algorithm::Rabenseifner => self.allreduce_halving(),
+            Rabenseifner => self.allreduce_halving(),
             _ => self.allreduce_doubling(),
         }
     }
 
     fn reduce_scatter(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Ring => self.reduce_scatter_ring(),
-            Algorithm::Pairwise => self.reduce_scatter_pairwise(),
-            Algorithm::RecursiveDoubling => self.reduce_scatter_doubling(),
-            Algorithm::Butterfly => self.reduce_scatter_butterfly(),
+            Ring => self.reduce_scatter_ring(),
+            Pairwise => self.reduce_scatter_pairwise(),
+            RecursiveDoubling => self.reduce_scatter_doubling(),
+            Butterfly => self.reduce_scatter_butterfly(),
             _ => self.reduce_scatter_halving(),
         }
     }
 
     fn allgather(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Bruck => self.allgather_bruck(),
-            Algorithm::RecursiveDoubling => self.allgather_doubling(self.rank),
-            Algorithm::NeighborExchange => self.neighbor_exchange(),
+            Bruck => self.allgather_bruck(),
+            RecursiveDoubling => self.allgather_doubling(self.rank),
+            NeighborExchange => self.neighbor_exchange(),
             _ => self.allgather_ring(self.rank),
         }
     }
 
     fn gather(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Binomial => self.gather_binomial(),
-            Algorithm::LinearSync => self.gather_in_two_parts(),
+            Binomial => self.gather_binomial(),
+            LinearSync => self.gather_in_two_parts(),
             _ => self.gather_linear(),
         }
     }
 
     fn scatter(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Binomial => self.scatter_binomial(self.root),
-            Algorithm::LinearImmediate => self.scatter_immediate(),
+            Binomial => self.scatter_binomial(self.root),
+            LinearImmediate => self.scatter_immediate(),
             _ => self.scatter_linear(),
         }
     }
 
     fn alltoall(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::Pairwise => self.alltoall_pairwise(),
-            Algorithm::Bruck => self.alltoall_bruck(),
-            Algorithm::LinearInOrder => self.alltoall_in_order(),
+            Pairwise => self.alltoall_pairwise(),
+            Bruck => self.alltoall_bruck(),
+            LinearInOrder => self.alltoall_in_order(),
             _ => self.alltoall_linear(self.width.unwrap_or(u32::MAX)),
         }
     }
 
     fn scan(&mut self, algorithm: Algorithm) {
         match algorithm {
-            Algorithm::RecursiveDoubling => self.scan_doubling(),
+            RecursiveDoubling => self.scan_doubling(),
             _ => self.scan_linear(),
         }
     }

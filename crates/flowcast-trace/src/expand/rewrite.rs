@@ -6,18 +6,11 @@ use super::moves::{Layout, Move};
 use super::progress::ProgressStreams;
 use super::{Executions, group::Group};
 use crate::TraceError;
-use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
+use crate::build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault};
 use crate::opcodes::{self, Op, Record};
 use crate::parallel::for_each_mut;
 use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
-
-/// Who fills a slot, with a message of which class.
-#[derive(Debug, Clone, Copy)]
-struct SlotSource {
-    sender: Rank,
-    class: u32,
-}
 
 /// The streams of all ranks, and behind them their progress streams.
 ///
@@ -28,7 +21,7 @@ pub(super) fn rewritten(
     threads: usize,
 ) -> Result<Vec<RankBuilder>, TraceError> {
     let (program, _, progress) = of;
-    let sources = sources(program);
+    let sources = program.sources();
     let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> = (0..program.ranks() as u32)
         .map(|rank| (Rank(rank), Streams::default(), Ok(())))
         .collect();
@@ -51,34 +44,12 @@ pub(super) fn rewritten(
 /// A rank's own stream, and its progress streams.
 type Streams = (RankBuilder, Vec<RankBuilder>);
 
-/// By slot.
-fn sources(program: &Program) -> Vec<SlotSource> {
-    let mut sources = vec![
-        SlotSource {
-            sender: Rank(0),
-            class: 0
-        };
-        program.messages() as usize
-    ];
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        for (_, op) in program.ops(rank) {
-            if let Op::Send { class, slot } = op {
-                sources[slot.index()] = SlotSource {
-                    sender: rank,
-                    class,
-                };
-            }
-        }
-    }
-    sources
-}
-
 /// A rank being rewritten.
 struct Rewrite<'a> {
     program: &'a Program,
     found: &'a Executions,
     progress: &'a ProgressStreams,
-    sources: &'a [SlotSource],
+    sources: &'a [(Rank, u32)],
     rank: Rank,
     /// What has been made: of the rank, and of its progress streams.
     builder: RankBuilder,
@@ -97,28 +68,25 @@ impl<'a> Rewrite<'a> {
     /// Nothing is done yet.
     fn new(
         of: (&'a Program, &'a Executions, &'a ProgressStreams),
-        sources: &'a [SlotSource],
+        sources: &'a [(Rank, u32)],
         rank: Rank,
     ) -> Rewrite<'a> {
         let (program, found, progress) = of;
         let mut beside = Vec::new();
         beside.resize_with(progress.of(rank), RankBuilder::default);
-        let builder = RankBuilder::default();
-        let (slots, sends, posted, started) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let immediates = HashMap::new();
         Rewrite {
             program,
             found,
             progress,
             sources,
             rank,
-            builder,
+            builder: RankBuilder::default(),
             beside,
-            slots,
-            sends,
-            immediates,
-            posted,
-            started,
+            slots: Vec::new(),
+            sends: Vec::new(),
+            immediates: HashMap::new(),
+            posted: Vec::new(),
+            started: Vec::new(),
         }
     }
 
@@ -182,7 +150,7 @@ impl<'a> Rewrite<'a> {
     /// The channel of the receive that comes next.
     fn next_channel(&mut self) -> u32 {
         let slot = self.program.first_slot(self.rank) + self.slots.len() as u32;
-        let SlotSource { sender, class } = self.sources[slot.index()];
+        let (sender, class) = self.sources[slot.index()];
         let MessageClass {
             tag, communicator, ..
         } = self.program.classes()[class as usize];
@@ -323,13 +291,7 @@ impl<'a> Rewrite<'a> {
             }
             Move::Start { to, part } => {
                 self.started.push(self.builder.sends());
-                let class = channel.class(
-                    layout.bytes(part.blocks),
-                    SendMode {
-                        non_blocking: true,
-                        ..EAGER
-                    },
-                );
+                let class = channel.class(layout.bytes(part.blocks), NON_BLOCKING);
                 self.builder
                     .send(channel.members[to as usize], class, Record::Continues)?;
             }

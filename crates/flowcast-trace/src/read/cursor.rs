@@ -1,5 +1,7 @@
 //! A position in a text that moves over numbers and separators, without looking for line ends first.
 
+use super::fault::Fault;
+
 /// Where reading stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
@@ -93,6 +95,21 @@ impl Cursor<'_> {
             .ok()?;
         self.at = end;
         Some(value)
+    }
+
+    /// The whole number behind `byte`, if both are next.
+    pub(super) fn integer_behind(&mut self, byte: u8) -> Option<i64> {
+        if self.eat(byte) { self.integer() } else { None }
+    }
+
+    /// Moves over the end of the line, before which nothing else may stand.
+    #[inline(always)]
+    pub(super) fn end_line(&mut self, expected: &'static str) -> Result<(), Fault> {
+        if self.eat_line_end() {
+            Ok(())
+        } else {
+            Err(Fault::malformed(expected))
+        }
     }
 
     /// Whole numbers separated by colons.

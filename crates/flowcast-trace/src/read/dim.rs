@@ -199,12 +199,7 @@ fn read_communicator(
             "each communicator defined once",
         ));
     }
-    let count = if cursor.eat(b':') {
-        cursor.integer()
-    } else {
-        None
-    };
-    let count = count.ok_or(FORMAT)?;
+    let count = cursor.integer_behind(b':').ok_or(FORMAT)?;
     let mut members = Vec::new();
     while cursor.eat(b':') {
         let member = cursor.integer().ok_or(FORMAT)?;
@@ -291,11 +286,7 @@ impl Section {
             .ok_or_else(|| Fault::malformed("a record, which begins with its number"))?;
         if kind == 0 && cursor.eat_all(&prefix.bytes[..prefix.bytes.len() - 1]) {
             self.builder.nothing();
-            return if cursor.eat_line_end() {
-                Ok(())
-            } else {
-                Err(Fault::malformed(format_of(0)))
-            };
+            return cursor.end_line(format_of(0));
         }
         if !prefix.eat(cursor) {
             return Err(self.misplaced(cursor, kind, peers));
@@ -347,27 +338,13 @@ impl Section {
                 cursor.until(b'\n');
             }
         }
-        if cursor.eat_line_end() {
-            Ok(())
-        } else {
-            Err(Fault::malformed("the end of the record"))
-        }
+        cursor.end_line("the end of the record")
     }
 
     #[cold]
     fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> Fault {
         let mut cursor = *cursor;
-        let task = if cursor.eat(b':') {
-            cursor.integer()
-        } else {
-            None
-        };
-        let thread = if cursor.eat(b':') {
-            cursor.integer()
-        } else {
-            None
-        };
-        match (task, thread) {
+        match (cursor.integer_behind(b':'), cursor.integer_behind(b':')) {
             (Some(task), Some(thread))
                 if (task, thread) == (i64::from(self.task), i64::from(self.thread)) =>
             {
@@ -423,13 +400,13 @@ impl Section {
             communicator,
         } = channel;
         // Threads of one task wait for each other, as in the tool.
-        let mode = match peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread)
-        {
-            true => SendMode {
+        let mode = if peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread) {
+            SendMode {
                 synchronous: true,
                 ..mode
-            },
-            false => mode,
+            }
+        } else {
+            mode
         };
         let class = MessageClass {
             size: message.size,

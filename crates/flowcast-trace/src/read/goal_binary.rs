@@ -244,8 +244,9 @@ fn check_counts(graph: &Graph, waits: &[u32], roots: &[u8]) -> Result<(), Damage
         .zip(waits)
         .filter(|(_, waits)| **waits == 0)
         .flat_map(|(number, _)| number.to_le_bytes());
-    match are_roots.eq(roots.iter().copied()) {
-        true => Ok(()),
-        false => Err("found other roots than the operations that wait for nothing".into()),
+    if are_roots.eq(roots.iter().copied()) {
+        Ok(())
+    } else {
+        Err("found other roots than the operations that wait for nothing".into())
     }
 }

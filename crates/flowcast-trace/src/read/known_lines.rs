@@ -123,9 +123,10 @@ impl Tail {
             return None;
         }
         let [first, second, third, fourth] = cursor.integers()?;
-        let fields = match cursor.eat(b':') {
-            true => [first, second, third, fourth, cursor.integer()?],
-            false => [-1, first, second, third, fourth],
+        let fields = if cursor.eat(b':') {
+            [first, second, third, fourth, cursor.integer()?]
+        } else {
+            [-1, first, second, third, fourth]
         };
         if cursor.peek() == b'\n' {
             self.known = block.and_then(Line::of).map(|line| (line, fields));

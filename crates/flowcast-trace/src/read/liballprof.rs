@@ -462,9 +462,10 @@ impl<'a> Arguments<'a> {
             .filter_map(|letter| self.function.position(letter));
         let doubled =
             |vector: usize| usize::from(vector < place) + behind * usize::from(vector + 1 < place);
-        let extra: usize = match self.fields.len() > self.function.arity {
-            true => vectors.map(doubled).sum(),
-            false => 0,
+        let extra: usize = if self.fields.len() > self.function.arity {
+            vectors.map(doubled).sum()
+        } else {
+            0
         };
         self.fields
             .get(place + extra)
@@ -544,18 +545,17 @@ impl<'a> Arguments<'a> {
             return Ok(None);
         };
         let is_doubled = self.fields.len() > self.function.arity;
-        let field = match is_doubled {
-            true => {
-                let before = self.field(place)?;
-                let at = self
-                    .fields
-                    .iter()
-                    .position(|field| std::ptr::eq(field.as_ptr(), before.as_ptr()));
-                at.and_then(|at| self.fields.get(at + 1))
-                    .copied()
-                    .ok_or_else(|| self.missing())?
-            }
-            false => self.field(place)?,
+        let field = if is_doubled {
+            let before = self.field(place)?;
+            let at = self
+                .fields
+                .iter()
+                .position(|field| std::ptr::eq(field.as_ptr(), before.as_ptr()));
+            at.and_then(|at| self.fields.get(at + 1))
+                .copied()
+                .ok_or_else(|| self.missing())?
+        } else {
+            self.field(place)?
         };
         let list = field.strip_prefix(b"[").unwrap_or(field);
         let list = list.strip_suffix(b"]").unwrap_or(list);

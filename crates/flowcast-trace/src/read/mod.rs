@@ -22,6 +22,7 @@ use super::schedule::Schedule;
 use super::{ReadOptions, Trace, TraceError, compiled};
 use scan::bytes_of;
 
+pub use paraver::events as paraver_events;
 pub use parts::{OpenPart, Part, Unpacking, listed, unpacked};
 pub use recorded::{
     CUT, Clock, FAILED, REGION, files as recorded_files, program as recorded_program,
@@ -150,6 +151,13 @@ pub enum Holds {
 }
 
 /// The formats that are read, in the words of messages.
+///
+/// ```
+/// use flowcast_trace::read::{Holds, formats};
+///
+/// assert!(formats(Holds::Program).any(|format| format == "a Chakra trace"));
+/// assert!(formats(Holds::Any).count() > formats(Holds::Program).count());
+/// ```
 pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
     let wanted =
         move |format: &&Format| holds == Holds::Any || !matches!(format.read, Reader::Schedule(_));
@@ -186,12 +194,13 @@ fn read_list(
     options: ReadOptions,
 ) -> Result<Trace, TraceError> {
     let parts = parts::named(name, bytes_of(&bytes), open)?;
-    match parts
+    if parts
         .first()
         .is_some_and(|(_, bytes)| is_part(bytes_of(bytes)))
     {
-        true => read_parts(name, parts, options),
-        false => simgrid::read(name, &parts, options).map(Trace::Program),
+        read_parts(name, parts, options)
+    } else {
+        simgrid::read(name, &parts, options).map(Trace::Program)
     }
 }
 

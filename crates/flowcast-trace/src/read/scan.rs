@@ -136,12 +136,13 @@ pub(super) fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(),
     let mut distinct = members.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
-    match distinct.len() == members.len() {
-        true => Ok(()),
-        false => Err(Fault::value(
+    if distinct.len() == members.len() {
+        Ok(())
+    } else {
+        Err(Fault::value(
             format!("a task twice in communicator {id}"),
             "each task once",
-        )),
+        ))
     }
 }
 

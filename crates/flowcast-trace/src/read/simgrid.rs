@@ -12,12 +12,10 @@ use std::sync::Arc;
 use super::fault::Fault;
 use super::parts::{Part, content_lines, words_of};
 use super::scan::{Input, bytes_of, shown};
-use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
+use crate::build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
 use crate::opcodes::{Record, is_duration};
-use crate::program::{
-    CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, Source,
-};
+use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, Source};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -321,15 +319,10 @@ impl RankReader {
     fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
         match action {
             b"compute" | b"sleep" => {
-                let format = if action == b"compute" {
-                    "compute FLOPS"
+                let (format, scale) = if action == b"compute" {
+                    ("compute FLOPS", NANOS_PER_FLOP)
                 } else {
-                    "sleep SECONDS"
-                };
-                let scale = if action == b"compute" {
-                    NANOS_PER_FLOP
-                } else {
-                    1e9
+                    ("sleep SECONDS", 1e9)
                 };
                 let nanos = arguments
                     .number(0)
@@ -392,20 +385,13 @@ impl RankReader {
         };
         let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
         let number = self.builder.sends();
-        let mode = SendMode {
-            non_blocking,
-            ..EAGER
+        let class = MessageClass {
+            size,
+            tag,
+            communicator: WORLD,
+            mode: if non_blocking { NON_BLOCKING } else { EAGER },
         };
-        self.builder.send(
-            peer,
-            MessageClass {
-                size,
-                tag,
-                communicator: WORLD,
-                mode,
-            },
-            Record::Begins,
-        )?;
+        self.builder.send(peer, class, Record::Begins)?;
         if non_blocking {
             self.requests.push_back(Request::Send { peer, tag, number });
         }
@@ -414,12 +400,9 @@ impl RankReader {
 
     fn read_recv(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
         let peer = self.peer(arguments, 0)?;
-        let tag = arguments
-            .tag(1)
-            .ok_or(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"))?;
-        if arguments.number(2).is_none() {
+        let (Some(tag), Some(_)) = (arguments.tag(1), arguments.number(2)) else {
             return Err(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"));
-        }
+        };
         self.unit(arguments, 3)?;
         let channel = self.builder.channel(Channel {
             peer,
@@ -486,15 +469,11 @@ impl RankReader {
         let size = Bytes(count.saturating_mul(self.unit(arguments, 4)?));
         self.unit(arguments, 5)?;
         let number = self.builder.sends();
-        let mode = SendMode {
-            non_blocking: true,
-            ..EAGER
-        };
         let class = MessageClass {
             size,
             tag: SENDRECV_TAG,
             communicator: WORLD,
-            mode,
+            mode: NON_BLOCKING,
         };
         self.builder.send(to, class, Record::Begins)?;
         let channel = self.builder.channel(Channel {
@@ -507,170 +486,168 @@ impl RankReader {
     }
 
     fn read_collective(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
-        let spec = self.collective(action, arguments)?;
-        let call = CallRecord {
-            op: spec.op,
-            communicator: WORLD,
-            mode: CollectiveMode::Blocking,
-            is_root: spec.root == self.rank,
-            root: None,
-            send: Bytes(spec.send),
-            recv: Bytes(spec.recv),
+        let (call, flops) = match action {
+            b"barrier" => (self.call(CollectiveOp::Barrier, Rank(0), 0, 0), 0.0),
+            b"bcast" => {
+                let count = arguments
+                    .count(0)
+                    .ok_or(Fault::malformed("bcast COUNT [ROOT [DATATYPE]]"))?;
+                let bytes = count.saturating_mul(self.unit(arguments, 2)?);
+                let root = self.root(arguments, 1)?;
+                (self.call(CollectiveOp::Bcast, root, bytes, bytes), 0.0)
+            }
+            b"reduce" | b"allreduce" | b"scan" | b"exscan" | b"reducescatter"
+            | b"reduce_scatter" => self.reduction(action, arguments)?,
+            _ => (self.exchange(action, arguments)?, 0.0),
         };
         self.builder.collective(call)?;
-        if spec.flops > 0.0 {
+        if flops > 0.0 {
             self.builder
-                .compute_further(Time::from_nanos(spec.flops * NANOS_PER_FLOP));
+                .compute_further(Time::from_nanos(flops * NANOS_PER_FLOP));
         }
         Ok(())
     }
 
-    fn collective(&self, action: &[u8], arguments: &Arguments<'_>) -> Result<Spec, Fault> {
+    fn call(&self, op: CollectiveOp, root: Rank, send: u64, recv: u64) -> CallRecord {
+        CallRecord {
+            op,
+            is_root: root == self.rank,
+            send: Bytes(send),
+            recv: Bytes(recv),
+            ..CallRecord::barrier(WORLD, CollectiveMode::Blocking)
+        }
+    }
+
+    /// A collective that computes, and its floating-point operations.
+    fn reduction(
+        &self,
+        action: &[u8],
+        arguments: &Arguments<'_>,
+    ) -> Result<(CallRecord, f64), Fault> {
         use CollectiveOp::*;
-        let ranks = u64::from(self.ranks);
+        let (n, is_scatter) = (
+            self.ranks as usize,
+            action.starts_with(b"reduce") && action.len() > 6,
+        );
+        let (count, flops, format) = if is_scatter {
+            (
+                arguments.sum(0, n),
+                arguments.number(n),
+                "reducescatter COUNTS FLOPS [DATATYPE]",
+            )
+        } else {
+            (
+                arguments.count(0),
+                arguments.number(1),
+                "a reduction: COUNT FLOPS [ROOT (reduce only)] [DATATYPE]",
+            )
+        };
+        let (Some(count), Some(flops)) = (count, flops) else {
+            return Err(Fault::malformed(format));
+        };
+        let (op, root, unit) = match action {
+            b"reduce" => (Reduce, self.root(arguments, 2)?, 3),
+            b"allreduce" => (Allreduce, Rank(0), 2),
+            b"scan" | b"exscan" => (Scan, Rank(0), 2),
+            _ => (ReduceScatter, Rank(0), n + 1),
+        };
+        let unit = self.unit(arguments, unit)?;
+        if !is_duration(flops * NANOS_PER_FLOP) {
+            return Err(Fault::malformed(format));
+        }
+        let own = if is_scatter {
+            arguments.count(self.rank.index()).unwrap_or(0)
+        } else {
+            count
+        };
+        let [send, recv] = [count, own].map(|count| count.saturating_mul(unit));
+        Ok((self.call(op, root, send, recv), flops))
+    }
+
+    /// A collective that moves data alone, of which sender and receiver each have a datatype.
+    fn exchange(&self, action: &[u8], arguments: &Arguments<'_>) -> Result<CallRecord, Fault> {
+        use CollectiveOp::*;
         let n = self.ranks as usize;
-        let is_root = |root: Rank| u64::from(root == self.rank);
-        let spec = |op, root, send, recv, flops| Spec {
+        let count = |index| arguments.count(index);
+        let sum = |from| arguments.sum(from, n);
+        // What is sent and received; the places of the root, if there is one, and of the datatypes.
+        let (op, send, recv, root, types, format) = match action {
+            b"alltoall" | b"allgather" => (
+                if action == b"alltoall" {
+                    Alltoall
+                } else {
+                    Allgather
+                },
+                count(0),
+                count(1),
+                None,
+                2,
+                "alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]",
+            ),
+            b"gather" | b"scatter" => (
+                if action == b"gather" { Gather } else { Scatter },
+                count(0),
+                count(1),
+                Some(2),
+                3,
+                "gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]",
+            ),
+            b"alltoallv" => (
+                Alltoallv,
+                sum(1),
+                sum(n + 2),
+                None,
+                2 * n + 2,
+                "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]",
+            ),
+            b"gatherv" | b"allgatherv" => {
+                let has_root = action == b"gatherv";
+                (
+                    if has_root { Gatherv } else { Allgatherv },
+                    count(0),
+                    sum(1),
+                    has_root.then_some(n + 1),
+                    n + 1 + usize::from(has_root),
+                    "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]",
+                )
+            }
+            b"scatterv" => (
+                Scatterv,
+                sum(0),
+                count(n),
+                Some(n + 1),
+                n + 2,
+                "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]",
+            ),
+            _ => {
+                return Err(Fault::malformed(
+                    "an action of the time-independent trace, such as compute, send, irecv, waitall or bcast",
+                ));
+            }
+        };
+        let (Some(send), Some(recv)) = (send, recv) else {
+            return Err(Fault::malformed(format));
+        };
+        let root = root.map_or(Ok(Rank(0)), |index| self.root(arguments, index))?;
+        let send = send.saturating_mul(self.unit(arguments, types)?);
+        let recv = recv.saturating_mul(self.unit(arguments, types + 1)?);
+        let (ranks, if_root) = (u64::from(self.ranks), u64::from(root == self.rank));
+        // How often what is sent and received is for, or from, all ranks.
+        let (sends, receives) = match op {
+            Alltoall => (ranks, ranks),
+            Allgather => (1, ranks),
+            Gather => (1, ranks * if_root),
+            Gatherv => (1, if_root),
+            Scatter => (ranks * if_root, 1),
+            Scatterv => (if_root, 1),
+            _ => (1, 1),
+        };
+        Ok(self.call(
             op,
             root,
-            send,
-            recv,
-            flops,
-        };
-        let malformed = Fault::malformed;
-        match action {
-            b"barrier" => Ok(spec(Barrier, Rank(0), 0, 0, 0.0)),
-            b"bcast" => {
-                let count = arguments
-                    .count(0)
-                    .ok_or(malformed("bcast COUNT [ROOT [DATATYPE]]"))?;
-                let bytes = count.saturating_mul(self.unit(arguments, 2)?);
-                Ok(spec(Bcast, self.root(arguments, 1)?, bytes, bytes, 0.0))
-            }
-            b"reduce" | b"allreduce" | b"scan" | b"exscan" => {
-                const FORMAT: &str = "a reduction: COUNT FLOPS [ROOT (reduce only)] [DATATYPE]";
-                let (Some(count), Some(flops)) = (arguments.count(0), arguments.number(1)) else {
-                    return Err(malformed(FORMAT));
-                };
-                let (root, unit) = if action == b"reduce" {
-                    (self.root(arguments, 2)?, 3)
-                } else {
-                    (Rank(0), 2)
-                };
-                let bytes = count.saturating_mul(self.unit(arguments, unit)?);
-                let op = match action {
-                    b"reduce" => Reduce,
-                    b"allreduce" => Allreduce,
-                    _ => Scan,
-                };
-                if !is_duration(flops * NANOS_PER_FLOP) {
-                    return Err(malformed(FORMAT));
-                }
-                Ok(spec(op, root, bytes, bytes, flops))
-            }
-            b"alltoall" | b"allgather" => {
-                let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
-                    return Err(malformed(
-                        "alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]",
-                    ));
-                };
-                let send = send.saturating_mul(self.unit(arguments, 2)?);
-                let recv = recv
-                    .saturating_mul(self.unit(arguments, 3)?)
-                    .saturating_mul(ranks);
-                if action == b"allgather" {
-                    return Ok(spec(Allgather, Rank(0), send, recv, 0.0));
-                }
-                Ok(spec(
-                    Alltoall,
-                    Rank(0),
-                    send.saturating_mul(ranks),
-                    recv,
-                    0.0,
-                ))
-            }
-            b"gather" | b"scatter" => {
-                let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
-                    return Err(malformed(
-                        "gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]",
-                    ));
-                };
-                let root = self.root(arguments, 2)?;
-                let send = send.saturating_mul(self.unit(arguments, 3)?);
-                let recv = recv.saturating_mul(self.unit(arguments, 4)?);
-                let all = ranks * is_root(root);
-                if action == b"gather" {
-                    return Ok(spec(Gather, root, send, recv.saturating_mul(all), 0.0));
-                }
-                Ok(spec(Scatter, root, send.saturating_mul(all), recv, 0.0))
-            }
-            b"alltoallv" => {
-                const FORMAT: &str = "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]";
-                let (Some(send), Some(recv)) = (arguments.sum(1, n), arguments.sum(n + 2, n))
-                else {
-                    return Err(malformed(FORMAT));
-                };
-                let send = send.saturating_mul(self.unit(arguments, 2 * n + 2)?);
-                let recv = recv.saturating_mul(self.unit(arguments, 2 * n + 3)?);
-                Ok(spec(Alltoallv, Rank(0), send, recv, 0.0))
-            }
-            b"gatherv" | b"allgatherv" => {
-                const FORMAT: &str = "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]";
-                let (Some(send), Some(recv)) = (arguments.count(0), arguments.sum(1, n)) else {
-                    return Err(malformed(FORMAT));
-                };
-                let (root, unit) = if action == b"gatherv" {
-                    (self.root(arguments, n + 1)?, n + 2)
-                } else {
-                    (Rank(0), n + 1)
-                };
-                let send = send.saturating_mul(self.unit(arguments, unit)?);
-                let recv = recv.saturating_mul(self.unit(arguments, unit + 1)?);
-                if action == b"gatherv" {
-                    return Ok(spec(Gatherv, root, send, recv * is_root(root), 0.0));
-                }
-                Ok(spec(Allgatherv, Rank(0), send, recv, 0.0))
-            }
-            b"scatterv" => {
-                const FORMAT: &str = "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]";
-                let (Some(send), Some(recv)) = (arguments.sum(0, n), arguments.count(n)) else {
-                    return Err(malformed(FORMAT));
-                };
-                let root = self.root(arguments, n + 1)?;
-                let send = send.saturating_mul(self.unit(arguments, n + 2)?) * is_root(root);
-                Ok(spec(
-                    Scatterv,
-                    root,
-                    send,
-                    recv.saturating_mul(self.unit(arguments, n + 3)?),
-                    0.0,
-                ))
-            }
-            b"reducescatter" | b"reduce_scatter" => {
-                const FORMAT: &str = "reducescatter COUNTS FLOPS [DATATYPE]";
-                let (Some(all), Some(flops)) = (arguments.sum(0, n), arguments.number(n)) else {
-                    return Err(malformed(FORMAT));
-                };
-                let unit = self.unit(arguments, n + 1)?;
-                let own = arguments
-                    .count(self.rank.index())
-                    .unwrap_or(0)
-                    .saturating_mul(unit);
-                if !is_duration(flops * NANOS_PER_FLOP) {
-                    return Err(malformed(FORMAT));
-                }
-                Ok(spec(
-                    ReduceScatter,
-                    Rank(0),
-                    all.saturating_mul(unit),
-                    own,
-                    flops,
-                ))
-            }
-            _ => Err(malformed(
-                "an action of the time-independent trace, such as compute, send, irecv, waitall or bcast",
-            )),
-        }
+            send.saturating_mul(sends),
+            recv.saturating_mul(receives),
+        ))
     }
 
     /// The root at `index`, 0 if there is none.
@@ -681,15 +658,6 @@ impl RankReader {
             Ok(Rank(0))
         }
     }
-}
-
-/// A collective as its action describes it.
-struct Spec {
-    op: CollectiveOp,
-    root: Rank,
-    send: u64,
-    recv: u64,
-    flops: f64,
 }
 
 /// The traces give no tag to a combined send and receive; no other message has this one.

@@ -8,16 +8,8 @@ use flowcast_replay::journal::Function;
 use flowcast_trace::TraceRef;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_trace::read::paraver_events::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE};
 use flowcast_units::Rank;
-
-/// Bytes that the rank sends in a collective.
-pub(super) const SEND_SIZE: i64 = 50_100_001;
-/// Bytes that it receives.
-pub(super) const RECV_SIZE: i64 = 50_100_002;
-/// Whether it is the root.
-pub(super) const IS_ROOT: i64 = 50_100_003;
-/// The communicator's number.
-pub(super) const COMMUNICATOR: i64 = 50_100_004;
 
 /// The details of one call, as pairs of type and value with a colon before each.
 #[derive(Debug, Clone, Copy)]

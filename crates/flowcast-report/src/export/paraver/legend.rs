@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use super::super::Replayed;
-use super::details::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE};
-use super::{COLLECTIVE, POINT_TO_POINT, event_of};
+use super::{POINT_TO_POINT, event_of};
 use flowcast_replay::journal::{Function, MPI_EVENTS};
+use flowcast_trace::read::paraver_events::{
+    COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE,
+};
 
 const OPTIONS: &str = "DEFAULT_OPTIONS
 

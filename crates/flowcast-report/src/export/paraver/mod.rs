@@ -30,7 +30,8 @@ use super::{Replayed, nanos};
 use details::Details;
 use flowcast_replay::journal::{Call, Function, MPI_EVENTS, Mark, MessageTimes, Slice};
 use flowcast_replay::timeline::Activity;
-use flowcast_units::{CollectiveOp, Rank};
+use flowcast_trace::read::paraver_events::{COLLECTIVE, value_of};
+use flowcast_units::Rank;
 use layout::{Layout, Place};
 pub use legend::{function_name, pcf};
 
@@ -309,7 +310,6 @@ fn call_events(call: Call, details: Option<Details<'_>>) -> [CallEvent<'_>; 2] {
 }
 
 const POINT_TO_POINT: i64 = 50_000_001;
-const COLLECTIVE: i64 = 50_000_002;
 
 /// The name of a function without `MPI_`.
 pub fn mpi_name(function: Function) -> &'static str {
@@ -327,31 +327,9 @@ fn event_of(function: Function) -> (i64, i64, &'static str) {
         // Extrae's numbers of these are not read anywhere: they are events of what they do.
         Function::Start => return (POINT_TO_POINT, 3, "Start"),
         Function::NonBlocking(op) => {
-            return (
-                COLLECTIVE,
-                event_of(Function::Collective(op)).1,
-                op.non_blocking_name(),
-            );
+            return (COLLECTIVE, value_of(op), op.non_blocking_name());
         }
         Function::Collective(op) => op,
     };
-    let value = match op {
-        CollectiveOp::Bcast => 7,
-        CollectiveOp::Barrier => 8,
-        CollectiveOp::Reduce => 9,
-        CollectiveOp::Allreduce => 10,
-        CollectiveOp::Alltoall => 11,
-        CollectiveOp::Alltoallv => 12,
-        CollectiveOp::Gather => 13,
-        CollectiveOp::Gatherv => 14,
-        CollectiveOp::Scatter => 15,
-        CollectiveOp::Scatterv => 16,
-        CollectiveOp::Allgather => 17,
-        CollectiveOp::Allgatherv => 18,
-        CollectiveOp::Scan => 30,
-        CollectiveOp::ReduceScatter => 80,
-        CollectiveOp::ReduceScatterBlock => 168,
-        CollectiveOp::Alltoallw => 170,
-    };
-    (COLLECTIVE, value, op.name())
+    (COLLECTIVE, value_of(op), op.name())
 }

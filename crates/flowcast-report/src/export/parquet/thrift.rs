@@ -3,6 +3,8 @@
 //! A field begins with a byte: the distance from the number of the field before, and the type. Numbers are zigzag
 //! varints, a structure ends with 0.
 
+use crate::varint::push_varint;
+
 /// A structure in the making. Fields are added in the order of their numbers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Struct {
@@ -91,26 +93,18 @@ impl Struct {
             Ok(len) if len < 15 => self.bytes.push(len << 4 | element),
             _ => {
                 self.bytes.push(0xF0 | element);
-                self.varint(len as u64);
+                push_varint(&mut self.bytes, len as u64);
             }
         }
     }
 
     fn put_text(&mut self, text: &str) {
-        self.varint(text.len() as u64);
+        push_varint(&mut self.bytes, text.len() as u64);
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
     fn zigzag(&mut self, value: i64) {
-        self.varint((value << 1 ^ value >> 63) as u64);
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        while value >= 1 << 7 {
-            self.bytes.push(value as u8 | 1 << 7);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+        push_varint(&mut self.bytes, (value << 1 ^ value >> 63) as u64);
     }
 }
 

@@ -54,9 +54,10 @@ struct Writer {
 impl Writer {
     fn call(&mut self, call: TracedCall) {
         let mut words = vec![self.function(call.function)];
-        match self.is_known(&call) {
-            true => self.arguments(&call, &mut words),
-            false => self.unknown += 1,
+        if self.is_known(&call) {
+            self.arguments(&call, &mut words)
+        } else {
+            self.unknown += 1
         }
         if let (Some(request), true) = (call.makes, words.len() > 1) {
             let slot = self.free_slot();

@@ -110,6 +110,7 @@ struct Walk {
     waiting: BTreeMap<(Thing, u32), Vec<(Rank, u32)>>,
 }
 
+#[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
     /// Predecessors that are not done.
@@ -151,13 +152,8 @@ impl Graph {
             open,
             dependents,
             ready,
-            done: VecDeque::new(),
-            begun_with: BTreeMap::new(),
-            posted: BTreeMap::new(),
-            came: BTreeMap::new(),
-            begun: 0,
             unknown,
-            out: RankActions::default(),
+            ..Graph::default()
         }
     }
 

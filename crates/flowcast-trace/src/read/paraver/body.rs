@@ -5,20 +5,16 @@ use std::collections::BTreeMap;
 use super::super::cursor::Cursor;
 use super::super::fault::Fault;
 use super::super::scan::{Input, check_members};
+use super::events::{COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE, operation_of};
 use super::header::Header;
 use crate::TraceError;
 use crate::build::CallRecord;
 use crate::key_map::KeyMap;
 use crate::packed::Packed;
 use crate::program::{CollectiveMode, Communicator};
-use flowcast_units::{Bytes, CollectiveOp, Rank};
+use flowcast_units::{Bytes, Rank};
 
 const RUNNING: i64 = 1;
-const COLLECTIVE: i64 = 50_000_002;
-const SEND_SIZE: i64 = 50_100_001;
-const RECV_SIZE: i64 = 50_100_002;
-const IS_ROOT: i64 = 50_100_003;
-const COMMUNICATOR: i64 = 50_100_004;
 
 /// Longer than any trace (292 years), and no sum of two such times overflows.
 const LATEST: i64 = i64::MAX / 4;
@@ -113,11 +109,7 @@ impl Body {
                 return Ok(());
             }
         }
-        if cursor.eat_line_end() {
-            Ok(())
-        } else {
-            Err(Fault::malformed("the end of the record"))
-        }
+        cursor.end_line("the end of the record")
     }
 
     fn ignore(&mut self, kind: &str, count: u64) {
@@ -157,11 +149,7 @@ impl Body {
             ));
         }
         self.communicators.push(Communicator { id, members });
-        if cursor.eat_line_end() {
-            Ok(())
-        } else {
-            Err(Fault::malformed(FORMAT))
-        }
+        cursor.end_line(FORMAT)
     }
 
     fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
@@ -224,7 +212,7 @@ impl Body {
         let communicator = call
             .communicator
             .and_then(|own| self.communicator_ids.get(&(application, own)));
-        match (operation(call.value), communicator) {
+        match (operation_of(call.value), communicator) {
             (Some(op), Some(communicator)) => {
                 let record = CallRecord {
                     op,
@@ -311,29 +299,6 @@ impl CollectiveEvent {
             _ => {}
         }
     }
-}
-
-/// The operation behind the value of a collective's event.
-fn operation(value: i64) -> Option<CollectiveOp> {
-    Some(match value {
-        7 => CollectiveOp::Bcast,
-        8 => CollectiveOp::Barrier,
-        9 => CollectiveOp::Reduce,
-        10 => CollectiveOp::Allreduce,
-        11 => CollectiveOp::Alltoall,
-        12 => CollectiveOp::Alltoallv,
-        13 => CollectiveOp::Gather,
-        14 => CollectiveOp::Gatherv,
-        15 => CollectiveOp::Scatter,
-        16 => CollectiveOp::Scatterv,
-        17 => CollectiveOp::Allgather,
-        18 => CollectiveOp::Allgatherv,
-        30 => CollectiveOp::Scan,
-        80 => CollectiveOp::ReduceScatter,
-        168 => CollectiveOp::ReduceScatterBlock,
-        170 => CollectiveOp::Alltoallw,
-        _ => return None,
-    })
 }
 
 fn rank(header: &Header, application: i64, task: i64) -> Result<Rank, Fault> {

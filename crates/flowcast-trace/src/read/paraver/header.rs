@@ -50,23 +50,14 @@ pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     };
     cursor.integer().ok_or_else(wrong)?;
     let unit = if cursor.eat_all(b"_ns") { 1 } else { 1000 };
-    let nodes = if cursor.eat(b':') {
-        cursor.integer()
-    } else {
-        None
-    };
-    nodes.ok_or_else(wrong)?;
+    cursor.integer_behind(b':').ok_or_else(wrong)?;
     if cursor.eat(b'(') {
         cursor.until(b')');
         if !cursor.eat(b')') {
             return Err(wrong());
         }
     }
-    let applications = if cursor.eat(b':') {
-        cursor.integer()
-    } else {
-        None
-    };
+    let applications = cursor.integer_behind(b':');
     let applications = applications
         .filter(|number| (1..=MOST_TASKS).contains(number))
         .ok_or_else(wrong)?;
@@ -91,12 +82,8 @@ pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
 /// Number of tasks of `:tasks(threads:node,...)[,communicators]`.
 fn read_application(input: Input<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
-    let tasks = if cursor.eat(b':') {
-        cursor.integer()
-    } else {
-        None
-    };
-    let tasks = tasks
+    let tasks = cursor
+        .integer_behind(b':')
         .filter(|tasks| (1..=MOST_TASKS).contains(tasks))
         .ok_or_else(wrong)?;
     if !cursor.eat(b'(') {

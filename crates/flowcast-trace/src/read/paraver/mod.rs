@@ -7,6 +7,7 @@
 //! always be replayed, clocks out of step included. Time in other states is left to the network to predict.
 
 mod body;
+pub mod events;
 mod header;
 mod program;
 

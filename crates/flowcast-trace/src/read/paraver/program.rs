@@ -5,18 +5,12 @@ use std::iter::Peekable;
 
 use super::body::{Body, Message, Task};
 use super::header::Header;
-use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
+use crate::build::{CallRecord, Channel, NON_BLOCKING, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
 use crate::opcodes::Record;
-use crate::program::{IgnoredRecords, MessageClass, Program, SendMode};
+use crate::program::{IgnoredRecords, MessageClass, Program};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
-
-const EAGER: SendMode = SendMode {
-    synchronous: false,
-    non_blocking: true,
-    persistent: false,
-};
 
 /// Puts the program together.
 pub(super) fn build(
@@ -281,7 +275,7 @@ impl Walk<'_> {
                         size: Bytes(message.size),
                         tag,
                         communicator,
-                        mode: EAGER,
+                        mode: NON_BLOCKING,
                     };
                     builder.send(message.to, class, Record::Begins)?;
                 }

@@ -209,9 +209,12 @@ impl Follower<'_> {
             let mut in_flight = Vec::new();
             for ((is_sent, flow), (stream, message)) in legs {
                 let (block, messages) = (block.as_slice(), std::slice::from_ref(message));
-                let leg = scope.spawn(move || match is_sent {
-                    true => send_all(stream, messages, block, zero),
-                    false => receive_all(stream, messages, zero),
+                let leg = scope.spawn(move || {
+                    if *is_sent {
+                        send_all(stream, messages, block, zero)
+                    } else {
+                        receive_all(stream, messages, zero)
+                    }
                 });
                 in_flight.push((*is_sent, *flow, leg));
             }
