@@ -151,24 +151,25 @@ fn camel(text: &str) -> String {
 /// The names of C, of Fortran and of `mpi_f08`, where Open MPI has two. A large count has a C name only.
 fn write_wrappers(out: &mut String, function: &Function, index: usize, large: bool) {
     let name = name(function, large);
-    write_wrapper(out, &format!("MPI_{name}"), index, ("C", function.arity));
+    write_wrapper(out, &format!("MPI_{name}"), index, "C", function.arity);
     if !large {
         let lower = name.to_lowercase();
         // One argument more for the error, and one for the hidden length of a text.
         for symbol in [format!("mpi_{lower}_"), format!("ompi_{lower}_f")] {
-            write_wrapper(out, &symbol, index, ("Fortran", function.arity + 2));
+            write_wrapper(out, &symbol, index, "Fortran", function.arity + 2);
         }
         write_wrapper(
             out,
             &format!("mpi_{lower}_f08_"),
             index,
-            ("Fortran2008", function.arity + 2),
+            "Fortran2008",
+            function.arity + 2,
         );
     }
 }
 
 /// Six arguments come in registers, so fewer need not be told apart.
-fn write_wrapper(out: &mut String, symbol: &str, index: usize, (language, arity): (&str, usize)) {
+fn write_wrapper(out: &mut String, symbol: &str, index: usize, language: &str, arity: usize) {
     let arity = arity.max(6);
     let list = |form: &dyn Fn(usize) -> String| (0..arity).map(form).collect::<Vec<_>>().join(", ");
     let parameters = list(&|number| format!("a{number}: usize"));

@@ -236,17 +236,19 @@ impl<'a> Cut<'a> {
         let each = self.loops[rank.index()].words;
         self.check_piece(
             rank,
-            (Section::Before, 0),
+            Section::Before,
+            0,
             self.words(rank, Section::Before),
             None,
         )?;
         let all = self.words(rank, Section::Loop);
         for (iteration, words) in all.chunks(each.max(1)).enumerate() {
-            self.check_piece(rank, (Section::Loop, iteration), words, Some(all))?;
+            self.check_piece(rank, Section::Loop, iteration, words, Some(all))?;
         }
         self.check_piece(
             rank,
-            (Section::Behind, 0),
+            Section::Behind,
+            0,
             self.words(rank, Section::Behind),
             None,
         )
@@ -255,7 +257,8 @@ impl<'a> Cut<'a> {
     fn check_piece(
         &mut self,
         rank: Rank,
-        (section, iteration): (Section, usize),
+        section: Section,
+        iteration: usize,
         words: &[u32],
         first: Option<&[u32]>,
     ) -> Option<()> {

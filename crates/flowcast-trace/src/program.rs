@@ -185,6 +185,7 @@ impl fmt::Display for IgnoredRecords {
 /// ```
 /// use flowcast_trace::Trace;
 /// use flowcast_trace::convert::generate::{Shape, Workload};
+/// use flowcast_trace::opcodes::Op;
 /// use flowcast_units::{Bytes, Rank, Time};
 ///
 /// let shape = Shape {
@@ -200,7 +201,7 @@ impl fmt::Display for IgnoredRecords {
 /// let Trace::Program(program) = shape.trace()? else { panic!("it has no loop") };
 /// assert_eq!((program.messages(), program.bytes()), (4, Bytes(32)));
 /// let (record, op) = program.ops(Rank(0)).next().unwrap();
-/// assert_eq!((record, format!("{op:?}")), (1, "Compute(1us)".to_owned()));
+/// assert_eq!((record, op), (1, Op::Compute(Time::from_micros(1.0))));
 /// # Ok::<(), flowcast_trace::TraceError>(())
 /// ```
 #[derive(Clone, Default)]

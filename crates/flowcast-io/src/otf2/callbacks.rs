@@ -55,7 +55,7 @@ fn define(data: *mut c_void, define: impl FnOnce(&mut Definitions)) -> c_int {
     GO_ON
 }
 
-fn tell(data: *mut c_void, (location, time): (u64, u64), event: Event) -> c_int {
+fn tell(data: *mut c_void, location: u64, time: u64, event: Event) -> c_int {
     // SAFETY: the data that was registered with these callbacks; nobody else uses it while they are called.
     unsafe { &mut *data.cast::<Events<'_>>() }.event(location, time, event);
     GO_ON
@@ -157,7 +157,7 @@ macro_rules! events {
             _attributes: *mut c_void,
             $($argument: $type),*
         ) -> c_int {
-            tell(data, (location, time), $event)
+            tell(data, location, time, $event)
         })*
     };
 }

@@ -106,7 +106,8 @@ impl Mpi {
         self.transfer(
             "MPI_Isend",
             self.isend,
-            (data.as_ptr().cast_mut(), data.len()),
+            data.as_ptr().cast_mut(),
+            data.len(),
             to,
             tag,
         )
@@ -120,7 +121,8 @@ impl Mpi {
         self.transfer(
             "MPI_Irecv",
             self.irecv,
-            (data.as_mut_ptr(), data.len()),
+            data.as_mut_ptr(),
+            data.len(),
             from,
             tag,
         )
@@ -130,7 +132,8 @@ impl Mpi {
         &self,
         name: &'static str,
         function: Transfer,
-        (data, length): (*mut u8, usize),
+        data: *mut u8,
+        length: usize,
         peer: Rank,
         tag: i32,
     ) -> Result<Request, MpiError> {

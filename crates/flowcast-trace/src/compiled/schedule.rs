@@ -78,13 +78,13 @@ pub(super) fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Dam
     let mut part = Vec::new();
     let mut graphs = Vec::with_capacity(ranks);
     for (nodes, dependencies) in tables.ranks {
-        take(input, (nodes, NODE_BYTES), &mut part)?;
+        take(input, nodes, NODE_BYTES, &mut part)?;
         let decoded = part
             .chunks_exact(NODE_BYTES)
             .map(|bytes| decode_node(bytes, ranks));
         let nodes =
             all(decoded).ok_or("found an operation that names something outside the schedule")?;
-        take(input, (dependencies, DEPENDENCY_BYTES), &mut part)?;
+        take(input, dependencies, DEPENDENCY_BYTES, &mut part)?;
         let decoded = part
             .chunks_exact(DEPENDENCY_BYTES)
             .map(|bytes| decode_dependency(bytes, nodes.len()));
@@ -103,11 +103,7 @@ pub(super) fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Dam
 }
 
 /// So many records of so many bytes.
-fn take(
-    input: &mut dyn Read,
-    (count, each): (u64, usize),
-    part: &mut Vec<u8>,
-) -> Result<(), Damage> {
+fn take(input: &mut dyn Read, count: u64, each: usize, part: &mut Vec<u8>) -> Result<(), Damage> {
     let length = count
         .checked_mul(each as u64)
         .ok_or("found ranks longer than the file")?;

@@ -361,7 +361,7 @@ impl<'a> Writer<'a> {
                 self.losses.count(THREADS);
                 writeln!(out, "0:{own}")?;
             }
-            Op::Collective { call, instance } => self.collective((call, instance), own, out)?,
+            Op::Collective { call, instance } => self.collective(call, instance, own, out)?,
             Op::WaitCollective(instance) => self.wait_collective(instance, own, out)?,
             Op::Event(event) => {
                 let (kind, value) = self.tables.program.events()[event as usize];
@@ -390,7 +390,8 @@ impl<'a> Writer<'a> {
 
     fn collective(
         &mut self,
-        (number, instance): (u32, u32),
+        number: u32,
+        instance: u32,
         own: &str,
         out: &mut dyn Write,
     ) -> io::Result<()> {

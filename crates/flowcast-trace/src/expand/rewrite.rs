@@ -203,7 +203,7 @@ impl<'a> Rewrite<'a> {
             .progress
             .members(instance)
             .unwrap_or(&communicator.members);
-        self.stages(group, place, (members, communicator.id))
+        self.stages(group, place, members, communicator.id)
     }
 
     /// A non-blocking operation: a progress stream does it from here on.
@@ -219,7 +219,7 @@ impl<'a> Rewrite<'a> {
             .further_collective(begins(CollectiveMode::NonBlocking), Record::Continues)?;
         std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         self.builder.collective(begins(CollectiveMode::Blocking))?;
-        self.stages(group, place, (members, communicator))?;
+        self.stages(group, place, members, communicator)?;
         std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         Ok(())
     }
@@ -258,7 +258,8 @@ impl<'a> Rewrite<'a> {
         &mut self,
         group: &Group,
         place: u32,
-        (members, id): (&[Rank], i32),
+        members: &[Rank],
+        id: i32,
     ) -> Result<(), RecordFault> {
         let channel = ExpandedChannel {
             members,

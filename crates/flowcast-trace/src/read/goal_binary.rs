@@ -146,7 +146,7 @@ fn read_rank(mut part: Fields<'_>, ranks: usize) -> Result<Graph, Damage> {
         nodes.push(read_operation(&mut record, ranks).map_err(place)?);
         for after in [After::End, After::Start] {
             let (count, first) = (record.u32()? as usize, record.u32()? as usize);
-            let later = dependents_of(dependents, (first, count), operations).map_err(place)?;
+            let later = dependents_of(dependents, first, count, operations).map_err(place)?;
             let earlier = number - 1;
             dependencies.extend(later.map(|later| Dependency {
                 later,
@@ -166,7 +166,8 @@ fn read_rank(mut part: Fields<'_>, ranks: usize) -> Result<Graph, Damage> {
 /// The operations with these numbers among the dependents of a rank.
 fn dependents_of(
     dependents: &[u8],
-    (first, count): (usize, usize),
+    first: usize,
+    count: usize,
     operations: usize,
 ) -> Result<impl Iterator<Item = u32> + '_, Damage> {
     // The number of the first means nothing where there are none.

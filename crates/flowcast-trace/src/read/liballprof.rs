@@ -224,11 +224,11 @@ impl<'a> Section<'a> {
                 let communicator = self.communicator(arguments, 'c')?;
                 arguments.bytes('n', 't')?;
                 call.words = vec![communicator];
-                call.words.extend(self.received(arguments, ('d', 'g'))?);
+                call.words.extend(self.received(arguments, 'd', 'g')?);
             }
             "sendrecv" => {
                 call.words = self.send_words(arguments)?.to_vec();
-                call.words.extend(self.received(arguments, ('D', 'G'))?);
+                call.words.extend(self.received(arguments, 'D', 'G')?);
             }
             "wait" | "waitall" | "waitany" | "waitsome" => {
                 call.completes = self.waited_for(arguments)?
@@ -277,7 +277,8 @@ impl<'a> Section<'a> {
     fn received(
         &self,
         arguments: &Arguments<'_>,
-        (source, tag): (char, char),
+        source: char,
+        tag: char,
     ) -> Result<[i64; 3], Fault> {
         let (source, tag) = (arguments.int(source)?, arguments.int(tag)?);
         let any_source = if source == self.constants.any_source {

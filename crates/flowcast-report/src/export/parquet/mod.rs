@@ -123,7 +123,7 @@ impl File<'_> {
         let mut chunks = Vec::with_capacity(COLUMNS.len());
         let mut size = 0;
         for (column, (name, kind)) in group.columns.iter_mut().zip(COLUMNS) {
-            let (chunk, bytes) = self.write_column(column, group.rows as i64, (name, kind))?;
+            let (chunk, bytes) = self.write_column(column, group.rows as i64, name, kind)?;
             chunks.push(chunk);
             size += bytes;
             column.clear();
@@ -144,7 +144,8 @@ impl File<'_> {
         &mut self,
         plain: &[u8],
         rows: i64,
-        (name, kind): (&str, Type),
+        name: &str,
+        kind: Type,
     ) -> io::Result<(Struct, i64)> {
         let packed = zstd::bulk::compress(plain, ZSTD_LEVEL)?;
         let page = Struct::default()

@@ -86,11 +86,7 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Bytes that a rank sends and receives, all peers together, as recordings count them.
-    fn volume(
-        &self,
-        op: CollectiveOp,
-        (size, position, is_root): (i64, usize, bool),
-    ) -> (i64, i64) {
+    fn volume(&self, op: CollectiveOp, size: i64, position: usize, is_root: bool) -> (i64, i64) {
         use CollectiveOp::*;
         let sum = |list: &Vec<i64>| {
             list.iter()
@@ -192,20 +188,17 @@ mod tests {
             into: 4,
             ..Sizes::default()
         };
-        assert_eq!(
-            sizes.volume(CollectiveOp::Alltoall, (4, 0, false)),
-            (32, 16)
-        );
-        assert_eq!(sizes.volume(CollectiveOp::Gather, (4, 0, true)), (8, 16));
-        assert_eq!(sizes.volume(CollectiveOp::Gather, (4, 1, false)), (8, 0));
-        assert_eq!(sizes.volume(CollectiveOp::Scatter, (4, 0, true)), (32, 4));
-        assert_eq!(sizes.volume(CollectiveOp::Bcast, (4, 0, true)), (8, 8));
+        assert_eq!(sizes.volume(CollectiveOp::Alltoall, 4, 0, false), (32, 16));
+        assert_eq!(sizes.volume(CollectiveOp::Gather, 4, 0, true), (8, 16));
+        assert_eq!(sizes.volume(CollectiveOp::Gather, 4, 1, false), (8, 0));
+        assert_eq!(sizes.volume(CollectiveOp::Scatter, 4, 0, true), (32, 4));
+        assert_eq!(sizes.volume(CollectiveOp::Bcast, 4, 0, true), (8, 8));
         let vector = Sizes {
             ins: Some(vec![8, 16, 24]),
             ..Sizes::default()
         };
         assert_eq!(
-            vector.volume(CollectiveOp::ReduceScatter, (3, 1, false)),
+            vector.volume(CollectiveOp::ReduceScatter, 3, 1, false),
             (48, 16)
         );
         let in_place = Sizes {
@@ -214,7 +207,7 @@ mod tests {
             ..Sizes::default()
         };
         assert_eq!(
-            in_place.volume(CollectiveOp::Allgather, (4, 0, false)),
+            in_place.volume(CollectiveOp::Allgather, 4, 0, false),
             (4, 16)
         );
     }

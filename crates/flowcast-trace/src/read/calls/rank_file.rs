@@ -113,12 +113,9 @@ impl Writer {
                 .words
                 .get(1)
                 .and_then(|root| usize::try_from(*root).ok());
-            let place = (
-                members.len() as i64,
-                position.unwrap_or(0),
-                root.is_some() && root == position,
-            );
-            let (send, recv) = sizes.volume(op, place);
+            let is_root = root.is_some() && root == position;
+            let (size, place) = (members.len() as i64, position.unwrap_or(0));
+            let (send, recv) = sizes.volume(op, size, place, is_root);
             words.extend_from_slice(&[send, recv]);
         }
         words.extend(call.starts.iter().filter_map(|request| self.slot(*request)));

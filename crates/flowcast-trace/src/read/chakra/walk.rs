@@ -251,7 +251,7 @@ impl Walk {
                 Vec::new()
             }
             Work::Collective { op, bytes, group } => {
-                self.collective(rank, index, (op, bytes, &group))
+                self.collective(rank, index, op, bytes, &group)
             }
         }
     }
@@ -289,13 +289,15 @@ impl Walk {
         &mut self,
         rank: Rank,
         index: u32,
-        (op, bytes, group): (CollectiveOp, u64, &str),
+        op: CollectiveOp,
+        bytes: u64,
+        group: &str,
     ) -> Vec<Rank> {
         let number = self.groups.numbers.get(group).copied().unwrap_or(0);
         let members = &self.groups.members[number as usize];
         let size = members.len() as u64;
         let is_root = members.first() == Some(&rank);
-        let (send, recv) = volume(op, (bytes, size, is_root));
+        let (send, recv) = volume(op, bytes, size, is_root);
         let mode = CollectiveMode::NonBlocking;
         let record = CallRecord {
             op,
@@ -336,7 +338,7 @@ impl Walk {
 }
 
 /// Bytes that a rank sends and receives; a node's size is what a rank puts in.
-fn volume(op: CollectiveOp, (bytes, ranks, is_root): (u64, u64, bool)) -> (Bytes, Bytes) {
+fn volume(op: CollectiveOp, bytes: u64, ranks: u64, is_root: bool) -> (Bytes, Bytes) {
     let all = bytes.saturating_mul(ranks);
     let share = bytes / ranks.max(1);
     let (send, recv) = match op {

@@ -203,12 +203,12 @@ impl Body {
             return Err(Fault::malformed(FORMAT));
         }
         if call.value != 0 {
-            self.note_call(rank, (application, at), &call);
+            self.note_call(rank, application, at, &call);
         }
         Ok(())
     }
 
-    fn note_call(&mut self, rank: Rank, (application, at): (i64, i64), call: &CollectiveEvent) {
+    fn note_call(&mut self, rank: Rank, application: i64, at: i64, call: &CollectiveEvent) {
         let communicator = call
             .communicator
             .and_then(|own| self.communicator_ids.get(&(application, own)));

@@ -328,12 +328,13 @@ mod tests {
 
     /// Ranks as threads, which meet the driver over loopback.
     fn with_ranks(ranks: u32, nodes: NodeOf, then: impl FnOnce(Hosts)) {
-        with_ranks_by((ranks, |rank| rank % 2 == 1), nodes, then);
+        with_ranks_by(ranks, |rank| rank % 2 == 1, nodes, then);
     }
 
     /// The same; who is reached by an address and not by a name is said by `has_via`.
     fn with_ranks_by(
-        (ranks, has_via): (u32, fn(u32) -> bool),
+        ranks: u32,
+        has_via: fn(u32) -> bool,
         nodes: NodeOf,
         then: impl FnOnce(Hosts),
     ) {
@@ -396,24 +397,29 @@ mod tests {
 
     #[test]
     fn ranks_of_one_machine_have_one_clock_but_for_when_they_began() {
-        with_ranks_by((3, |_| true), NodeOf::Rank, |mut hosts| {
-            let plan = ClockPlan {
-                bursts: 4,
-                exchanges: 20,
-                span: Time::from_micros(50_000.0),
-            };
-            let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
-            assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
-            for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
-                // They began within the time in which they gathered.
-                assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");
-                let bound = learned.asymmetry + deviation.known_to + learned.deviation * 8.0;
-                assert!(
-                    deviation.at_once.as_nanos().abs() <= bound.as_nanos() + 1e5,
-                    "{deviation:?} {bound}"
-                );
-            }
-        });
+        with_ranks_by(
+            3,
+            |_| true,
+            NodeOf::Rank,
+            |mut hosts| {
+                let plan = ClockPlan {
+                    bursts: 4,
+                    exchanges: 20,
+                    span: Time::from_micros(50_000.0),
+                };
+                let run = hosts.synchronise_clocks(&plan, Duration::ZERO).unwrap();
+                assert_eq!((run.learned[0], run.learned.len()), (Learned::itself(), 3));
+                for (learned, deviation) in run.learned.iter().zip(&run.deviations) {
+                    // They began within the time in which they gathered.
+                    assert!(learned.line.offset.as_seconds().abs() < 30.0, "{learned:?}");
+                    let bound = learned.asymmetry + deviation.known_to + learned.deviation * 8.0;
+                    assert!(
+                        deviation.at_once.as_nanos().abs() <= bound.as_nanos() + 1e5,
+                        "{deviation:?} {bound}"
+                    );
+                }
+            },
+        );
     }
 
     #[test]

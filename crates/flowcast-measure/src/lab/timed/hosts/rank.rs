@@ -125,7 +125,7 @@ impl Follower<'_> {
         let (door, token) = (&self.door, self.token);
         let (sent, taken) = thread::scope(|scope| {
             // Meanwhile, since the other ends are waiting as well.
-            let accepting = scope.spawn(|| accept((door, token), &taken));
+            let accepting = scope.spawn(|| accept(door, token, &taken));
             let sent = sent
                 .iter()
                 .map(|leg| Ok((*leg, self.connect(leg)?)))
@@ -231,7 +231,8 @@ impl Follower<'_> {
 
 /// A connection for each of these flows; those of strangers are closed.
 fn accept<'a>(
-    (door, token): (&TcpListener, [u8; TOKEN]),
+    door: &TcpListener,
+    token: [u8; TOKEN],
     legs: &[&'a Leg],
 ) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
     let until = Instant::now() + PATIENCE;
