@@ -8,23 +8,23 @@ use flowcast::PreparedProgram;
 use flowcast::model::stats::sample::median;
 use flowcast::model::stats::two_sample::{DifferenceTest, RunNoise, TwoSamples};
 use flowcast::recording::format::RECORDING;
+use flowcast::table::{Document, rows};
 use flowcast::trace::Trace;
 use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
-use flowcast::units::Time;
+use flowcast::units::{Rounded, Time};
 use flowcast::why::compare_runs;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::measure::share;
 use crate::commands::predict::probability;
 use crate::network_args::{load, parse_overrides};
 use crate::recording::open_recording;
 use crate::replay_args::ReplayArgs;
-use crate::terminal::answers::print_answer;
 use crate::terminal::exit::Finding;
 use crate::terminal::files::{declare, read_text};
-use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
-use crate::terminal::tables::{Most, USUAL_ROWS, cells, table};
+use crate::terminal::output::Format;
+use crate::terminal::tables::{Most, USUAL_ROWS};
 use crate::trace_args::open_trace;
 
 /// Compare two saved predictions, recordings or traces of a program: what became slower, in which calls and regions and on
@@ -175,8 +175,10 @@ impl Compare {
                 counts.0
             );
         }
-        let compared = Compared::new(&before, &after, self.test(), self.show_ranks)?;
-        show(&compared, self.format)?;
+        let compared = Compared::new(&before, &after, self.test())?;
+        let document = compared.document();
+        self.format
+            .print(&document.most(self.show_ranks.rows(), "--show-ranks"))?;
         self.judge(compared.is_certain.then_some(compared.change))
     }
 
@@ -219,7 +221,8 @@ impl Compare {
         }
         let title = format!("{} to {}", self.before.display(), self.after.display());
         let (answer, change) = compare_runs(&title, &before, &after, self.test())?;
-        print_answer(&answer, self.format, (self.show_ranks, "--show-ranks"))?;
+        self.format
+            .print(&answer.most(self.show_ranks.rows(), "--show-ranks"))?;
         self.judge(change)
     }
 
@@ -317,39 +320,32 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
 }
 
 /// Both, side by side; times of several predictions are medians.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Compared {
-    before_s: Seconds,
-    after_s: Seconds,
+    before: Time,
+    after: Time,
     /// Of the time before; positive if it takes longer.
     change: f64,
     repetitions: [usize; 2],
     /// Whether the times certainly differ.
     is_certain: bool,
     ranks: Vec<RankRow>,
-    #[serde(skip)]
     certainty: String,
-    #[serde(skip)]
-    shown: Most,
 }
 
-#[derive(Debug, Serialize)]
+/// When a rank ends, and how much more time it spends on what.
+#[derive(Debug)]
 struct RankRow {
     rank: usize,
-    before_s: Seconds,
-    after_s: Seconds,
-    compute_s: Seconds,
-    blocked_s: Seconds,
-    overhead_s: Seconds,
+    before: Time,
+    after: Time,
+    compute: Time,
+    blocked: Time,
+    overhead: Time,
 }
 
 impl Compared {
-    fn new(
-        before: &[Saved],
-        after: &[Saved],
-        test: DifferenceTest,
-        shown: Most,
-    ) -> Result<Compared> {
+    fn new(before: &[Saved], after: &[Saved], test: DifferenceTest) -> Result<Compared> {
         let makespans = |all: &[Saved]| {
             all.iter()
                 .map(|saved| saved.makespan_s)
@@ -365,29 +361,32 @@ impl Compared {
             )
         };
         let row = |rank: usize| -> Result<RankRow> {
-            let ends = [
-                of_rank(before, rank, |rank| rank.end_s)?,
-                of_rank(after, rank, |rank| rank.end_s)?,
-            ];
-            let more = |of: fn(&SavedRank) -> f64| -> Result<Seconds> {
+            let of_both = |of: fn(&SavedRank) -> f64| -> Result<[Time; 2]> {
+                Ok([
+                    seconds(of_rank(before, rank, of)?),
+                    seconds(of_rank(after, rank, of)?),
+                ])
+            };
+            let more = |of: fn(&SavedRank) -> f64| -> Result<Time> {
                 Ok(seconds(
                     of_rank(after, rank, of)? - of_rank(before, rank, of)?,
                 ))
             };
+            let [before, after] = of_both(|rank| rank.end_s)?;
             Ok(RankRow {
                 rank,
-                before_s: seconds(ends[0]),
-                after_s: seconds(ends[1]),
-                compute_s: more(|rank| rank.compute_s)?,
-                blocked_s: more(|rank| rank.blocked_s)?,
-                overhead_s: more(|rank| rank.overhead_s)?,
+                before,
+                after,
+                compute: more(|rank| rank.compute_s)?,
+                blocked: more(|rank| rank.blocked_s)?,
+                overhead: more(|rank| rank.overhead_s)?,
             })
         };
         let mut ranks: Vec<RankRow> = (0..before[0].ranks.len()).map(row).collect::<Result<_>>()?;
-        ranks.sort_by_key(|row| (std::cmp::Reverse(row.after_s.0 - row.before_s.0), row.rank));
+        ranks.sort_by_key(|row| (std::cmp::Reverse(row.after - row.before), row.rank));
         Ok(Compared {
-            before_s: seconds(before_s),
-            after_s: seconds(after_s),
+            before: seconds(before_s),
+            after: seconds(after_s),
             change: if before_s > 0.0 {
                 after_s / before_s - 1.0
             } else {
@@ -400,59 +399,44 @@ impl Compared {
                 after: new,
             }])?[0],
             ranks,
-            shown,
         })
     }
 }
 
-fn seconds(value: f64) -> Seconds {
-    Seconds(Time::from_nanos(value * 1e9))
+fn seconds(value: f64) -> Time {
+    Time::from_nanos(value * 1e9)
 }
 
-impl Shown for Compared {
-    const SCHEMA: &'static str = "flowcast/prediction-comparison/1";
-
-    fn print(&self) {
-        let Compared {
-            before_s,
-            after_s,
-            change,
-            ..
-        } = self;
+impl Compared {
+    fn document(&self) -> Document {
+        let change = self.change;
         let words = match change {
-            change if *change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
-            change if *change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
+            change if change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
+            change if change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
             _ => "as long as before".to_owned(),
         };
-        let doubt = if self.is_certain || *change == 0.0 {
+        let doubt = if self.is_certain || change == 0.0 {
             ""
         } else {
             ", which is not certain"
         };
-        println_out!("{words}: {before_s} before, {after_s} after{doubt}");
-        println_out!("{}", self.certainty);
-        let mut rows = table(&[
-            ">rank",
-            ">end before",
-            ">end after",
-            ">more compute",
-            ">more blocked",
-            ">more overhead",
-        ]);
-        for row in self.shown.of(&self.ranks) {
-            rows.add_row(cells![
-                row.rank,
-                row.before_s,
-                row.after_s,
-                row.compute_s,
-                row.blocked_s,
-                row.overhead_s
-            ]);
-        }
-        println_out!(
-            "{}",
-            self.shown.shown(&rows, self.ranks.len(), "--show-ranks")
-        );
+        let (before, after) = (Rounded(self.before), Rounded(self.after));
+        let ranks = rows(&self.ranks)
+            .column("rank", "rank", |row| row.rank)
+            .column("before_s", "end before", |row| row.before)
+            .column("after_s", "end after", |row| row.after)
+            .column("compute_s", "more compute", |row| row.compute)
+            .column("blocked_s", "more blocked", |row| row.blocked)
+            .column("overhead_s", "more overhead", |row| row.overhead);
+        Document::new("flowcast/prediction-comparison/1")
+            .field("before_s", self.before)
+            .field("after_s", self.after)
+            .field("change", change)
+            .field("repetitions", self.repetitions)
+            .field("is_certain", self.is_certain)
+            .line(format!("{words}: {before} before, {after} after{doubt}"))
+            .line(&self.certainty)
+            .table("ranks", ranks)
     }
 }
 
@@ -478,19 +462,13 @@ mod tests {
     fn repeated_predictions_have_to_lie_apart() {
         let compared = |old: &[f64], new: &[f64]| {
             let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
-            Compared::new(
-                &all(old),
-                &all(new),
-                DifferenceTest::default(),
-                Most::default(),
-            )
-            .unwrap()
+            Compared::new(&all(old), &all(new), DifferenceTest::default()).unwrap()
         };
         let apart = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
         assert!(apart.is_certain && (apart.change - 0.2).abs() < 1e-9);
         assert!(!compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).is_certain);
         let single = compared(&[1.0], &[1.5]);
-        assert!(!single.is_certain && single.ranks[0].blocked_s.0.as_seconds() == 0.5);
+        assert!(!single.is_certain && single.ranks[0].blocked.as_seconds() == 0.5);
     }
 
     #[test]
