@@ -137,7 +137,7 @@ pub fn shown(value: impl Into<Value>, text: impl Display) -> Value {
 
 /// A figure that only people see.
 pub fn figure(text: impl Display) -> Value {
-    shown(f64::NAN, text)
+    shown(Json::Null, text)
 }
 
 /// A value, for people `-` where there is none.
