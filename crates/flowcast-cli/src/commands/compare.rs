@@ -8,7 +8,7 @@ use flowcast::PreparedProgram;
 use flowcast::model::stats::sample::median;
 use flowcast::model::stats::two_sample::{DifferenceTest, RunNoise, TwoSamples};
 use flowcast::recording::format::RECORDING;
-use flowcast::table::{Document, rows};
+use flowcast::table::{Document, Table, rows};
 use flowcast::trace::Trace;
 use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
@@ -175,11 +175,10 @@ impl Compare {
                 counts.0
             );
         }
-        let compared = Compared::new(&before, &after, self.test())?;
-        let document = compared.document();
+        let (document, change) = compared(&before, &after, self.test())?;
         self.format
             .print(&document.most(self.show_ranks.rows(), "--show-ranks"))?;
-        self.judge(compared.is_certain.then_some(compared.change))
+        self.judge(change)
     }
 
     fn test(&self) -> DifferenceTest {
@@ -319,125 +318,97 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
     }
 }
 
-/// Both, side by side; times of several predictions are medians.
-#[derive(Debug)]
-struct Compared {
-    before: Time,
-    after: Time,
-    /// Of the time before; positive if it takes longer.
-    change: f64,
-    repetitions: [usize; 2],
-    /// Whether the times certainly differ.
-    is_certain: bool,
-    ranks: Vec<RankRow>,
-    certainty: String,
+/// Both, side by side, and by which fraction the time after is longer if that is certain; times of several predictions are
+/// medians.
+fn compared(
+    before: &[Saved],
+    after: &[Saved],
+    test: DifferenceTest,
+) -> Result<(Document, Option<f64>)> {
+    let makespans = |all: &[Saved]| all.iter().map(|saved| saved.makespan_s).collect::<Vec<_>>();
+    let (old, new) = (makespans(before), makespans(after));
+    let (before_s, after_s) = (median(&old)?, median(&new)?);
+    let change = if before_s > 0.0 {
+        after_s / before_s - 1.0
+    } else {
+        0.0
+    };
+    let repetitions = [old.len(), new.len()];
+    let both = TwoSamples {
+        before: old,
+        after: new,
+    };
+    let is_certain = test.certain_differences(&[both])?[0];
+    let words = match change {
+        change if change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
+        change if change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
+        _ => "as long as before".to_owned(),
+    };
+    let doubt = if is_certain || change == 0.0 {
+        ""
+    } else {
+        ", which is not certain"
+    };
+    let [before_s, after_s] = [before_s, after_s].map(seconds);
+    let document = Document::new("flowcast/prediction-comparison/1")
+        .field("before_s", before_s)
+        .field("after_s", after_s)
+        .field("change", change)
+        .field("repetitions", repetitions)
+        .field("is_certain", is_certain)
+        .line(format!(
+            "{words}: {} before, {} after{doubt}",
+            Rounded(before_s),
+            Rounded(after_s)
+        ))
+        .line(test.describe(repetitions[0], repetitions[1]))
+        .table("ranks", rank_table(before, after)?);
+    Ok((document, is_certain.then_some(change)))
 }
 
-/// When a rank ends, and how much more time it spends on what.
-#[derive(Debug)]
-struct RankRow {
-    rank: usize,
-    before: Time,
-    after: Time,
-    compute: Time,
-    blocked: Time,
-    overhead: Time,
-}
-
-impl Compared {
-    fn new(before: &[Saved], after: &[Saved], test: DifferenceTest) -> Result<Compared> {
-        let makespans = |all: &[Saved]| {
-            all.iter()
-                .map(|saved| saved.makespan_s)
-                .collect::<Vec<f64>>()
-        };
-        let (old, new) = (makespans(before), makespans(after));
-        let (before_s, after_s) = (median(&old)?, median(&new)?);
-        let of_rank = |all: &[Saved], rank: usize, of: fn(&SavedRank) -> f64| {
+/// When each rank ends, and how much more time it spends on what; those that lose most first.
+fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
+    let medians = |all: &[Saved], rank: usize| -> Result<[f64; 4]> {
+        let of = |part: fn(&SavedRank) -> f64| {
             median(
                 &all.iter()
-                    .map(|saved| of(&saved.ranks[rank]))
-                    .collect::<Vec<f64>>(),
+                    .map(|saved| part(&saved.ranks[rank]))
+                    .collect::<Vec<_>>(),
             )
         };
-        let row = |rank: usize| -> Result<RankRow> {
-            let of_both = |of: fn(&SavedRank) -> f64| -> Result<[Time; 2]> {
-                Ok([
-                    seconds(of_rank(before, rank, of)?),
-                    seconds(of_rank(after, rank, of)?),
-                ])
-            };
-            let more = |of: fn(&SavedRank) -> f64| -> Result<Time> {
-                Ok(seconds(
-                    of_rank(after, rank, of)? - of_rank(before, rank, of)?,
-                ))
-            };
-            let [before, after] = of_both(|rank| rank.end_s)?;
-            Ok(RankRow {
-                rank,
-                before,
-                after,
-                compute: more(|rank| rank.compute_s)?,
-                blocked: more(|rank| rank.blocked_s)?,
-                overhead: more(|rank| rank.overhead_s)?,
-            })
-        };
-        let mut ranks: Vec<RankRow> = (0..before[0].ranks.len()).map(row).collect::<Result<_>>()?;
-        ranks.sort_by_key(|row| (std::cmp::Reverse(row.after - row.before), row.rank));
-        Ok(Compared {
-            before: seconds(before_s),
-            after: seconds(after_s),
-            change: if before_s > 0.0 {
-                after_s / before_s - 1.0
-            } else {
-                0.0
-            },
-            repetitions: [old.len(), new.len()],
-            certainty: test.describe(old.len(), new.len()),
-            is_certain: test.certain_differences(&[TwoSamples {
-                before: old,
-                after: new,
-            }])?[0],
-            ranks,
+        Ok([
+            of(|rank| rank.end_s)?,
+            of(|rank| rank.compute_s)?,
+            of(|rank| rank.blocked_s)?,
+            of(|rank| rank.overhead_s)?,
+        ])
+    };
+    let row =
+        |rank: usize| -> Result<_> { Ok((rank, medians(before, rank)?, medians(after, rank)?)) };
+    let mut all = (0..before[0].ranks.len())
+        .map(row)
+        .collect::<Result<Vec<_>>>()?;
+    all.sort_by_key(|(rank, old, new)| {
+        (std::cmp::Reverse(seconds(new[0]) - seconds(old[0])), *rank)
+    });
+    Ok(rows(&all)
+        .column("rank", "rank", |(rank, ..)| *rank)
+        .column("before_s", "end before", |(_, old, _)| seconds(old[0]))
+        .column("after_s", "end after", |(_, _, new)| seconds(new[0]))
+        .column("compute_s", "more compute", |(_, old, new)| {
+            seconds(new[1] - old[1])
         })
-    }
+        .column("blocked_s", "more blocked", |(_, old, new)| {
+            seconds(new[2] - old[2])
+        })
+        .column("overhead_s", "more overhead", |(_, old, new)| {
+            seconds(new[3] - old[3])
+        })
+        .into())
 }
 
 fn seconds(value: f64) -> Time {
     Time::from_nanos(value * 1e9)
-}
-
-impl Compared {
-    fn document(&self) -> Document {
-        let change = self.change;
-        let words = match change {
-            change if change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
-            change if change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
-            _ => "as long as before".to_owned(),
-        };
-        let doubt = if self.is_certain || change == 0.0 {
-            ""
-        } else {
-            ", which is not certain"
-        };
-        let (before, after) = (Rounded(self.before), Rounded(self.after));
-        let ranks = rows(&self.ranks)
-            .column("rank", "rank", |row| row.rank)
-            .column("before_s", "end before", |row| row.before)
-            .column("after_s", "end after", |row| row.after)
-            .column("compute_s", "more compute", |row| row.compute)
-            .column("blocked_s", "more blocked", |row| row.blocked)
-            .column("overhead_s", "more overhead", |row| row.overhead);
-        Document::new("flowcast/prediction-comparison/1")
-            .field("before_s", self.before)
-            .field("after_s", self.after)
-            .field("change", change)
-            .field("repetitions", self.repetitions)
-            .field("is_certain", self.is_certain)
-            .line(format!("{words}: {before} before, {after} after{doubt}"))
-            .line(&self.certainty)
-            .table("ranks", ranks)
-    }
 }
 
 #[cfg(test)]
@@ -462,13 +433,14 @@ mod tests {
     fn repeated_predictions_have_to_lie_apart() {
         let compared = |old: &[f64], new: &[f64]| {
             let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
-            Compared::new(&all(old), &all(new), DifferenceTest::default()).unwrap()
+            super::compared(&all(old), &all(new), DifferenceTest::default()).unwrap()
         };
-        let apart = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
-        assert!(apart.is_certain && (apart.change - 0.2).abs() < 1e-9);
-        assert!(!compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).is_certain);
-        let single = compared(&[1.0], &[1.5]);
-        assert!(!single.is_certain && single.ranks[0].blocked.as_seconds() == 0.5);
+        let (_, apart) = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
+        assert!((apart.unwrap() - 0.2).abs() < 1e-9);
+        assert_eq!(compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).1, None);
+        let (single, change) = compared(&[1.0], &[1.5]);
+        let ranks = &single.json().unwrap()["ranks"];
+        assert!(change.is_none() && ranks[0]["blocked_s"] == 0.5);
     }
 
     #[test]
