@@ -204,15 +204,18 @@ impl Convert {
             let left_out = if kind.contains(';') { "" } else { " left out" };
             say!("flowcast: note: {count} {kind}{left_out}");
         }
-        let ignored = ignored
-            .iter()
-            .map(|records| (&*records.kind, records.count));
-        let all = ignored.chain(losses.kinds().map(|(kind, count)| (kind, count)));
+        let ignored = ignored.iter();
+        let mut all: BTreeMap<&str, u64> = ignored
+            .map(|records| (&*records.kind, records.count))
+            .collect();
+        for (kind, count) in losses.kinds() {
+            all.insert(kind, count);
+        }
         let line = format!("{}: {counts}", self.output.display());
         self.format.print(
             &counts
                 .document("flowcast/convert/1")
-                .field("losses", all.collect::<BTreeMap<_, _>>())
+                .field("losses", all)
                 .line(line),
         )
     }

@@ -32,9 +32,11 @@ pub(super) fn document(samples: &ConflictSamples) -> Document {
             measured.medians().into_iter().max().unwrap_or(Time::ZERO)
         })
         .cell("times longer than alone", |measured| {
-            let medians = few(measured)
-                .then(|| measured.medians())
-                .unwrap_or_default();
+            let medians = if few(measured) {
+                measured.medians()
+            } else {
+                Vec::new()
+            };
             let times = medians.iter().map(|median| median.as_seconds() / alone);
             listed(times.map(|times| format!("{times:.2}")))
         });
