@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use flowcast::graph::noise::Noise;
 use flowcast::study::grid::full_name;
+use flowcast::table::Document;
 use flowcast::trace::Trace as AnyTrace;
 use flowcast::units::Time;
 use flowcast::why::{self, NoiseOptions};
@@ -22,21 +23,29 @@ use crate::work::beside;
 /// The answer to a question about a prediction.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Answer {
-    answer: why::Answer,
+    answer: Document,
+    document: Value,
     page: String,
 }
 
 impl Answer {
-    fn of(answer: why::Answer) -> Answer {
-        Answer {
-            page: answer.to_html(&provenance()),
+    fn of(answer: Document) -> Result<Answer> {
+        let page = answer.to_html(&provenance())?;
+        Answer::with_page(answer, page)
+    }
+
+    fn with_page(answer: Document, page: String) -> Result<Answer> {
+        let document = answer.json()?;
+        Ok(Answer {
             answer,
-        }
+            document,
+            page,
+        })
     }
 
     /// The lists of the document that have a row in each entry.
     fn lists(&self) -> impl Iterator<Item = (&String, &Vec<Value>)> {
-        let fields = self.answer.document.as_object().into_iter().flatten();
+        let fields = self.document.as_object().into_iter().flatten();
         fields.filter_map(|(name, value)| Some((name, value.as_array()?)))
     }
 }
@@ -60,10 +69,8 @@ pub(crate) fn sensitivity(
         let found = flowcast::sensitivity(&trace.trace, &network.network, asked, &options.options)
             .with_context(|| format!("--parameter {parameter} --range {range}"))?;
         let answer = found.answer(&network.network.name, MOST_ROWS);
-        Ok(Answer {
-            page: found.page(trace.trace.name(), &answer),
-            answer,
-        })
+        let page = found.page(trace.trace.name(), &answer)?;
+        Answer::with_page(answer, page)
     })
 }
 
@@ -80,7 +87,7 @@ pub(crate) fn explain(
         &AnyTrace,
         &flowcast::model::network::Network,
         &ReplayOptions,
-    ) -> Result<why::Answer, flowcast::Error>;
+    ) -> Result<Document, flowcast::Error>;
     let ask: Asked = match question {
         "path" => why::path,
         "gradient" => why::gradient,
@@ -88,11 +95,7 @@ pub(crate) fn explain(
         other => return Err(PyKeyError::new_err(other.to_owned())),
     };
     beside(py, move || {
-        Ok(Answer::of(ask(
-            &trace.trace,
-            &network.network,
-            &options.options,
-        )?))
+        Answer::of(ask(&trace.trace, &network.network, &options.options)?)
     })
 }
 
@@ -132,7 +135,7 @@ pub(crate) fn predict_scenarios(
             noise: &noise,
         };
         let all = parse_scenarios(&file.0, &file.1, &defaults, &mut Whole)?;
-        Ok(Answer::of(why::scenarios(&trace.trace, &all)?))
+        Answer::of(why::scenarios(&trace.trace, &all)?)
     })
 }
 
@@ -153,14 +156,14 @@ impl Answer {
     /// The answer in words, then what it rests on.
     #[getter]
     fn lines(&self) -> Vec<String> {
-        self.answer.lines.clone()
+        self.answer.words().map(str::to_owned).collect()
     }
 
     /// The document that the command prints with `--json`, times in seconds.
     #[getter]
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?
-            .call_method1("loads", (self.answer.document().to_string(),))
+            .call_method1("loads", (self.document.to_string(),))
     }
 
     /// The names of the tables.

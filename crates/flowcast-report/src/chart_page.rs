@@ -2,7 +2,7 @@
 //! field of the network, which model of messages explains round trips, and what measured samples are worth.
 
 use crate::charts::{self, section};
-use crate::escape::escape;
+use flowcast_table::{Document, NotFinite, Table, escape};
 
 /// What is drawn, and of which JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,93 +25,51 @@ impl Picture {
     }
 }
 
-/// What a page shows.
+/// The whole page: words, picture, tables.
 ///
-/// ```
-/// use flowcast_report::chart_page::{ChartPage, Picture};
-///
-/// let page = ChartPage {
-///     title: "Samples",
-///     summary: &["all are alike".to_owned()],
-///     tables: &[],
-///     document: r#"{"points":[]}"#,
-///     picture: Picture::Samples,
-/// };
-/// assert!(page.to_html().contains("<p>all are alike</p>"));
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct ChartPage<'a> {
-    /// The headline; escaped here.
-    pub title: &'a str,
-    /// The answer in words, a paragraph each.
-    pub summary: &'a [String],
-    /// Tables: of each a header, then the rows.
-    pub tables: &'a [&'a [Vec<String>]],
-    /// The JSON that is drawn.
-    pub document: &'a str,
-    /// How it is drawn.
-    pub picture: Picture,
-}
-
-impl ChartPage<'_> {
-    /// The whole document: words, picture, tables.
-    pub fn to_html(&self) -> String {
-        let summary: String = self
-            .summary
-            .iter()
-            .map(|line| format!("<p>{}</p>\n", escape(line)))
-            .collect();
-        let tables: String = self.tables.iter().map(|rows| table(rows)).collect();
-        let body = [
-            section("", &summary),
-            section("", "<div id=\"picture\"></div>\n"),
-            tables,
-        ]
-        .concat();
-        charts::page(self.title, &body, (self.document, self.picture.script()))
-    }
-}
-
-fn table(rows: &[Vec<String>]) -> String {
-    let rows: String = rows
-        .iter()
-        .enumerate()
-        .map(|(index, cells)| {
-            let tag = if index == 0 { "th" } else { "td" };
-            let cells: String = cells
-                .iter()
-                .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)))
-                .collect();
-            format!("<tr>{cells}</tr>\n")
-        })
-        .collect();
-    section(
-        "",
-        &format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"),
-    )
+/// # Errors
+/// A time is no finite number.
+pub fn chart_page(document: &Document, picture: Picture) -> Result<String, NotFinite> {
+    let words = document
+        .words()
+        .map(|line| format!("<p>{}</p>\n", escape(line)));
+    let tables = document
+        .tables()
+        .map(|table| section("", &Table::to_html(table)));
+    let body = [
+        section("", &words.collect::<String>()),
+        section("", "<div id=\"picture\"></div>\n"),
+        tables.collect(),
+    ]
+    .concat();
+    let json = document.json()?.to_string();
+    Ok(charts::page(
+        &document.title,
+        &body,
+        (&json, picture.script()),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowcast_table::rows;
 
     #[test]
     fn a_page_holds_words_tables_and_pictures_and_loads_nothing() {
         for picture in [Picture::Sensitivity, Picture::Models, Picture::Samples] {
-            let rows = [vec!["from".to_owned()], vec!["0 ns".to_owned()]];
-            let page = ChartPage {
-                title: "a < b",
-                summary: &["1 us more costs 2 us".to_owned()],
-                tables: &[&rows, &rows],
-                document: "{\"network\":\"</script>\"}",
-                picture,
-            };
-            let html = page.to_html();
+            let document = Document::new("flowcast/test/1")
+                .titled("a < b")
+                .line("1 us more costs 2 us")
+                .field("network", "</script>")
+                .shown(rows([1u64]).cell("from", |from| from))
+                .shown(rows([2u64]).cell("from", |from| from));
+            let html = chart_page(&document, picture).unwrap();
             for part in [
                 "<h1>a &lt; b</h1>",
                 "<p>1 us more",
-                "<td>0 ns</td>",
-                "\\u003c/script>\"};",
+                "<td>1</td>",
+                "\\u003c/script>\",",
             ] {
                 assert!(html.contains(part), "{part}");
             }

@@ -2,7 +2,7 @@
 //! [`script`] into their one `<style>` and `<script>`, where `drawCurves(element, chart)` and the like draw into an
 //! element.
 
-use crate::escape::escape;
+use flowcast_table::escape;
 
 const LICENCE: &str = include_str!("assets/uplot/LICENSE");
 const LIBRARY: &str = include_str!("assets/uplot/uPlot.iife.min.js");

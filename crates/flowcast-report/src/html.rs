@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::escape::escape;
-use super::{Limits, NetworkView, Page, charts, data};
+use super::{LimitPart, Limits, NetworkView, Page, charts, data};
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::Activity;
+use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
 
 const TEMPLATE: &str = include_str!("assets/page.html");

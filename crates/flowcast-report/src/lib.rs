@@ -25,7 +25,6 @@ pub mod chart_page;
 pub mod charts;
 mod data;
 mod drawing;
-mod escape;
 pub mod export;
 mod html;
 pub mod pairs_page;

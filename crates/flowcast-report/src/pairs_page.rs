@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use flowcast_units::{Bytes, Node, Rounded, Time};
 
-use crate::escape::escape;
+use flowcast_table::escape;
 
 const STYLE: &str = "body{margin:24px auto;max-width:1200px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums;font-size:12px}\

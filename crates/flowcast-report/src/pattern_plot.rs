@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use crate::escape::escape;
 use flowcast_network::flows::concurrent::Prediction;
+use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
 
 /// More flows than a drawing can show.

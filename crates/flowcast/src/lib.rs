@@ -65,6 +65,7 @@ pub use flowcast_recording as recording;
 pub use flowcast_replay as replay;
 pub use flowcast_report as report;
 pub use flowcast_scheduler as scheduler;
+pub use flowcast_table as table;
 pub use flowcast_trace::{self as trace, convert};
 pub use flowcast_units as units;
 pub use folded::{Loops, PreparedFolded};

@@ -1,129 +1,157 @@
-//! Models of messages beside each other as a page: what each predicts, by how much it misses, which is best and where it differs.
+//! Models of messages beside each other: what each predicts, by how much it misses, which is best and where it differs.
 
 use flowcast_fit::loggp::interval;
 use flowcast_fit::zoo::Unit;
-use flowcast_fit::zoo::compare::{Compared, FittedParameter};
-use flowcast_report::chart_page::{ChartPage, Picture};
+use flowcast_fit::zoo::compare::{CompareOptions, Compared, FittedParameter, PredictedPattern};
+use flowcast_table::{Document, Rows, Table, Value, figure, or_dash, percent, rows, shown};
 use flowcast_units::{Rounded, Time};
 
-/// Models of which the page has the errors of patterns.
+/// Models of which people see parameters and residuals.
 const SHOWN: usize = 4;
+/// Patterns of which a terminal has the errors.
+const PATTERNS: usize = 12;
+/// What has the others.
+const OTHERS: &str = "--json has";
 
-/// The page of models, the best first; `document` is their JSON (`flowcast/model-comparison/1`).
-pub fn models_page(models: &[Compared], document: &str) -> String {
-    let percent = |error: f64| format!("{:.2} %", error * 100.0);
-    let optional = |error: Option<f64>| error.map_or("-".to_owned(), percent);
-    let header = [
-        "model",
-        "sizes left out",
-        "lengths left out",
-        "patterns left out",
-        "published fit",
-        "fitted",
-        "with",
-        "source",
-    ];
-    let row = |model: &Compared| {
-        vec![
-            model.model.to_owned(),
-            percent(model.left_out),
-            optional(model.lengths_left_out),
-            optional(model.patterns_left_out),
-            optional(model.left_out_by_procedure),
-            percent(model.fitted),
-            model.choice.clone(),
-            model.source.to_owned(),
-        ]
+/// The models, the best first, with what they were fitted by.
+pub fn models_document(models: &[Compared], options: CompareOptions) -> Document {
+    let error = |error: f64| percent(error, 2);
+    let optional = |found: Option<f64>| or_dash(found.map(error));
+    let errors = rows(models)
+        .column("model", "model", |model| model.model)
+        .column("error_left_out", "sizes left out", |model| {
+            error(model.left_out)
+        })
+        .column("error_lengths_left_out", "lengths left out", |model| {
+            optional(model.lengths_left_out)
+        })
+        .column("error_patterns_left_out", "patterns left out", |model| {
+            optional(model.patterns_left_out)
+        })
+        .column("error_left_out_by_procedure", "published fit", |model| {
+            optional(model.left_out_by_procedure)
+        })
+        .column("error_fitted", "fitted", |model| error(model.fitted))
+        .column("choice", "with", |model| &model.choice)
+        .column("source", "source", |model| model.source)
+        .field("negative_predictions", |model| model.negative)
+        .field("parameters", |model| parameters(model.parameters.iter()))
+        .field("by_pattern", |model| patterns(&model.by_pattern))
+        .field("by_point", |model| {
+            rows(&model.predicted)
+                .field("n", |found| found.point.messages)
+                .field("d_us", |found| found.point.delay)
+                .field("size_B", |found| found.point.size)
+                .field("measured_us", |found| found.measured)
+                .field("predicted_us", |found| found.predicted)
+        })
+        .field("by_size", |model| {
+            rows(&model.by_size)
+                .field("size_B", |(size, _)| size)
+                .field("error", |(_, error)| *error)
+        });
+    let document = Document::new("flowcast/model-comparison/1")
+        .titled("Models of messages, compared")
+        .field("level", options.level)
+        .field("replicates", options.replicates)
+        .field("seed", options.seed)
+        .table("models", errors)
+        .lines(summary(models));
+    let Some(best) = models.first() else {
+        return document;
     };
-    let rows = [
-        vec![header.map(str::to_owned).to_vec()],
-        models.iter().map(row).collect(),
-    ]
-    .concat();
-    let (parameters, patterns) = (parameters(models), patterns(models));
-    let mut tables: Vec<&[Vec<String>]> = vec![&rows, &parameters];
-    if patterns.len() > 1 {
-        tables.push(&patterns);
+    let shown = &models[..models.len().min(SHOWN)];
+    let mut sizes = rows(0..best.by_size.len())
+        .heading("Mean error of each size that was left out, predicted less measured")
+        .cell("size", |row| best.by_size[row].0);
+    for model in shown {
+        sizes = sizes.cell(model.model, |row| signed(model.by_size[row].1));
     }
-    ChartPage {
-        title: "Models of messages, compared",
-        summary: &summary(models),
-        tables: &tables,
-        document,
-        picture: Picture::Models,
-    }
-    .to_html()
+    let document = document
+        .shown(all_parameters(models, shown, options.level))
+        .shown(sizes);
+    let parts = best.by_pattern.iter().map(|found| found.part + 1).max();
+    document
+        .lines(parts.map(|parts| format!("Patterns were left out in {parts} parts.")))
+        .shown(left_out_patterns(best, shown))
 }
 
-/// Every model's parameters with their intervals.
-fn parameters(models: &[Compared]) -> Vec<Vec<String>> {
-    let text = |fitted: &FittedParameter, value: f64| match fitted.parameter.unit {
+/// With every model's name.
+fn all_parameters(models: &[Compared], shown: &[Compared], level: f64) -> Table {
+    let named = |model: &'_ Compared| model.parameters.len();
+    let names = models
+        .iter()
+        .flat_map(|model| std::iter::repeat_n(model.model, named(model)));
+    let names: Vec<&str> = names.collect();
+    let most = shown.iter().map(named).sum();
+    let all = models.iter().flat_map(|model| &model.parameters);
+    rows(all.zip(names))
+        .cell("model", |(_, name)| name)
+        .cell("parameter", |(fitted, _)| &fitted.parameter.symbol)
+        .cell("value", |(fitted, _)| figure(text(fitted, fitted.value)))
+        .cell(format!("{} % interval", level * 100.0), |(fitted, _)| {
+            or_dash(interval(fitted.interval).map(|(low, high)| {
+                figure(format!("{} .. {}", text(fitted, low), text(fitted, high)))
+            }))
+        })
+        .most(most, OTHERS)
+        .into()
+}
+
+fn parameters<'a>(fitted: impl Iterator<Item = &'a FittedParameter>) -> Value {
+    rows(fitted)
+        .field("symbol", |fitted| &fitted.parameter.symbol)
+        .field("unit", |fitted| match fitted.parameter.unit {
+            Unit::Time => "ns",
+            Unit::TimePerByte => "ns/B",
+        })
+        .field("value", |fitted| fitted.value)
+        .field("interval", |fitted| interval(fitted.interval))
+        .into()
+}
+
+fn text(fitted: &FittedParameter, value: f64) -> String {
+    match fitted.parameter.unit {
         Unit::Time => Rounded(Time::from_nanos(value)).to_string(),
         Unit::TimePerByte => format!("{value:.4} ns/B"),
-    };
-    let mut rows = vec![
-        ["model", "parameter", "value", "from", "to"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for model in models {
-        for fitted in &model.parameters {
-            let ends = interval(fitted.interval)
-                .map(|(low, high)| [low, high].map(|end| text(fitted, end)));
-            let [low, high] = ends.unwrap_or_else(|| ["-", "-"].map(str::to_owned));
-            let symbol = fitted.parameter.symbol.clone();
-            rows.push(vec![
-                model.model.to_owned(),
-                symbol,
-                text(fitted, fitted.value),
-                low,
-                high,
-            ]);
-        }
     }
-    rows
 }
 
-/// Every pattern that was left out with the errors of the best models; a header alone where none was.
-fn patterns(models: &[Compared]) -> Vec<Vec<String>> {
-    let shown = &models[..models.len().min(SHOWN)];
-    let head = [
-        "pattern",
-        "messages",
-        "size",
-        "left out in part",
-        "measured",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    let mut rows = vec![
-        [
-            head,
-            shown.iter().map(|model| model.model.to_owned()).collect(),
-        ]
-        .concat(),
-    ];
-    let Some(best) = models.first() else {
-        return rows;
+fn patterns<'a>(all: impl IntoIterator<Item = &'a PredictedPattern>) -> Rows<&'a PredictedPattern> {
+    rows(all)
+        .column("name", "pattern", |found| &found.pattern.name)
+        .column("messages", "messages", |found| found.pattern.messages.len())
+        .column("size_B", "size", |found| found.pattern.size)
+        .column("part", "left out in part", |found| found.part + 1)
+        .column("measured_us", "measured", |found| found.measured)
+        .field("predicted_us", |found| found.predicted)
+}
+
+/// Every pattern that was left out with the errors of the best models, those first that the best of all misses most.
+fn left_out_patterns(best: &Compared, shown: &[Compared]) -> Table {
+    let error = |model: &Compared, row: usize| {
+        let found = &model.by_pattern[row];
+        found.predicted.as_nanos() / found.measured.as_nanos() - 1.0
     };
-    for (at, found) in best.by_pattern.iter().enumerate() {
-        let of = |model: &Compared| {
-            let own = &model.by_pattern[at];
-            format!(
-                "{:+.1} %",
-                (own.predicted.as_nanos() / own.measured.as_nanos() - 1.0) * 100.0
-            )
-        };
-        let own = [
-            found.pattern.name.clone(),
-            found.pattern.messages.len().to_string(),
-            found.pattern.size.to_string(),
-            (found.part + 1).to_string(),
-            Rounded(found.measured).to_string(),
-        ];
-        rows.push(own.into_iter().chain(shown.iter().map(of)).collect());
+    let mut order: Vec<usize> = (0..best.by_pattern.len()).collect();
+    order.sort_by(|one, other| {
+        error(best, *other)
+            .abs()
+            .total_cmp(&error(best, *one).abs())
+    });
+    let mut table: Table = patterns(order.iter().map(|row| &best.by_pattern[*row]))
+        .heading("Error of patterns left out, predicted less measured, those first that the best model misses most")
+        .most(PATTERNS, OTHERS)
+        .into();
+    for model in shown {
+        let errors = rows(&order).cell(model.model, |row| signed(error(model, *row)));
+        table.columns.extend(Table::from(errors).columns);
     }
-    rows
+    table
+}
+
+fn signed(error: f64) -> Value {
+    shown(error, format!("{:+.1} %", error * 100.0))
 }
 
 /// Which model is best, and at which size the next one misses by more.
@@ -132,8 +160,11 @@ fn summary(models: &[Compared]) -> Vec<String> {
         return Vec::new();
     };
     let percent = |error: f64| format!("{:.2} %", error * 100.0);
+    let patterns = best.patterns_left_out.map_or(String::new(), |error| {
+        format!(", and patterns left out by {}", percent(error))
+    });
     let mut lines = vec![format!(
-        "{} explains this network best: it misses sizes that were left out by {} on average.",
+        "{} explains this network best: it misses sizes left out by {}{patterns}.",
         best.model,
         percent(best.left_out)
     )];
@@ -160,8 +191,8 @@ fn summary(models: &[Compared]) -> Vec<String> {
 mod tests {
     use super::*;
     use flowcast_fit::zoo::Parameter;
-    use flowcast_fit::zoo::compare::PredictedPattern;
     use flowcast_fit::zoo::pattern::Pattern;
+    use flowcast_report::chart_page::{Picture, chart_page};
     use flowcast_units::{Bytes, Node};
 
     fn model(model: &'static str, left_out: f64, by_size: [f64; 2]) -> Compared {
@@ -200,20 +231,25 @@ mod tests {
 
     #[test]
     fn the_page_says_which_model_is_best_and_where_the_next_falls_behind() {
-        let page = models_page(
+        let document = models_document(
             &[
                 model("loggp", 0.01, [0.01, 0.01]),
                 model("bsp", 0.2, [0.02, -0.38]),
             ],
-            "{}",
+            CompareOptions {
+                replicates: 100,
+                level: 0.95,
+                seed: 1,
+            },
         );
+        let page = chart_page(&document, Picture::Models).unwrap();
         assert!(
-            page.contains("<td>L</td><td>1.500 us</td><td>1.400 us</td><td>1.700 us</td>"),
+            page.contains("L</td><td>1.500 us</td><td>1.400 us .. 1.700 us</td>"),
             "{page}"
         );
         assert!(
             page.contains(
-                "<td>in-2</td><td>2</td><td>8B</td><td>2</td><td>10.00 us</td><td>+1.0 %</td><td>+20.0 %</td>"
+                "in-2</td><td>2</td><td>8B</td><td>2</td><td>10.00 us</td><td>+1.0 %</td><td>+20.0 %</td>"
             )
         );
         assert!(page.contains("loggp explains this network best") && page.contains("a &lt; b"));

@@ -4,9 +4,9 @@ use flowcast_fit::loggp::{LogGpFit, interval};
 use flowcast_fit::quality::{Quality, qualities};
 use flowcast_fit::samples::PrttSamples;
 use flowcast_model::stats::StatsError;
-use flowcast_report::chart_page::{ChartPage, Picture};
-use flowcast_units::{Rounded, Time};
-use serde_json::{Value, json};
+use flowcast_report::chart_page::{Picture, chart_page};
+use flowcast_table::{Document, Table, figure, or_dash, rows, shown};
+use flowcast_units::{Rounded, Time, TimePerByte};
 
 /// The page; `title` names the measurement.
 ///
@@ -18,37 +18,16 @@ pub fn samples_page(
     fit: &LogGpFit,
 ) -> Result<String, StatsError> {
     let points = qualities(samples, fit.options.level)?;
-    let document =
-        json!({ "points": points.iter().map(drawn).collect::<Vec<Value>>() }).to_string();
-    let environment: Vec<Vec<String>> = samples
-        .provenance
-        .iter()
-        .map(|(key, value)| vec![key.clone(), value.clone()])
-        .collect();
-    let environment = [
-        vec![vec!["environment".to_owned(), String::new()]],
-        environment,
-    ]
-    .concat();
-    let page = ChartPage {
-        title,
-        summary: &summary(&points, samples, fit),
-        tables: &[&parameters(fit), &table(&points), &environment],
-        document: &document,
-        picture: Picture::Samples,
-    };
-    Ok(page.to_html())
-}
-
-/// What is drawn of a point.
-fn drawn(quality: &Quality) -> Value {
-    json!({
-        "label": label(quality),
-        "times_us": quality.times.iter().map(|time| time.as_micros()).collect::<Vec<f64>>(),
-        "low_us": quality.interval.map(|(low, _)| low.as_micros()),
-        "high_us": quality.interval.map(|(_, high)| high.as_micros()),
-        "warm_up": quality.warm_up,
-    })
+    let environment = rows(&samples.provenance)
+        .cell("environment", |(name, _)| name)
+        .cell("", |(_, value)| value);
+    let document = Document::new("flowcast/samples/1")
+        .titled(title)
+        .lines(summary(&points, samples, fit))
+        .shown(parameter_table(fit))
+        .table("points", point_table(&points))
+        .shown(environment);
+    Ok(chart_page(&document, Picture::Samples).expect("measured times are finite"))
 }
 
 fn label(quality: &Quality) -> String {
@@ -95,75 +74,75 @@ fn summary(points: &[Quality], samples: &PrttSamples, fit: &LogGpFit) -> Vec<Str
     lines
 }
 
-fn parameters(fit: &LogGpFit) -> Vec<Vec<String>> {
-    let percent = format!("{} % interval", fit.options.level * 100.0);
-    let times = |ends: (Time, Time)| {
-        interval(ends).map_or("-".to_owned(), |(low, high)| {
-            format!("{} .. {}", Rounded(low), Rounded(high))
-        })
-    };
-    let row = |name: &str, value: Time, ends| {
-        vec![name.to_owned(), Rounded(value).to_string(), times(ends)]
-    };
-    let (parameters, intervals) = (&fit.parameters, &fit.intervals);
-    let per_byte = |value: f64| format!("{value:.4} ns/B");
-    let ends = interval(intervals.gap_per_byte);
-    vec![
-        vec!["parameter".to_owned(), "value".to_owned(), percent],
-        row("g, gap", parameters.gap, intervals.gap),
-        row("o, overhead", parameters.overhead, intervals.overhead),
-        row("L, latency", parameters.latency, intervals.latency),
-        vec![
-            "G, gap per byte".to_owned(),
-            per_byte(parameters.gap_per_byte.as_nanos()),
-            ends.map_or("-".to_owned(), |(low, high)| {
-                format!(
-                    "{} .. {}",
-                    per_byte(low.as_nanos()),
-                    per_byte(high.as_nanos())
-                )
-            }),
-        ],
-    ]
+/// The four parameters with their intervals.
+pub fn parameter_table(fit: &LogGpFit) -> Table {
+    let (values, intervals) = (&fit.parameters, &fit.intervals);
+    let time = |time: Time| Rounded(time).to_string();
+    let per_byte = |time: TimePerByte| format!("{:.4} ns/B", time.as_nanos());
+    let all = [
+        ("g, gap", time(values.gap), ends(intervals.gap, time)),
+        (
+            "o, overhead",
+            time(values.overhead),
+            ends(intervals.overhead, time),
+        ),
+        (
+            "L, latency",
+            time(values.latency),
+            ends(intervals.latency, time),
+        ),
+        (
+            "G, gap per byte",
+            per_byte(values.gap_per_byte),
+            ends(intervals.gap_per_byte, per_byte),
+        ),
+    ];
+    rows(&all)
+        .cell("parameter", |(name, ..)| *name)
+        .cell("value", |(_, value, _)| figure(value))
+        .cell(
+            format!("{} % interval", fit.options.level * 100.0),
+            |(.., ends)| figure(ends),
+        )
+        .into()
 }
 
-fn table(points: &[Quality]) -> Vec<Vec<String>> {
-    let header = [
-        "point",
-        "samples",
+fn ends<T: PartialEq>(found: (T, T), text: impl Fn(T) -> String) -> String {
+    interval(found).map_or("-".to_owned(), |(low, high)| {
+        format!("{} .. {}", text(low), text(high))
+    })
+}
+
+fn point_table(points: &[Quality]) -> Table {
+    const FIVE: [&str; 5] = [
         "minimum",
         "lower quartile",
         "median",
         "upper quartile",
         "maximum",
-        "mean",
-        "interval of the median",
-        "outliers",
-        "warm-up",
-        "dependence",
     ];
-    let row = |quality: &Quality| {
-        let ends = quality
-            .interval
-            .map(|(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
-        let mut cells = vec![label(quality), quality.times.len().to_string()];
-        cells.extend(quality.five.iter().map(|time| Rounded(*time).to_string()));
-        cells.extend([
-            Rounded(quality.mean).to_string(),
-            ends.unwrap_or("too few samples".to_owned()),
-            quality.outliers.to_string(),
-            quality.warm_up.to_string(),
-            quality
-                .dependence
-                .map_or("-".to_owned(), |found| format!("{found:+.2}")),
-        ]);
-        cells
-    };
-    [
-        vec![header.map(str::to_owned).to_vec()],
-        points.iter().map(row).collect(),
-    ]
-    .concat()
+    let mut table = rows(points)
+        .column("label", "point", label)
+        .column("times_us", "samples", |point| {
+            shown(&point.times, point.times.len())
+        })
+        .field("low_us", |point| point.interval.map(|(low, _)| low))
+        .field("high_us", |point| point.interval.map(|(_, high)| high));
+    for (at, name) in FIVE.into_iter().enumerate() {
+        table = table.cell(name, |point| point.five[at]);
+    }
+    table
+        .cell("mean", |point| point.mean)
+        .cell("interval of the median", |point| match point.interval {
+            Some((low, high)) => figure(format!("{} .. {}", Rounded(low), Rounded(high))),
+            None => "too few samples".into(),
+        })
+        .cell("outliers", |point| point.outliers)
+        .column("warm_up", "warm-up", |point| point.warm_up)
+        .cell("dependence", |point| {
+            or_dash(point.dependence.map(|found| figure(format!("{found:+.2}"))))
+        })
+        .into()
 }
 
 #[cfg(test)]
@@ -172,7 +151,7 @@ mod tests {
     use flowcast_fit::loggp::{FitOptions, fit_loggp};
     use flowcast_fit::prtt::{PrttPoint, prtt};
     use flowcast_model::loggp::LogGp;
-    use flowcast_units::{Bytes, TimePerByte};
+    use flowcast_units::Bytes;
 
     #[test]
     fn a_page_states_samples_intervals_outliers_and_environment() {
@@ -211,7 +190,7 @@ mod tests {
         let page = samples_page("round trips", &samples, &fit).unwrap();
         for part in [
             "120 round trips of 6 points; 6 of them lie outside",
-            "<td>n = 16, 1B, 99us apart</td><td>20</td>",
+            "n = 16, 1B, 99us apart</td><td>20</td>",
             "node&lt;1&gt;",
         ] {
             assert!(

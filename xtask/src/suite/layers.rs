@@ -14,7 +14,7 @@ use super::programs::output;
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "flowcast",
     "flowcast-fit",
     "flowcast-graph",
@@ -24,6 +24,7 @@ const PURE: [&str; 11] = [
     "flowcast-replay",
     "flowcast-report",
     "flowcast-scheduler",
+    "flowcast-table",
     "flowcast-trace",
     "flowcast-units",
 ];

@@ -12,14 +12,14 @@ use flowcast::flows::concurrent::{carry, carry_each_packet};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
+use flowcast::table::Document;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
 use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
-use serde_json::{Value, json};
 
 use super::predict::trace::read_goal_params;
 use crate::network_args::NetworkArgs;
-use crate::terminal::output::println_out;
+use crate::terminal::output::Format;
 use crate::terminal::progress::Progress;
 use crate::trace_args::open_trace;
 
@@ -255,8 +255,7 @@ fn replay_program(
         (u64::from(program.messages()), model),
         tail,
         timing,
-    );
-    Ok(())
+    )
 }
 
 /// What can be made of a schedule before it is replayed belongs to loading it, as matching does for traces.
@@ -282,24 +281,19 @@ fn replay_schedule(
         (messages, model),
         format!(", model {model}"),
         timing,
-    );
-    Ok(())
+    )
 }
 
 fn print_replay(
     seconds: Vec<f64>,
     (messages, model): (u64, &str),
     tail: String,
-    Timing { runs, json, .. }: Timing,
-) {
-    let document = json!({ "schema": "flowcast/bench-replay/1", "model": model, "messages": messages, "runs": runs });
-    Counted {
-        name: "messages",
-        count: messages,
-        document,
-        tail,
-    }
-    .print(seconds, json);
+    Timing { json, .. }: Timing,
+) -> Result<()> {
+    let document = Document::new("flowcast/bench-replay/1")
+        .field("model", model)
+        .field("messages", messages);
+    print_rates("messages", messages, seconds, document, &tail, json)
 }
 
 /// How many seconds each of several runs took.
@@ -315,36 +309,29 @@ pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<
     Ok(seconds)
 }
 
-/// What a run does `count` times.
-pub(super) struct Counted {
-    /// What is counted, such as `messages`.
-    pub name: &'static str,
-    /// How many of them a run handles.
-    pub count: u64,
-    /// The fields of the JSON beside the rates, `runs` among them.
-    pub document: Value,
-    /// What the line for people ends with.
-    pub tail: String,
-}
-
-impl Counted {
-    /// Prints how often a second: the median of the runs, the slowest and the fastest.
-    pub(super) fn print(mut self, mut seconds: Vec<f64>, json: bool) {
-        seconds.sort_by(f64::total_cmp);
-        let rate = |run: usize| self.count as f64 / seconds[run];
-        let (runs, name) = (seconds.len(), self.name);
-        let (slow, middle, fast) = (rate(runs - 1), rate(runs / 2), rate(0));
-        if json {
-            let field = format!("{}_per_s", name.replace('-', "_"));
-            for (ending, rate) in [("", middle), ("_min", slow), ("_max", fast)] {
-                self.document[format!("{field}{ending}")] = rate.into();
-            }
-            return println_out!("{}", self.document);
-        }
-        let [slow, middle, fast] = [slow, middle, fast].map(|rate| rate / 1e6);
-        println_out!(
-            "{middle:.1} million {name}/s (median of {runs}; {slow:.1} to {fast:.1}){}",
-            self.tail
-        );
-    }
+/// How often a second what is counted, such as `messages`, happens: the median of the runs, the slowest and the fastest.
+pub(super) fn print_rates(
+    name: &'static str,
+    count: u64,
+    mut seconds: Vec<f64>,
+    document: Document,
+    tail: &str,
+    json: bool,
+) -> Result<()> {
+    seconds.sort_by(f64::total_cmp);
+    let runs = seconds.len();
+    let [slow, middle, fast] = [runs - 1, runs / 2, 0].map(|run| count as f64 / seconds[run]);
+    let field = name.replace('-', "_");
+    let text = [slow, middle, fast].map(|rate| format!("{:.1}", rate / 1e6));
+    Format { json }.print(
+        &document
+            .field("runs", runs)
+            .field(format!("{field}_per_s"), middle)
+            .field(format!("{field}_per_s_min"), slow)
+            .field(format!("{field}_per_s_max"), fast)
+            .line(format!(
+                "{} million {name}/s (median of {runs}; {} to {}){tail}",
+                text[1], text[0], text[2]
+            )),
+    )
 }

@@ -8,23 +8,23 @@ use flowcast::PreparedProgram;
 use flowcast::model::stats::sample::median;
 use flowcast::model::stats::two_sample::{DifferenceTest, RunNoise, TwoSamples};
 use flowcast::recording::format::RECORDING;
+use flowcast::table::{Document, Table, rows};
 use flowcast::trace::Trace;
 use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
-use flowcast::units::Time;
+use flowcast::units::{Rounded, Time};
 use flowcast::why::compare_runs;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::commands::measure::share;
 use crate::commands::predict::probability;
 use crate::network_args::{load, parse_overrides};
 use crate::recording::open_recording;
 use crate::replay_args::ReplayArgs;
-use crate::terminal::answers::print_answer;
 use crate::terminal::exit::Finding;
 use crate::terminal::files::{declare, read_text};
-use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
-use crate::terminal::tables::{Most, USUAL_ROWS, cells, table};
+use crate::terminal::output::Format;
+use crate::terminal::tables::{Most, USUAL_ROWS};
 use crate::trace_args::open_trace;
 
 /// Compare two saved predictions, recordings or traces of a program: what became slower, in which calls and regions and on
@@ -175,9 +175,10 @@ impl Compare {
                 counts.0
             );
         }
-        let compared = Compared::new(&before, &after, self.test(), self.show_ranks)?;
-        show(&compared, self.format)?;
-        self.judge(compared.is_certain.then_some(compared.change))
+        let (document, change) = compared(&before, &after, self.test())?;
+        self.format
+            .print(&document.most(self.show_ranks.rows(), "--show-ranks"))?;
+        self.judge(change)
     }
 
     fn test(&self) -> DifferenceTest {
@@ -219,7 +220,8 @@ impl Compare {
         }
         let title = format!("{} to {}", self.before.display(), self.after.display());
         let (answer, change) = compare_runs(&title, &before, &after, self.test())?;
-        print_answer(&answer, self.format, (self.show_ranks, "--show-ranks"))?;
+        self.format
+            .print(&answer.most(self.show_ranks.rows(), "--show-ranks"))?;
         self.judge(change)
     }
 
@@ -316,144 +318,97 @@ fn read(path: &Path) -> Result<Vec<Saved>> {
     }
 }
 
-/// Both, side by side; times of several predictions are medians.
-#[derive(Debug, Serialize)]
-struct Compared {
-    before_s: Seconds,
-    after_s: Seconds,
-    /// Of the time before; positive if it takes longer.
-    change: f64,
-    repetitions: [usize; 2],
-    /// Whether the times certainly differ.
-    is_certain: bool,
-    ranks: Vec<RankRow>,
-    #[serde(skip)]
-    certainty: String,
-    #[serde(skip)]
-    shown: Most,
+/// Both, side by side, and by which fraction the time after is longer if that is certain; times of several predictions are
+/// medians.
+fn compared(
+    before: &[Saved],
+    after: &[Saved],
+    test: DifferenceTest,
+) -> Result<(Document, Option<f64>)> {
+    let makespans = |all: &[Saved]| all.iter().map(|saved| saved.makespan_s).collect::<Vec<_>>();
+    let (old, new) = (makespans(before), makespans(after));
+    let (before_s, after_s) = (median(&old)?, median(&new)?);
+    let change = if before_s > 0.0 {
+        after_s / before_s - 1.0
+    } else {
+        0.0
+    };
+    let repetitions = [old.len(), new.len()];
+    let both = TwoSamples {
+        before: old,
+        after: new,
+    };
+    let is_certain = test.certain_differences(&[both])?[0];
+    let words = match change {
+        change if change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
+        change if change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
+        _ => "as long as before".to_owned(),
+    };
+    let doubt = if is_certain || change == 0.0 {
+        ""
+    } else {
+        ", which is not certain"
+    };
+    let [before_s, after_s] = [before_s, after_s].map(seconds);
+    let document = Document::new("flowcast/prediction-comparison/1")
+        .field("before_s", before_s)
+        .field("after_s", after_s)
+        .field("change", change)
+        .field("repetitions", repetitions)
+        .field("is_certain", is_certain)
+        .line(format!(
+            "{words}: {} before, {} after{doubt}",
+            Rounded(before_s),
+            Rounded(after_s)
+        ))
+        .line(test.describe(repetitions[0], repetitions[1]))
+        .table("ranks", rank_table(before, after)?);
+    Ok((document, is_certain.then_some(change)))
 }
 
-#[derive(Debug, Serialize)]
-struct RankRow {
-    rank: usize,
-    before_s: Seconds,
-    after_s: Seconds,
-    compute_s: Seconds,
-    blocked_s: Seconds,
-    overhead_s: Seconds,
-}
-
-impl Compared {
-    fn new(
-        before: &[Saved],
-        after: &[Saved],
-        test: DifferenceTest,
-        shown: Most,
-    ) -> Result<Compared> {
-        let makespans = |all: &[Saved]| {
-            all.iter()
-                .map(|saved| saved.makespan_s)
-                .collect::<Vec<f64>>()
-        };
-        let (old, new) = (makespans(before), makespans(after));
-        let (before_s, after_s) = (median(&old)?, median(&new)?);
-        let of_rank = |all: &[Saved], rank: usize, of: fn(&SavedRank) -> f64| {
+/// When each rank ends, and how much more time it spends on what; those that lose most first.
+fn rank_table(before: &[Saved], after: &[Saved]) -> Result<Table> {
+    let medians = |all: &[Saved], rank: usize| -> Result<[f64; 4]> {
+        let of = |part: fn(&SavedRank) -> f64| {
             median(
                 &all.iter()
-                    .map(|saved| of(&saved.ranks[rank]))
-                    .collect::<Vec<f64>>(),
+                    .map(|saved| part(&saved.ranks[rank]))
+                    .collect::<Vec<_>>(),
             )
         };
-        let row = |rank: usize| -> Result<RankRow> {
-            let ends = [
-                of_rank(before, rank, |rank| rank.end_s)?,
-                of_rank(after, rank, |rank| rank.end_s)?,
-            ];
-            let more = |of: fn(&SavedRank) -> f64| -> Result<Seconds> {
-                Ok(seconds(
-                    of_rank(after, rank, of)? - of_rank(before, rank, of)?,
-                ))
-            };
-            Ok(RankRow {
-                rank,
-                before_s: seconds(ends[0]),
-                after_s: seconds(ends[1]),
-                compute_s: more(|rank| rank.compute_s)?,
-                blocked_s: more(|rank| rank.blocked_s)?,
-                overhead_s: more(|rank| rank.overhead_s)?,
-            })
-        };
-        let mut ranks: Vec<RankRow> = (0..before[0].ranks.len()).map(row).collect::<Result<_>>()?;
-        ranks.sort_by_key(|row| (std::cmp::Reverse(row.after_s.0 - row.before_s.0), row.rank));
-        Ok(Compared {
-            before_s: seconds(before_s),
-            after_s: seconds(after_s),
-            change: if before_s > 0.0 {
-                after_s / before_s - 1.0
-            } else {
-                0.0
-            },
-            repetitions: [old.len(), new.len()],
-            certainty: test.describe(old.len(), new.len()),
-            is_certain: test.certain_differences(&[TwoSamples {
-                before: old,
-                after: new,
-            }])?[0],
-            ranks,
-            shown,
+        Ok([
+            of(|rank| rank.end_s)?,
+            of(|rank| rank.compute_s)?,
+            of(|rank| rank.blocked_s)?,
+            of(|rank| rank.overhead_s)?,
+        ])
+    };
+    let row =
+        |rank: usize| -> Result<_> { Ok((rank, medians(before, rank)?, medians(after, rank)?)) };
+    let mut all = (0..before[0].ranks.len())
+        .map(row)
+        .collect::<Result<Vec<_>>>()?;
+    all.sort_by_key(|(rank, old, new)| {
+        (std::cmp::Reverse(seconds(new[0]) - seconds(old[0])), *rank)
+    });
+    Ok(rows(&all)
+        .column("rank", "rank", |(rank, ..)| *rank)
+        .column("before_s", "end before", |(_, old, _)| seconds(old[0]))
+        .column("after_s", "end after", |(_, _, new)| seconds(new[0]))
+        .column("compute_s", "more compute", |(_, old, new)| {
+            seconds(new[1] - old[1])
         })
-    }
+        .column("blocked_s", "more blocked", |(_, old, new)| {
+            seconds(new[2] - old[2])
+        })
+        .column("overhead_s", "more overhead", |(_, old, new)| {
+            seconds(new[3] - old[3])
+        })
+        .into())
 }
 
-fn seconds(value: f64) -> Seconds {
-    Seconds(Time::from_nanos(value * 1e9))
-}
-
-impl Shown for Compared {
-    const SCHEMA: &'static str = "flowcast/prediction-comparison/1";
-
-    fn print(&self) {
-        let Compared {
-            before_s,
-            after_s,
-            change,
-            ..
-        } = self;
-        let words = match change {
-            change if *change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
-            change if *change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
-            _ => "as long as before".to_owned(),
-        };
-        let doubt = if self.is_certain || *change == 0.0 {
-            ""
-        } else {
-            ", which is not certain"
-        };
-        println_out!("{words}: {before_s} before, {after_s} after{doubt}");
-        println_out!("{}", self.certainty);
-        let mut rows = table(&[
-            ">rank",
-            ">end before",
-            ">end after",
-            ">more compute",
-            ">more blocked",
-            ">more overhead",
-        ]);
-        for row in self.shown.of(&self.ranks) {
-            rows.add_row(cells![
-                row.rank,
-                row.before_s,
-                row.after_s,
-                row.compute_s,
-                row.blocked_s,
-                row.overhead_s
-            ]);
-        }
-        println_out!(
-            "{}",
-            self.shown.shown(&rows, self.ranks.len(), "--show-ranks")
-        );
-    }
+fn seconds(value: f64) -> Time {
+    Time::from_nanos(value * 1e9)
 }
 
 #[cfg(test)]
@@ -478,19 +433,14 @@ mod tests {
     fn repeated_predictions_have_to_lie_apart() {
         let compared = |old: &[f64], new: &[f64]| {
             let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
-            Compared::new(
-                &all(old),
-                &all(new),
-                DifferenceTest::default(),
-                Most::default(),
-            )
-            .unwrap()
+            super::compared(&all(old), &all(new), DifferenceTest::default()).unwrap()
         };
-        let apart = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
-        assert!(apart.is_certain && (apart.change - 0.2).abs() < 1e-9);
-        assert!(!compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).is_certain);
-        let single = compared(&[1.0], &[1.5]);
-        assert!(!single.is_certain && single.ranks[0].blocked_s.0.as_seconds() == 0.5);
+        let (_, apart) = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
+        assert!((apart.unwrap() - 0.2).abs() < 1e-9);
+        assert_eq!(compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).1, None);
+        let (single, change) = compared(&[1.0], &[1.5]);
+        let ranks = &single.json().unwrap()["ranks"];
+        assert!(change.is_none() && ranks[0]["blocked_s"] == 0.5);
     }
 
     #[test]

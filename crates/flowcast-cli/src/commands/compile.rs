@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use flowcast::table::Grouped;
 use flowcast::trace::fold::fold;
 use flowcast::trace::{Trace, compiled};
-use serde::Serialize;
 
 use crate::terminal::files::{Output, declare, write_whole};
-use crate::terminal::output::{Counts, Format, Shown, println_out, show};
+use crate::terminal::output::{Counts, Format};
 use crate::terminal::progress::Progress;
 use crate::trace_args::{open_folded, trace_help};
-use flowcast::report::answer::Grouped;
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]
@@ -43,49 +42,16 @@ impl Compile {
         })?;
         drop(progress);
         let bytes = std::fs::metadata(&self.output)?.len();
-        let compiled = Compiled {
-            output: self.output,
-            ranks: trace.ranks(),
-            messages: trace.messages(),
-            collectives: trace.collectives(),
-            bytes,
-        };
-        show(&compiled, self.format)
-    }
-}
-
-/// The trace that was written.
-#[derive(Serialize)]
-struct Compiled {
-    #[serde(skip)]
-    output: PathBuf,
-    ranks: usize,
-    messages: u64,
-    collectives: u64,
-    bytes: u64,
-}
-
-impl Shown for Compiled {
-    const SCHEMA: &'static str = "flowcast/compile/1";
-
-    fn print(&self) {
-        let Compiled {
-            output,
-            ranks,
-            messages,
-            collectives,
-            bytes,
-        } = self;
-        let each = *bytes as f64 / (*messages).max(1) as f64;
-        let counts = Counts {
-            ranks: *ranks,
-            messages: *messages,
-            collectives: *collectives,
-        };
-        println_out!(
-            "{}: {counts}, {} bytes ({each:.1} a message)",
-            output.display(),
-            Grouped(*bytes)
-        );
+        let (output, counts) = (self.output.display(), Counts::of(&trace));
+        let each = bytes as f64 / counts.messages.max(1) as f64;
+        let size = Grouped(bytes);
+        self.format.print(
+            &counts
+                .document("flowcast/compile/1")
+                .field("bytes", bytes)
+                .line(format!(
+                    "{output}: {counts}, {size} bytes ({each:.1} a message)"
+                )),
+        )
     }
 }

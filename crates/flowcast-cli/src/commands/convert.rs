@@ -1,6 +1,7 @@
 //! `flowcast convert`: any trace in the form of another tool.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,14 +14,13 @@ use flowcast::trace::{Program, Trace};
 use flowcast::{
     Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm,
 };
-use serde_json::json;
 
 use crate::collectives::CollectivesArgs;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
 use crate::terminal::files::{Batch, Output, declare, write_whole};
-use crate::terminal::output::{Counts, println_out, say};
+use crate::terminal::output::{Counts, Format, say};
 use crate::terminal::progress::Progress;
 use crate::trace_args::{open_trace, print_notes, threads, trace_help};
 
@@ -50,9 +50,8 @@ pub(crate) struct Convert {
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     overrides: Vec<String>,
-    /// Machine-readable output
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -205,28 +204,19 @@ impl Convert {
             let left_out = if kind.contains(';') { "" } else { " left out" };
             say!("flowcast: note: {count} {kind}{left_out}");
         }
-        if self.json {
-            let ignored = ignored
-                .iter()
-                .map(|records| (records.kind.clone(), json!(records.count)));
-            let losses = losses
-                .kinds()
-                .map(|(kind, count)| (kind.to_owned(), json!(count)));
-            let losses: serde_json::Map<String, serde_json::Value> =
-                ignored.chain(losses).collect();
-            let Counts {
-                ranks,
-                messages,
-                collectives,
-            } = counts;
-            let summary = json!({
-                "schema": "flowcast/convert/1", "ranks": ranks, "messages": messages, "collectives": collectives,
-                "losses": losses,
-            });
-            println_out!("{summary}");
-        } else {
-            println_out!("{}: {counts}", self.output.display());
+        let ignored = ignored.iter();
+        let mut all: BTreeMap<&str, u64> = ignored
+            .map(|records| (&*records.kind, records.count))
+            .collect();
+        for (kind, count) in losses.kinds() {
+            all.insert(kind, count);
         }
-        Ok(())
+        let line = format!("{}: {counts}", self.output.display());
+        self.format.print(
+            &counts
+                .document("flowcast/convert/1")
+                .field("losses", all)
+                .line(line),
+        )
     }
 }

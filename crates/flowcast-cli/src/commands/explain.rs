@@ -5,17 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::trace::expand::{Expanded, NonBlocking, expand};
+use flowcast::table::{Document, Grouped, Value, rows, shown};
+use flowcast::trace::expand::{Expanded, NonBlocking, Use, expand};
 use flowcast::trace::{ReadOptions, Trace};
-use serde::Serialize;
 
 use super::explain_events::{Gradient, Path, Slack};
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::terminal::output::{Format, Shown, println_out, show};
-use crate::terminal::tables::{cells, table};
+use crate::terminal::output::Format;
 use crate::trace_args::{open_trace, program_help, threads};
-use flowcast::report::answer::Grouped;
 
 subcommands! {
     /// Say what stands behind a prediction
@@ -82,117 +80,54 @@ impl Collectives {
             NonBlocking::Expanded,
             ReadOptions { threads: threads() },
         )?;
-        show(&Explained::of(&expanded), self.format)
+        self.format.print(&document(&expanded))
     }
 }
 
-/// Which algorithm carries out which collectives.
-#[derive(Serialize)]
-struct Explained {
-    uses: Vec<Explanation>,
-    kept_by_formula: u64,
+fn document(expanded: &Expanded) -> Document {
+    let uses = rows(&expanded.uses)
+        .column("operation", "operation", |used| used.op.name())
+        .column("ranks", "ranks", |used| used.extent.ranks)
+        .column("bytes", "bytes", |used| Grouped(used.extent.bytes.0))
+        .field("total_bytes", |used| used.extent.total)
+        .column("algorithm", "algorithm", algorithm)
+        .field("stages", |used| {
+            let stages = used.stages.iter();
+            stages
+                .map(|(op, choice)| [op.name().to_owned(), choice.to_string()])
+                .collect::<Value>()
+        })
+        .column("count", "count", |used| Grouped(used.count))
+        .field("immediate", |used| used.non_blocking)
+        .column("messages", "messages", |used| Grouped(used.messages))
+        .column("message_bytes", "their bytes", |used| Grouped(used.bytes.0));
+    let immediate: u64 = expanded.uses.iter().map(|used| used.non_blocking).sum();
+    let kept = expanded.kept;
+    Document::new("flowcast/collectives/1")
+        .table("uses", uses)
+        .field("kept_by_formula", kept)
+        .lines(
+            (immediate > 0)
+                .then(|| format!("immediate: {immediate}, whose messages move beside the program")),
+        )
+        .lines(
+            (kept > 0).then(|| {
+                format!("{kept} keep their formula: their communicator names a rank twice")
+            }),
+        )
 }
 
-/// All collectives of one kind and size.
-#[derive(Serialize)]
-struct Explanation {
-    operation: &'static str,
-    ranks: u32,
-    bytes: u64,
-    total_bytes: u64,
-    algorithm: Option<String>,
-    stages: Vec<(&'static str, String)>,
-    count: u64,
-    immediate: u64,
-    messages: u64,
-    message_bytes: u64,
-}
-
-impl Explained {
-    fn of(expanded: &Expanded) -> Explained {
-        let uses = expanded.uses.iter().map(|used| Explanation {
-            operation: used.op.name(),
-            ranks: used.extent.ranks,
-            bytes: used.extent.bytes.0,
-            total_bytes: used.extent.total.0,
-            algorithm: used.choice.map(|choice| choice.to_string()),
-            stages: used
-                .stages
-                .iter()
-                .map(|(op, choice)| (op.name(), choice.to_string()))
-                .collect(),
-            count: used.count,
-            immediate: used.non_blocking,
-            messages: used.messages,
-            message_bytes: used.bytes.0,
-        });
-        Explained {
-            uses: uses.collect(),
-            kept_by_formula: expanded.kept,
-        }
+fn algorithm(used: &Use) -> Value {
+    let Some(choice) = used.choice.map(|choice| choice.to_string()) else {
+        return shown(Value::Absent, "nothing to send");
+    };
+    let stages = used.stages.iter();
+    let stages: Vec<String> = stages
+        .map(|(op, choice)| format!("{} {choice}", op.name()))
+        .collect();
+    if stages.is_empty() {
+        return choice.into();
     }
-}
-
-impl Shown for Explained {
-    const SCHEMA: &'static str = "flowcast/collectives/1";
-
-    fn print(&self) {
-        let mut table = table(&[
-            "operation",
-            ">ranks",
-            ">bytes",
-            "algorithm",
-            ">count",
-            ">messages",
-            ">their bytes",
-        ]);
-        for used in &self.uses {
-            let Explanation {
-                operation,
-                ranks,
-                bytes,
-                count,
-                messages,
-                message_bytes,
-                ..
-            } = used;
-            table.add_row(cells![
-                operation,
-                ranks,
-                Grouped(*bytes),
-                used.algorithm(),
-                Grouped(*count),
-                Grouped(*messages),
-                Grouped(*message_bytes)
-            ]);
-        }
-        println_out!("{table}");
-        let immediate: u64 = self.uses.iter().map(|used| used.immediate).sum();
-        if immediate > 0 {
-            println_out!("immediate: {immediate}, whose messages move beside the program");
-        }
-        if self.kept_by_formula > 0 {
-            println_out!(
-                "{} keep their formula: their communicator names a rank twice",
-                self.kept_by_formula
-            );
-        }
-    }
-}
-
-impl Explanation {
-    fn algorithm(&self) -> String {
-        let Some(choice) = &self.algorithm else {
-            return "nothing to send".to_owned();
-        };
-        if self.stages.is_empty() {
-            return choice.clone();
-        }
-        let stages: Vec<String> = self
-            .stages
-            .iter()
-            .map(|(op, choice)| format!("{op} {choice}"))
-            .collect();
-        format!("{choice} ({})", stages.join(", "))
-    }
+    let text = format!("{choice} ({})", stages.join(", "));
+    shown(choice, text)
 }

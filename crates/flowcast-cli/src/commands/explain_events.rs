@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use flowcast::model::network::Network;
+use flowcast::table::Document;
 use flowcast::trace::Trace;
-use flowcast::why::{Answer, gradient, path, slack};
+use flowcast::why::{gradient, path, slack};
 use flowcast::{Error, Options};
 
 use crate::network_args::NetworkArgs;
@@ -91,7 +92,7 @@ struct Question {
 }
 
 impl Question {
-    fn ask(self, answer: fn(&Trace, &Network, &Options) -> Result<Answer, Error>) -> Result<()> {
+    fn ask(self, answer: fn(&Trace, &Network, &Options) -> Result<Document, Error>) -> Result<()> {
         let inputs = [self.input.as_path(), self.network.network.as_ref()];
         declare(
             inputs,

@@ -4,6 +4,7 @@ pub(in crate::commands) mod import;
 pub(in crate::commands) mod regions;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -14,18 +15,17 @@ use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_log
 use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::zoo::compare::CompareOptions;
 use flowcast::model::network::{Network, Progress};
-use flowcast::samples_page::samples_page;
-use flowcast::units::{Bytes, Rounded, Time};
-use serde::Serialize;
+use flowcast::samples_page::{parameter_table, samples_page};
+use flowcast::table::{Document, Value};
+use flowcast::units::Bytes;
 
 use super::fit_calls::{CallArgs, FitCalls};
 use super::fit_conflicts;
 use super::fit_models::{self, Models};
 use crate::network_args;
 use crate::terminal::files::{Batch, Output, declare, read_text, write_text};
-use crate::terminal::output::{Format, println_out, say};
+use crate::terminal::output::{Format, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::table;
 use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.
@@ -196,11 +196,14 @@ impl Fit {
             batch.write_text(output, &network.to_toml())?;
         }
         batch.commit()?;
-        if self.json {
-            println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
-        } else {
-            print_table(&fit);
-        }
+        self.print(&document(&fit, &samples), &fit.warnings)
+    }
+
+    /// People are told the warnings, programs find them in the document.
+    fn print(&self, document: &Document, warnings: &[impl Display]) -> Result<()> {
+        Format { json: self.json }.print(document)?;
+        let told = warnings.iter().filter(|_| !self.json);
+        told.for_each(|warning| say!("warning: {warning}"));
         Ok(())
     }
 
@@ -245,12 +248,7 @@ impl Fit {
             lab.and_then(|lab| lab.point_to_point.rendezvous_from);
         network.point_to_point.progress = OVER_TCP;
         write(self.output(), &network)?;
-        if self.json {
-            println_out!("{}", fit_conflicts::document(&fit, samples));
-        } else {
-            fit_conflicts::print(&fit);
-        }
-        Ok(())
+        self.print(&fit_conflicts::document(&fit, samples), &fit.warnings())
     }
 
     fn fit_regions(&self) -> Result<()> {
@@ -264,7 +262,7 @@ impl Fit {
                 .as_ref()
                 .map(|name| anyhow::Ok(network_args::load(name, &[])?.announced()))
                 .transpose()?,
-            json: self.json,
+            format: Format { json: self.json },
         };
         fit.run()
     }
@@ -332,108 +330,48 @@ fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, Stri
     all
 }
 
-#[allow(
-    non_snake_case,
-    reason = "the field names are LogGP's symbols with their units"
-)]
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: &'static str,
-    g_us: f64,
-    g_us_interval: Option<[f64; 2]>,
-    G_us_per_B: f64,
-    G_us_per_B_interval: Option<[f64; 2]>,
-    o_us: f64,
-    o_us_interval: Option<[f64; 2]>,
-    L_us: f64,
-    L_us_interval: Option<[f64; 2]>,
-    level: f64,
-    knee_size_B: Option<f64>,
-    points_used: usize,
-    points_excluded: usize,
-    samples: usize,
-    replicates: usize,
-    seed: u64,
-    model_error_mean: f64,
-    model_error_worst: f64,
-    warnings: Vec<String>,
-    samples_provenance: &'a BTreeMap<String, String>,
-}
-
-impl Report<'_> {
-    fn new<'a>(fit: &LogGpFit, samples: &'a PrttSamples) -> Report<'a> {
-        let micros = |ends: (Time, Time)| {
-            interval(ends).map(|(low, high)| [low.as_micros(), high.as_micros()])
-        };
-        let per_byte = interval(fit.intervals.gap_per_byte);
-        Report {
-            schema: "flowcast/fit/1",
-            g_us: fit.parameters.gap.as_micros(),
-            g_us_interval: micros(fit.intervals.gap),
-            G_us_per_B: fit.parameters.gap_per_byte.as_micros(),
-            G_us_per_B_interval: per_byte.map(|(low, high)| [low.as_micros(), high.as_micros()]),
-            o_us: fit.parameters.overhead.as_micros(),
-            o_us_interval: micros(fit.intervals.overhead),
-            L_us: fit.parameters.latency.as_micros(),
-            L_us_interval: micros(fit.intervals.latency),
-            level: fit.options.level,
-            knee_size_B: fit.knee_size,
-            points_used: fit.points_used,
-            points_excluded: fit.points_excluded,
-            samples: fit.samples,
-            replicates: fit.options.replicates,
-            seed: fit.options.seed,
-            model_error_mean: fit.model_error.mean_absolute,
-            model_error_worst: fit.model_error.worst,
-            warnings: fit.warnings.iter().map(ToString::to_string).collect(),
-            samples_provenance: &samples.provenance,
-        }
-    }
-}
-
-fn print_table(fit: &LogGpFit) {
-    let percent = format!("{} % interval", fit.options.level * 100.0);
-    let mut table = table(&["parameter", ">value", &format!(">{percent}")]);
-    let none = || "-".to_owned();
-    let times = |ends: (Time, Time)| {
-        interval(ends).map_or_else(none, |(low, high)| {
-            format!("{} .. {}", Rounded(low), Rounded(high))
-        })
-    };
-    let parameters = &fit.parameters;
-    for (name, value, interval) in [
-        ("g, gap", parameters.gap, fit.intervals.gap),
-        ("o, overhead", parameters.overhead, fit.intervals.overhead),
-        ("L, latency", parameters.latency, fit.intervals.latency),
-    ] {
-        table.add_row([name, &Rounded(value).to_string(), &times(interval)]);
-    }
-    let per_byte = format!("{:.4} ns/B", parameters.gap_per_byte.as_nanos());
-    let ends = interval(fit.intervals.gap_per_byte);
-    let ends = ends.map_or_else(none, |(low, high)| {
-        format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos())
-    });
-    table.add_row(["G, gap per byte", &per_byte, &ends]);
-    println_out!("{table}");
-    let used = format!(
-        "{} of {} points",
-        fit.points_used,
-        fit.points_used + fit.points_excluded
-    );
+fn document(fit: &LogGpFit, samples: &PrttSamples) -> Document {
+    let (values, intervals, error) = (&fit.parameters, &fit.intervals, &fit.model_error);
+    let per_byte = interval(intervals.gap_per_byte);
     let knee = fit.knee_size.map_or(String::new(), |knee| {
         format!("; the overhead hides the gap below {knee:.0} B")
     });
-    println_out!("g and G rest on {used}{knee}.");
-    let error = &fit.model_error;
-    println_out!(
-        "The parameters miss the medians by {:.1} % on average, {:.1} % at worst (n = {}, d = {}, {} B).",
-        error.mean_absolute * 100.0,
-        error.worst * 100.0,
-        error.worst_point.messages,
-        error.worst_point.delay,
-        error.worst_point.size.0,
-    );
-    fit.warnings
-        .iter()
-        .for_each(|warning| say!("warning: {warning}"));
+    let worst = &error.worst_point;
+    Document::new("flowcast/fit/1")
+        .field("g_us", values.gap)
+        .field("g_us_interval", interval(intervals.gap))
+        .field("G_us_per_B", values.gap_per_byte.as_micros())
+        .field(
+            "G_us_per_B_interval",
+            per_byte.map(|(low, high)| [low.as_micros(), high.as_micros()]),
+        )
+        .field("o_us", values.overhead)
+        .field("o_us_interval", interval(intervals.overhead))
+        .field("L_us", values.latency)
+        .field("L_us_interval", interval(intervals.latency))
+        .field("level", fit.options.level)
+        .field("knee_size_B", fit.knee_size)
+        .field("points_used", fit.points_used)
+        .field("points_excluded", fit.points_excluded)
+        .field("samples", fit.samples)
+        .field("replicates", fit.options.replicates)
+        .field("seed", fit.options.seed)
+        .field("model_error_mean", error.mean_absolute)
+        .field("model_error_worst", error.worst)
+        .field("warnings", fit.warnings.iter().map(ToString::to_string).collect::<Value>())
+        .field("samples_provenance", &samples.provenance)
+        .shown(parameter_table(fit))
+        .line(format!(
+            "g and G rest on {} of {} points{knee}.",
+            fit.points_used,
+            fit.points_used + fit.points_excluded
+        ))
+        .line(format!(
+            "The parameters miss the medians by {:.1} % on average, {:.1} % at worst (n = {}, d = {}, {} B).",
+            error.mean_absolute * 100.0,
+            error.worst * 100.0,
+            worst.messages,
+            worst.delay,
+            worst.size.0,
+        ))
 }

@@ -9,14 +9,13 @@ use clap::Args;
 use flowcast::fit::calls::table::{CallCases, CallName, CallTimes};
 use flowcast::fit::calls::{CallFit, CallTime, fit_calls, network::to_network};
 use flowcast::model::network::Network;
-use flowcast::units::{Bytes, Rounded, Time};
-use serde::Serialize;
+use flowcast::table::{self, Document, figure, rows};
+use flowcast::units::{Bytes, Time};
 
 use super::fit_conflicts::percent;
 use crate::terminal::files::{Batch, Output, declare, read_text};
-use crate::terminal::output::{Format, Shown, println_out, say, show};
+use crate::terminal::output::{Format, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::{cells, table};
 
 /// Level of the intervals of predicted medians.
 const LEVEL: f64 = 0.9;
@@ -72,7 +71,7 @@ impl FitCalls<'_> {
             batch.write(to, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
         }
         batch.commit()?;
-        show(&Report::new(&fits), self.format)
+        self.format.print(&document(&fits))
     }
 
     /// Where predictions and where the network go: with --predict a name that ends in .toml is the network's.
@@ -139,116 +138,43 @@ fn predictions_of(path: &Path, fits: &BTreeMap<CallName, CallFit>) -> Result<Str
     Ok(cases.with_predictions(&predicted))
 }
 
-#[derive(Serialize)]
-struct Report {
-    calls: Vec<CallReport>,
-}
-
-#[derive(Serialize)]
-struct CallReport {
-    cluster: String,
-    experiment: String,
-    call: String,
-    pieces: Vec<PieceReport>,
-    error: f64,
-    error_of_interpolation: f64,
-    error_of_one_line: f64,
-}
-
-#[allow(non_snake_case, reason = "the names end in the unit")]
-#[derive(Serialize)]
-struct PieceReport {
-    from_B: f64,
-    fixed_ns: f64,
-    per_byte_ns: f64,
-}
-
-impl Report {
-    fn new(fits: &BTreeMap<CallName, CallFit>) -> Report {
-        let call = |(name, fit): (&CallName, &CallFit)| CallReport {
-            cluster: name.cluster.clone(),
-            experiment: name.experiment.clone(),
-            call: name.call.clone(),
-            pieces: fit.curve.pieces().iter().map(PieceReport::new).collect(),
-            error: fit.errors.pieces,
-            error_of_interpolation: fit.errors.neighbours,
-            error_of_one_line: fit.errors.one_line,
-        };
-        Report {
-            calls: fits.iter().map(call).collect(),
-        }
-    }
-}
-
-impl PieceReport {
-    fn new(piece: &flowcast::model::stats::piecewise::Piece) -> PieceReport {
-        PieceReport {
-            from_B: piece.from,
-            fixed_ns: piece.line.intercept,
-            per_byte_ns: piece.line.slope,
-        }
-    }
-}
-
-impl Shown for Report {
-    const SCHEMA: &'static str = "flowcast/call-fit/1";
-
-    fn print(&self) {
-        let mut pieces = table(&[
-            "cluster",
-            "experiment",
-            "call",
-            ">from",
-            ">fixed",
-            ">per byte",
-        ]);
-        for call in &self.calls {
-            for piece in &call.pieces {
-                let fixed = Rounded(Time::from_nanos(piece.fixed_ns));
-                let [from, per_byte] = [
-                    format!("{:.0} B", piece.from_B.ceil()),
-                    format!("{:.4} ns", piece.per_byte_ns),
-                ];
-                pieces.add_row(cells![
-                    call.cluster,
-                    call.experiment,
-                    call.call,
-                    from,
-                    fixed,
-                    per_byte
-                ]);
-            }
-        }
-        println_out!("{pieces}");
-        println_out!("Median errors on sizes that were left out:");
-        let columns = [
-            "cluster",
-            "experiment",
-            "call",
-            ">pieces",
-            ">error",
-            ">interpolated",
-            ">one line",
-        ];
-        let mut errors = table(&columns);
-        for call in &self.calls {
-            let [own, interpolated, one_line] = [
-                call.error,
-                call.error_of_interpolation,
-                call.error_of_one_line,
-            ]
-            .map(percent);
-            let count = call.pieces.len();
-            errors.add_row(cells![
-                call.cluster,
-                call.experiment,
-                call.call,
-                count,
-                own,
-                interpolated,
-                one_line
-            ]);
-        }
-        println_out!("{errors}");
-    }
+fn document(fits: &BTreeMap<CallName, CallFit>) -> Document {
+    let calls = rows(fits)
+        .heading("Median errors on sizes that were left out")
+        .column("cluster", "cluster", |(name, _)| &name.cluster)
+        .column("experiment", "experiment", |(name, _)| &name.experiment)
+        .column("call", "call", |(name, _)| &name.call)
+        .field("pieces", |(_, fit)| {
+            rows(fit.curve.pieces())
+                .field("from_B", |piece| piece.from)
+                .field("fixed_ns", |piece| piece.line.intercept)
+                .field("per_byte_ns", |piece| piece.line.slope)
+        })
+        .cell("pieces", |(_, fit)| fit.curve.pieces().len())
+        .column("error", "error", |(_, fit)| {
+            table::percent(fit.errors.pieces, 2)
+        })
+        .column("error_of_interpolation", "interpolated", |(_, fit)| {
+            table::percent(fit.errors.neighbours, 2)
+        })
+        .column("error_of_one_line", "one line", |(_, fit)| {
+            table::percent(fit.errors.one_line, 2)
+        });
+    let pieces = fits
+        .iter()
+        .flat_map(|(name, fit)| fit.curve.pieces().iter().map(move |piece| (name, piece)));
+    let pieces = rows(pieces)
+        .cell("cluster", |(name, _)| &name.cluster)
+        .cell("experiment", |(name, _)| &name.experiment)
+        .cell("call", |(name, _)| &name.call)
+        .cell("from", |(_, piece)| {
+            figure(format!("{:.0} B", piece.from.ceil()))
+        })
+        .cell("fixed", |(_, piece)| Time::from_nanos(piece.line.intercept))
+        .cell("per byte", |(_, piece)| {
+            figure(format!("{:.4} ns", piece.line.slope))
+        });
+    Document::new("flowcast/call-fit/1")
+        .shown(pieces)
+        .table("calls", calls)
 }

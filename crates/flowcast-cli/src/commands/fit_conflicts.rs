@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use flowcast::calibrate::conflict_samples::ConflictSamples;
-use flowcast::calibrate::conflicts::{
-    Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
-};
+use flowcast::calibrate::conflicts::{Bound, ConflictFit, Errors, Estimate, ModelFit};
 use flowcast::flows::concurrent::{Method, PredictError, predict_flows, predict_seeds};
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::pattern::Pattern;
@@ -16,13 +14,11 @@ use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::sharing::{PacketParameters, SharingError};
 use flowcast::packet::seeds::Runs;
+use flowcast::table::{Document, Record, Table, Value, figure, fixed, or_dash, rows, shown};
 use flowcast::units::{Bytes, Rate, Rounded, Time};
 use flowcast_measure::lab::{LabSpec, network_of};
-use serde_json::{Value, json};
 
-use crate::terminal::output::{println_out, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::table;
 
 /// Runs of the packet level where queues overflow, and single runs are a matter of chance.
 const SEEDS: u32 = 9;
@@ -98,165 +94,135 @@ pub(super) fn provenance_of(
     all
 }
 
-/// Machine-readable.
-pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
-    let rate = |estimate: &Estimate<Rate>| {
-        let interval = estimate
-            .interval()
-            .map(|ends| ends.map(|rate| rate.as_bytes_per_second()));
-        json!({ "value_Bps": estimate.value.as_bytes_per_second(), "interval_Bps": interval })
-    };
-    let latency = fit
-        .latency
-        .interval()
-        .map(|ends| ends.map(|time| time.as_seconds()));
+/// What each flow got, the parameters, and the models side by side.
+pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Document {
+    let (conflicts, random, repetitions) = fit.counts;
+    let (best, other) = (fit.best_model(), &fit.other_duplex);
+    let other_duplex = Record::new()
+        .field("duplex", other.duplex.name())
+        .field("best", other.model)
+        .field("mean_absolute_error", other.mean_absolute);
+    let latency = Record::new()
+        .field("value_s", fit.latency.value)
+        .field("interval_s", fit.latency.interval());
     let backbone = fit.backbone.as_ref().map(|backbone| {
         let from = &backbone.from;
-        json!({ "bandwidth": rate(&backbone.rate), "from_flows": from.value, "from_flows_interval": from.interval() })
+        Record::new()
+            .field("bandwidth", rate(&backbone.rate))
+            .field("from_flows", from.value)
+            .field("from_flows_interval", from.interval())
     });
-    let parameter = |parameter: &FittedParameter| {
-        json!({
-            "field": parameter.field, "value": parameter.estimate.value, "interval": parameter.estimate.interval(),
-            "bound": parameter.bound.map(Bound::name), "is_measured": parameter.is_measured,
-        })
+    let on = match best.held_out {
+        Some(_) => "on the random patterns",
+        None => "on conflicts left out",
     };
-    let model = |fit: &ModelFit| {
-        json!({
-            "model": fit.name(), "parameters": fit.parameters.iter().map(parameter).collect::<Vec<_>>(),
-            "fitted": errors(&fit.fitted), "left_out": errors(&fit.left_out),
-            "held_out": fit.held_out.as_ref().map(errors),
-        })
-    };
-    let (conflicts, random, repetitions) = fit.counts;
-    let OtherDuplex {
-        duplex: other,
-        model: other_best,
-        mean_absolute,
-    } = fit.other_duplex;
-    json!({
-        "schema": "flowcast/conflict-fit/1", "best": fit.best_model().name(),
-        "warnings": fit.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(), "duplex": fit.duplex.name(),
-        "other_duplex": { "duplex": other.name(), "best": other_best, "mean_absolute_error": mean_absolute },
-        "latency": { "value_s": fit.latency.value.as_seconds(), "interval_s": latency },
-        "bandwidth": rate(&fit.rate), "backbone": backbone,
-        "bus_Bps": fit.bus.map(Rate::as_bytes_per_second),
-        "models": fit.models.iter().map(model).collect::<Vec<_>>(),
-        "slowdowns": fit.slowdowns.iter().map(|one| slowdown(fit, one)).collect::<Vec<_>>(),
-        "level": fit.options.level, "replicates": fit.options.replicates, "seed": fit.options.seed,
-        "conflicts": conflicts, "random_patterns": random, "repetitions": repetitions,
-        "samples_provenance": samples.provenance,
-    })
+    Document::new("flowcast/conflict-fit/1")
+        .field("best", best.name())
+        .field(
+            "warnings",
+            fit.warnings()
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Value>(),
+        )
+        .field("duplex", fit.duplex.name())
+        .field("other_duplex", other_duplex)
+        .field("latency", latency)
+        .field("bandwidth", rate(&fit.rate))
+        .field("backbone", backbone)
+        .field("bus_Bps", fit.bus)
+        .field("level", fit.options.level)
+        .field("replicates", fit.options.replicates)
+        .field("seed", fit.options.seed)
+        .field("conflicts", conflicts)
+        .field("random_patterns", random)
+        .field("repetitions", repetitions)
+        .field("samples_provenance", &samples.provenance)
+        .table("slowdowns", slowdowns(fit))
+        .line("")
+        .shown(parameters(fit))
+        .line("")
+        .table("models", models(fit))
+        .line(format!("{} explains this network best, {on}.", best.name()))
+        .line(format!(
+            "Ports are {} duplex: with {} duplex the best model, {}, misses the conflicts by {}.",
+            fit.duplex.name(),
+            other.duplex.name(),
+            other.model,
+            percent(other.mean_absolute)
+        ))
 }
 
-fn errors(errors: &Errors) -> Value {
-    json!({
-        "mean_absolute_error": errors.mean_absolute, "worst": errors.worst, "worst_conflict": errors.worst_of.0,
-        "worst_flow": errors.worst_of.1, "flows": errors.flows,
-    })
+fn rate(estimate: &Estimate<Rate>) -> Record {
+    Record::new()
+        .field("value_Bps", estimate.value)
+        .field("interval_Bps", estimate.interval())
 }
 
-fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
-    let predicted: BTreeMap<&str, f64> = fit
-        .models
-        .iter()
-        .map(ModelFit::name)
-        .zip(one.predicted.iter().copied())
-        .collect();
-    json!({
-        "conflict": one.conflict, "kind": one.kind.to_string(), "flow": one.flow.id, "src": one.flow.src.0,
-        "dst": one.flow.dst.0, "times_longer_than_alone": one.measured.value,
-        "interval": [one.measured.low, one.measured.high], "predicted": predicted,
-    })
-}
-
-/// For people: what each flow got, the parameters, and the models side by side.
-pub(super) fn print(fit: &ConflictFit) {
-    fit.warnings()
-        .iter()
-        .for_each(|warning| say!("warning: {warning}"));
-    print_slowdowns(fit);
-    println_out!();
-    print_parameters(fit);
-    println_out!();
-    print_models(fit);
-    let best = fit.best_model();
-    let on = if best.held_out.is_some() {
-        "on the random patterns"
-    } else {
-        "on conflicts left out"
-    };
-    println_out!("{} explains this network best, {on}.", best.name());
-    let OtherDuplex {
-        duplex: other,
-        model,
-        mean_absolute,
-    } = fit.other_duplex;
-    println_out!(
-        "Ports are {} duplex: with {} duplex the best model, {model}, misses the conflicts by {}.",
-        fit.duplex.name(),
-        other.name(),
-        percent(mean_absolute)
-    );
+fn errors(errors: &Errors) -> Record {
+    Record::new()
+        .field("mean_absolute_error", errors.mean_absolute)
+        .field("worst", errors.worst)
+        .field("worst_conflict", &errors.worst_of.0)
+        .field("worst_flow", errors.worst_of.1)
+        .field("flows", errors.flows)
 }
 
 pub(super) fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-fn print_slowdowns(fit: &ConflictFit) {
-    let best = fit.best;
-    let mut table = table(&[
-        "conflict",
-        ">flow",
-        "",
-        ">times alone",
-        ">interval",
-        &format!(">{}", fit.best_model().name()),
-    ]);
-    let mut last = "";
-    for one in &fit.slowdowns {
-        let name = if one.conflict == last {
-            ""
-        } else {
-            one.conflict.as_str()
-        };
-        last = &one.conflict;
-        table.add_row([
-            name.to_owned(),
-            one.flow.id.to_string(),
-            format!("{} > {}", one.flow.src, one.flow.dst),
-            format!("{:.3}", one.measured.value),
-            format!("{:.3} .. {:.3}", one.measured.low, one.measured.high),
-            format!("{:.3}", one.predicted[best]),
-        ]);
-    }
-    println_out!("{table}");
+fn slowdowns(fit: &ConflictFit) -> Table {
+    let all = &fit.slowdowns;
+    rows(0..all.len())
+        .column("conflict", "conflict", |index| {
+            let name = &all[index].conflict;
+            let is_new = index == 0 || all[index - 1].conflict != *name;
+            shown(name, if is_new { name } else { "" })
+        })
+        .field("kind", |index| all[index].kind.to_string())
+        .column("flow", "flow", |index| all[index].flow.id)
+        .field("src", |index| all[index].flow.src)
+        .field("dst", |index| all[index].flow.dst)
+        .cell("", |index| {
+            format!("{} > {}", all[index].flow.src, all[index].flow.dst)
+        })
+        .column("times_longer_than_alone", "times alone", |index| {
+            fixed(all[index].measured.value, 3)
+        })
+        .column("interval", "interval", |index| {
+            let Estimate { low, high, .. } = all[index].measured;
+            shown([low, high], format!("{low:.3} .. {high:.3}"))
+        })
+        .field("predicted", |index| {
+            let names = fit.models.iter().map(ModelFit::name);
+            names
+                .zip(all[index].predicted.iter().copied())
+                .collect::<BTreeMap<_, _>>()
+        })
+        .cell(fit.best_model().name(), |index| {
+            fixed(all[index].predicted[fit.best], 3)
+        })
+        .into()
 }
 
-fn print_parameters(fit: &ConflictFit) {
-    let mut table = table(&[
-        "parameter",
-        "model",
-        ">value",
-        &format!(">{} % interval", fit.options.level * 100.0),
-    ]);
+fn parameters(fit: &ConflictFit) -> Table {
     let megabits = |rate: Rate| format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6);
-    let mut row = |name: &str, model: &str, [value, interval]: [String; 2]| {
-        table.add_row([name.to_owned(), model.to_owned(), value, interval]);
-    };
-    row(
-        "nic.latency",
-        "all",
-        texts(&fit.latency, |time| Rounded(time).to_string()),
-    );
-    row("nic.bandwidth", "all", texts(&fit.rate, megabits));
+    let mut all = vec![
+        (
+            "nic.latency",
+            "all",
+            texts(&fit.latency, |time| Rounded(time).to_string()),
+        ),
+        ("nic.bandwidth", "all", texts(&fit.rate, megabits)),
+    ];
     if let Some(backbone) = &fit.backbone {
-        row("backbone.bandwidth", "all", texts(&backbone.rate, megabits));
+        all.push(("backbone.bandwidth", "all", texts(&backbone.rate, megabits)));
         let from = texts(&backbone.from, |from| from.to_string());
-        row("sharing.asymmetric.backbone_from", "asymmetric", from);
+        all.push(("sharing.asymmetric.backbone_from", "asymmetric", from));
     }
     if let Some(bus) = fit.bus {
-        row("bus.bandwidth", "all", [megabits(bus), "-".to_owned()]);
+        all.push(("bus.bandwidth", "all", [megabits(bus), "-".to_owned()]));
     }
     for model in &fit.models {
         for parameter in &model.parameters {
@@ -264,14 +230,22 @@ fn print_parameters(fit: &ConflictFit) {
             let at_bound = parameter
                 .bound
                 .map(|bound| format!("at its {} bound", bound.name()));
-            row(
+            all.push((
                 parameter.field,
                 model.name(),
                 [value, at_bound.unwrap_or(interval)],
-            );
+            ));
         }
     }
-    println_out!("{table}");
+    rows(&all)
+        .cell("parameter", |(field, ..)| *field)
+        .cell("model", |(_, model, _)| *model)
+        .cell("value", |(.., [value, _])| figure(value))
+        .cell(
+            format!("{} % interval", fit.options.level * 100.0),
+            |(.., [_, ends])| figure(ends),
+        )
+        .into()
 }
 
 /// The value, and the interval if there is one.
@@ -282,27 +256,39 @@ fn texts<T: Copy + PartialEq>(estimate: &Estimate<T>, text: impl Fn(T) -> String
     [text(estimate.value), interval]
 }
 
-fn print_models(fit: &ConflictFit) {
-    let columns = [
-        "model",
-        ">random patterns",
-        ">worst flow",
-        ">conflicts left out",
-        ">worst flow",
-        ">fitted",
-    ];
-    let mut table = table(&columns);
-    for model in &fit.models {
-        let held_out = model.held_out.as_ref();
-        let or_none = |value: Option<f64>| value.map_or("-".to_owned(), percent);
-        table.add_row([
-            model.name().to_owned(),
-            or_none(held_out.map(|errors| errors.mean_absolute)),
-            or_none(held_out.map(|errors| errors.worst)),
-            percent(model.left_out.mean_absolute),
-            percent(model.left_out.worst),
-            percent(model.fitted.mean_absolute),
-        ]);
-    }
-    println_out!("{table}");
+fn models(fit: &ConflictFit) -> Table {
+    let held_out = |model: &ModelFit, pick: fn(&Errors) -> f64| {
+        or_dash(
+            model
+                .held_out
+                .as_ref()
+                .map(|errors| figure(percent(pick(errors)))),
+        )
+    };
+    rows(&fit.models)
+        .column("model", "model", |model| model.name())
+        .field("parameters", |model| {
+            rows(&model.parameters)
+                .field("field", |parameter| parameter.field)
+                .field("value", |parameter| parameter.estimate.value)
+                .field("interval", |parameter| parameter.estimate.interval())
+                .field("bound", |parameter| parameter.bound.map(Bound::name))
+                .field("is_measured", |parameter| parameter.is_measured)
+        })
+        .field("held_out", |model| model.held_out.as_ref().map(errors))
+        .cell("random patterns", |model| {
+            held_out(model, |errors| errors.mean_absolute)
+        })
+        .cell("worst flow", |model| held_out(model, |errors| errors.worst))
+        .column("left_out", "conflicts left out", |model| {
+            shown(
+                errors(&model.left_out),
+                percent(model.left_out.mean_absolute),
+            )
+        })
+        .cell("worst flow", |model| figure(percent(model.left_out.worst)))
+        .column("fitted", "fitted", |model| {
+            shown(errors(&model.fitted), percent(model.fitted.mean_absolute))
+        })
+        .into()
 }

@@ -11,11 +11,11 @@ use flowcast::calibrate::narrowing::least_cost;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::recording::decode::RankFile;
+use flowcast::table::Record;
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::measured;
 use flowcast::units::{Rounded, Time};
 use flowcast::{Collectives, Contention, Options, Recorded};
-use serde_json::json;
 
 use crate::trace_args::{print_notes, threads};
 
@@ -115,13 +115,13 @@ impl PacketFit {
     }
 
     /// As part of the fit's document.
-    pub(super) fn document(&self) -> serde_json::Value {
-        json!({
-            "latency_s": self.latency.as_seconds(),
-            "mean_absolute_error": self.mean_error(),
-            "within_10_percent": self.within(0.1) as f64 / self.errors.len().max(1) as f64,
-            "errors": self.errors,
-        })
+    pub(super) fn record(&self) -> Record {
+        let within = self.within(0.1) as f64 / self.errors.len().max(1) as f64;
+        Record::new()
+            .field("latency_s", self.latency)
+            .field("mean_absolute_error", self.mean_error())
+            .field("within_10_percent", within)
+            .field("errors", &self.errors)
     }
 }
 

@@ -3,29 +3,26 @@
 mod cable;
 mod network;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::net::Ipv4Addr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, exit};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use flowcast::table::{Document, Table, figure, json, rows};
 use flowcast::units::{Node, Rate, Rounded};
 use flowcast_measure::lab::{
     Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text,
     self_test,
 };
-use serde::Serialize;
 
 use crate::network_args::parse_overrides;
 use crate::terminal::exit::EnvironmentLacks;
 use crate::terminal::files::read_text;
-use crate::terminal::output::{Format, Shown, print_out, println_out, say, show};
+use crate::terminal::output::{Format, print_out, println_out, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::{cells, table};
-use cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
+use cable::{CableCheckCommand, ServeCables, quantiles};
 use network::LabNetwork;
 
 subcommands! {
@@ -160,7 +157,7 @@ impl Up {
                 return Err(error);
             }
         };
-        show(&Built::of(&lab, &checks)?, self.format)
+        self.format.print(&built(&lab, &checks)?)
     }
 }
 
@@ -197,49 +194,15 @@ impl Down {
 impl List {
     fn run(self) -> Result<()> {
         let labs = Lab::list().map_err(explained)?;
-        show(
-            &Labs {
-                labs: labs
-                    .into_iter()
-                    .map(|(name, spec)| Named { name, spec })
-                    .collect(),
-            },
-            self.format,
+        let specs = rows(&labs)
+            .field("name", |(name, _)| name)
+            .field("spec", |(_, spec)| json(spec));
+        let table = specs_table(labs.iter().map(|(name, spec)| (name.as_str(), spec)));
+        self.format.print(
+            &Document::new("flowcast/labs/1")
+                .field("labs", specs)
+                .shown(table),
         )
-    }
-}
-
-/// The testbeds that are up.
-#[derive(Serialize)]
-struct Labs {
-    labs: Vec<Named>,
-}
-
-#[derive(Serialize)]
-struct Named {
-    name: String,
-    spec: LabSpec,
-}
-
-impl Shown for Labs {
-    const SCHEMA: &'static str = "flowcast/labs/1";
-
-    fn print(&self) {
-        print_specs(self.labs.iter().map(|lab| (lab.name.as_str(), &lab.spec)));
-    }
-}
-
-/// The built-in testbeds.
-#[derive(Serialize)]
-struct BuiltIn {
-    profiles: Vec<LabSpec>,
-}
-
-impl Shown for BuiltIn {
-    const SCHEMA: &'static str = "flowcast/lab-profiles/1";
-
-    fn print(&self) {
-        print_specs(self.profiles.iter().map(|spec| (spec.name.as_str(), spec)));
     }
 }
 
@@ -259,39 +222,34 @@ impl Profiles {
     }
 
     fn list(&self) -> Result<()> {
-        let profiles = PROFILES
+        let profiles: Vec<LabSpec> = PROFILES
             .iter()
             .map(|(name, _)| profile(name, &[]))
             .collect::<Result<_, _>>()?;
-        show(&BuiltIn { profiles }, self.format)
+        self.format.print(
+            &Document::new("flowcast/lab-profiles/1")
+                .field("profiles", json(&profiles))
+                .shown(specs_table(
+                    profiles.iter().map(|spec| (spec.name.as_str(), spec)),
+                )),
+        )
     }
 }
 
-fn print_specs<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) {
-    let mut table = table(&[
-        "name",
-        ">nodes",
-        ">ranks a node",
-        ">racks",
-        ">bandwidth",
-        "what",
-    ]);
-    for (name, spec) in specs {
-        let rails = 0..spec.nic.bandwidth.0.len();
-        let rates: Vec<String> = rails
-            .map(|rail| whole_megabits(spec.wire_rate(rail)))
-            .collect();
-        let rates = format!("{} Mbit/s", rates.join(" + "));
-        table.add_row(cells![
-            name,
-            spec.cluster.nodes,
-            spec.cluster.ranks_per_node,
-            spec.cluster.racks,
-            rates,
-            spec.title
-        ]);
-    }
-    println_out!("{table}");
+fn specs_table<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) -> Table {
+    rows(specs)
+        .cell("name", |(name, _)| name)
+        .cell("nodes", |(_, spec)| spec.cluster.nodes)
+        .cell("ranks a node", |(_, spec)| spec.cluster.ranks_per_node)
+        .cell("racks", |(_, spec)| spec.cluster.racks)
+        .cell("bandwidth", |(_, spec)| {
+            let rails = 0..spec.nic.bandwidth.0.len();
+            let rates = rails.map(|rail| whole_megabits(spec.wire_rate(rail)));
+            let rates = format!("{} Mbit/s", rates.collect::<Vec<_>>().join(" + "));
+            figure(rates)
+        })
+        .cell("what", |(_, spec)| &spec.title)
+        .into()
 }
 
 fn whole_megabits(rate: Rate) -> String {
@@ -370,100 +328,45 @@ pub(crate) fn explained(error: LabError) -> anyhow::Error {
 }
 
 /// A testbed that is up.
-#[derive(Serialize)]
-struct Built {
-    name: String,
-    nodes: Vec<BuiltNode>,
-    self_test: Vec<BuiltCheck>,
-    spec: LabSpec,
-    provenance: BTreeMap<String, String>,
-}
-
-#[derive(Serialize)]
-struct BuiltNode {
-    node: u32,
-    host: String,
-    rack: u32,
-    addresses: Vec<Ipv4Addr>,
-    control_address: Ipv4Addr,
-}
-
-#[derive(Serialize)]
-struct BuiltCheck {
-    what: String,
-    #[serde(rename = "found_Bps")]
-    found: f64,
-    #[serde(rename = "expected_Bps")]
-    expected: f64,
-    lateness_us: Option<LatenessQuantiles>,
-}
-
-impl Built {
-    fn of(lab: &Lab, checks: &[Check]) -> Result<Built> {
-        let rails = lab.spec().nic.bandwidth.0.len();
-        let node = |node: Node| -> Result<BuiltNode> {
-            Ok(BuiltNode {
-                node: node.0,
-                host: flowcast_measure::lab::host(node),
-                rack: lab.spec().rack_of(node),
-                addresses: (0..rails)
-                    .map(|rail| lab.address(node, rail))
-                    .collect::<Result<_, _>>()?,
-                control_address: lab.control_address(node)?,
-            })
-        };
-        let check = |check: &Check| BuiltCheck {
-            what: check.what.clone(),
-            found: check.found.as_bytes_per_second(),
-            expected: check.expected.as_bytes_per_second(),
-            lateness_us: check.lateness.as_ref().map(LatenessQuantiles::of),
-        };
-        Ok(Built {
-            name: lab.name().to_owned(),
-            nodes: lab.spec().nodes().map(node).collect::<Result<_>>()?,
-            self_test: checks.iter().map(check).collect(),
-            spec: lab.spec().clone(),
-            provenance: provenance::of_this_run(),
+fn built(lab: &Lab, checks: &[Check]) -> Result<Document> {
+    let (spec, name) = (lab.spec(), lab.name());
+    let rails = 0..spec.nic.bandwidth.0.len();
+    let addresses = |node: Node| -> Result<(Node, Vec<String>, String)> {
+        let each = rails
+            .clone()
+            .map(|rail| Ok(lab.address(node, rail)?.to_string()));
+        let control = lab.control_address(node)?.to_string();
+        Ok((node, each.collect::<Result<_>>()?, control))
+    };
+    let nodes = spec.nodes().map(addresses).collect::<Result<Vec<_>>>()?;
+    let mut table = rows(&nodes)
+        .column("node", "node", |(node, ..)| node)
+        .column("host", "host", |(node, ..)| {
+            flowcast_measure::lab::host(*node)
         })
-    }
-}
-
-impl Shown for Built {
-    const SCHEMA: &'static str = "flowcast/lab-up/1";
-
-    fn print(&self) {
-        let rails = self.spec.nic.bandwidth.0.len();
-        let mut columns = vec![
-            ">node".to_owned(),
-            "host".into(),
-            ">rack".into(),
-            "control".into(),
-        ];
-        columns.extend((0..rails).map(flowcast_measure::lab::interface));
-        let mut table = table(&columns);
-        for BuiltNode {
-            node,
-            host,
-            rack,
-            addresses,
-            control_address,
-        } in &self.nodes
-        {
-            let row = [
-                node.to_string(),
-                host.clone(),
-                rack.to_string(),
-                control_address.to_string(),
-            ];
-            table.add_row(
-                row.into_iter()
-                    .chain(addresses.iter().map(ToString::to_string)),
-            );
-        }
-        println_out!("{table}");
-        println_out!(
-            "The lab `{0}` is up; `flowcast lab down {0}` ends it.",
-            self.name
+        .column("rack", "rack", |(node, ..)| spec.rack_of(*node))
+        .column("control_address", "control", |(_, _, control)| control)
+        .field("addresses", |(_, addresses, _)| addresses);
+    for rail in rails {
+        table = table.cell(
+            flowcast_measure::lab::interface(rail),
+            |(_, addresses, _)| &addresses[rail],
         );
     }
+    let checks = rows(checks)
+        .field("what", |check| &check.what)
+        .field("found_Bps", |check| check.found)
+        .field("expected_Bps", |check| check.expected)
+        .field("lateness_us", |check| {
+            check.lateness.as_ref().map(quantiles)
+        });
+    Ok(Document::new("flowcast/lab-up/1")
+        .field("name", name)
+        .table("nodes", table)
+        .field("self_test", checks)
+        .field("spec", json(spec))
+        .field("provenance", provenance::of_this_run())
+        .line(format!(
+            "The lab `{name}` is up; `flowcast lab down {name}` ends it."
+        )))
 }

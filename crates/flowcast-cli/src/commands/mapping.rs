@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 use flowcast::model::machine::{Machine, Mapping as Rule, NodeGroup};
 use flowcast::place::mapping_file::{self, MappingFormat};
 use flowcast::replay::placement::Placement;
+use flowcast::table::Document;
 use flowcast::units::{Node, Rank};
-use serde::Serialize;
 
 use crate::terminal::files::{Output, declare, read_text, write_text};
-use crate::terminal::output::{Format, Shown, print_out, show};
+use crate::terminal::output::{Format, print_out};
 
 /// Say where ranks run, in the format that another program reads
 #[derive(Debug, Args)]
@@ -94,28 +94,20 @@ impl Mapping {
             None => mapping_file::read(&self.map, &read_text(Path::new(&self.map))?, &given)?,
         };
         let nodes = self.nodes_of(&file)?;
-        let text = match self.format.json {
-            true => String::new(),
-            false => mapping_file::write(
-                self.to.unwrap_or(FileFormat::Nodes).into(),
-                &nodes,
-                &file.hosts,
-            )?,
-        };
-        match &self.output {
-            Some(path) => write_text(path, &text),
-            None => {
-                let nodes = nodes.iter().map(|node| node.0).collect();
-                show(
-                    &Mapped {
-                        text,
-                        nodes,
-                        hosts: file.hosts,
-                    },
-                    self.format,
-                )
-            }
+        let to = self.to.unwrap_or(FileFormat::Nodes).into();
+        let text = || mapping_file::write(to, &nodes, &file.hosts);
+        if let Some(path) = &self.output {
+            return write_text(path, &text()?);
         }
+        if !self.format.json {
+            print_out!("{}", text()?);
+            return Ok(());
+        }
+        self.format.print(
+            &Document::new("flowcast/mapping/1")
+                .field("nodes", &nodes)
+                .field("hosts", &file.hosts),
+        )
     }
 
     /// The node of each rank. A rule needs to know how many ranks and nodes there are.
@@ -163,23 +155,6 @@ pub(super) fn on_equal_nodes(mapping: &Rule, ranks: usize, group: NodeGroup) -> 
     Ok((0..ranks as u32)
         .map(|rank| placement.node(Rank(rank)))
         .collect())
-}
-
-/// Where ranks run.
-#[derive(Serialize)]
-struct Mapped {
-    #[serde(skip)]
-    text: String,
-    nodes: Vec<u32>,
-    hosts: Vec<String>,
-}
-
-impl Shown for Mapped {
-    const SCHEMA: &'static str = "flowcast/mapping/1";
-
-    fn print(&self) {
-        print_out!("{}", self.text);
-    }
 }
 
 fn host_names(text: &str) -> Result<Vec<String>> {

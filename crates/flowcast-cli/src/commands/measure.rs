@@ -15,6 +15,7 @@ use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::stats::interval::median_interval;
 use flowcast::model::stats::sample::median;
+use flowcast::table::{Document, Grouped, figure, rows};
 use flowcast::units::{Bytes, Rank, Rounded, Time};
 use flowcast_measure::budget::BudgetPlan;
 use flowcast_measure::loopback::measure_loopback;
@@ -22,7 +23,6 @@ use flowcast_measure::prtt::{Measured, PrttPlan, Round, Stop, answer, measure, s
 use flowcast_measure::shm::Cores;
 use flowcast_measure::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::{TOKEN, Token};
-use serde::Serialize;
 
 use super::measure_clocks::MeasureClocks;
 use super::measure_conflicts::MeasureConflicts;
@@ -34,12 +34,10 @@ use crate::round_trips::explained;
 use crate::shm_ends;
 use crate::terminal::exit::EnvironmentLacks;
 use crate::terminal::files::{Output, declare};
-use crate::terminal::output::{Format, Micros, Seconds, Shown, print_out, println_out, say, show};
+use crate::terminal::output::{Format, print_out, say};
 use crate::terminal::progress::Progress;
-use crate::terminal::tables::table;
 use crate::token::{self, TokenArgs};
 use check::MeasureCheck;
-use flowcast::report::answer::Grouped;
 
 subcommands! {
     /// Measure a network
@@ -407,10 +405,8 @@ impl P2p {
             return Ok(());
         };
         partial.finish(&measured.samples)?;
-        show(
-            &Summary::of(measured, self.messages)?,
-            Format { json: self.json },
-        )
+        let format = Format { json: self.json };
+        format.print(&document(&measured, self.messages)?)
     }
 }
 
@@ -477,45 +473,23 @@ fn stop_text(stop: Stop) -> &'static str {
     }
 }
 
-/// What was measured, in medians.
-#[derive(Serialize)]
-struct Summary {
-    #[serde(skip)]
-    messages: u32,
-    rounds: u32,
-    samples: usize,
-    elapsed_s: Seconds,
-    delay_us: Micros,
-    stopped: &'static str,
-    relative_half_width: Option<f64>,
-    level: f64,
-    points: Vec<Point>,
-    provenance: BTreeMap<String, String>,
-}
-
-/// One n, d and size.
-#[derive(Serialize)]
+/// One n, d and size, in microseconds.
 struct Point {
-    n: u32,
-    d_us: Micros,
-    #[serde(rename = "size_B")]
-    size: u64,
+    point: PrttPoint,
     samples: usize,
-    median_us: f64,
-    median_us_interval: Option<[f64; 2]>,
+    median: f64,
+    interval: Option<[f64; 2]>,
 }
 
 impl Point {
     fn of((point, times): (PrttPoint, &[Time])) -> Result<Point> {
         let micros: Vec<f64> = times.iter().map(|time| time.as_micros()).collect();
+        let interval = median_interval(&micros, LEVEL)?;
         Ok(Point {
-            n: point.messages,
-            d_us: Micros(point.delay),
-            size: point.size.0,
+            point,
             samples: times.len(),
-            median_us: median(&micros)?,
-            median_us_interval: median_interval(&micros, LEVEL)?
-                .map(|interval| [interval.low, interval.high]),
+            median: median(&micros)?,
+            interval: interval.map(|interval| [interval.low, interval.high]),
         })
     }
 }
@@ -523,66 +497,64 @@ impl Point {
 /// Confidence of the intervals.
 const LEVEL: f64 = 0.95;
 
-impl Summary {
-    fn of(measured: Measured, messages: u32) -> Result<Summary> {
-        Ok(Summary {
-            messages,
-            rounds: measured.rounds,
-            samples: measured.samples.len(),
-            elapsed_s: Seconds(measured.elapsed),
-            delay_us: Micros(measured.delay),
-            stopped: stop_text(measured.stop),
-            relative_half_width: Some(measured.widest).filter(|width| width.is_finite()),
-            level: LEVEL,
-            points: measured
-                .samples
-                .points()
-                .map(Point::of)
-                .collect::<Result<_>>()?,
-            provenance: measured.samples.provenance,
-        })
-    }
-
-    fn median(&self, n: u32, size: u64) -> Option<Time> {
-        let is_it =
-            |point: &&Point| point.n == n && point.d_us.0 == Time::ZERO && point.size == size;
-        self.points
-            .iter()
-            .find(is_it)
-            .map(|point| Time::from_micros(point.median_us))
-    }
-}
-
-impl Shown for Summary {
-    const SCHEMA: &'static str = "flowcast/measurement/1";
-
-    fn print(&self) {
-        let many_name = format!(">{} in a row", self.messages);
-        let mut table = table(&[">size", ">round trip", &many_name, ">time between two"]);
-        let round_trips = self.points.iter().filter(|point| point.n == 1);
-        for Point { size, .. } in round_trips {
-            let (Some(one), Some(many)) =
-                (self.median(1, *size), self.median(self.messages, *size))
-            else {
-                continue;
-            };
-            let spacing = (many - one) * (1.0 / f64::from(self.messages - 1));
-            let times = [one, many, spacing].map(|time| Rounded(time).to_string());
-            table.add_row([format!("{} B", Grouped(*size))].into_iter().chain(times));
-        }
-        println_out!("{table}");
-        let precision = self.relative_half_width.map_or(String::new(), |width| {
-            format!(
-                " Half the widest 95 % interval of a median is {:.1} % of it.",
-                width * 100.0
-            )
+/// What was measured, in medians.
+fn document(measured: &Measured, messages: u32) -> Result<Document> {
+    let points = measured
+        .samples
+        .points()
+        .map(Point::of)
+        .collect::<Result<Vec<_>>>()?;
+    let all = rows(&points)
+        .field("n", |at| at.point.messages)
+        .field("d_us", |at| at.point.delay)
+        .field("size_B", |at| at.point.size)
+        .field("samples", |at| at.samples)
+        .field("median_us", |at| at.median)
+        .field("median_us_interval", |at| at.interval);
+    let median = |n: u32, size: Bytes| {
+        let wanted = PrttPoint::new(n, Time::ZERO, size);
+        let found = points.iter().find(|at| at.point == wanted);
+        found.map(|at| Time::from_micros(at.median))
+    };
+    let in_both = points
+        .iter()
+        .filter(|at| at.point.messages == 1)
+        .filter_map(|at| {
+            let size = at.point.size;
+            Some((size, median(1, size)?, median(messages, size)?))
         });
-        println_out!(
-            "{} samples in {} rounds and {} ({}).{precision}",
-            Grouped(self.samples as u64),
-            self.rounds,
-            self.elapsed_s,
-            self.stopped
-        );
-    }
+    let table = rows(in_both)
+        .cell("size", |(size, ..)| {
+            figure(format!("{} B", Grouped(size.0)))
+        })
+        .cell("round trip", |(_, one, _)| one)
+        .cell(format!("{messages} in a row"), |(.., many)| many)
+        .cell("time between two", |(_, one, many)| {
+            (many - one) * (1.0 / f64::from(messages - 1))
+        });
+    let (samples, stopped) = (measured.samples.len(), stop_text(measured.stop));
+    let width = Some(measured.widest).filter(|width| width.is_finite());
+    let precision = width.map_or(String::new(), |width| {
+        format!(
+            " Half the widest 95 % interval of a median is {:.1} % of it.",
+            width * 100.0
+        )
+    });
+    Ok(Document::new("flowcast/measurement/1")
+        .field("rounds", measured.rounds)
+        .field("samples", samples)
+        .field("elapsed_s", measured.elapsed)
+        .field("delay_us", measured.delay)
+        .field("stopped", stopped)
+        .field("relative_half_width", width)
+        .field("level", LEVEL)
+        .field("points", all)
+        .field("provenance", &measured.samples.provenance)
+        .shown(table)
+        .line(format!(
+            "{} samples in {} rounds and {} ({stopped}).{precision}",
+            Grouped(samples as u64),
+            measured.rounds,
+            Rounded(measured.elapsed)
+        )))
 }

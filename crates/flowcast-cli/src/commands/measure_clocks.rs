@@ -1,20 +1,18 @@
 //! `flowcast measure clocks`: one time for all nodes of a lab or all ranks of a launcher.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use flowcast::table::{Document, rows, shown};
 use flowcast::units::{Rounded, Time};
 use flowcast_measure::clocks::ClockPlan;
 use flowcast_measure::lab::{ClockRun, Lab, set_clocks, synchronise_clocks};
-use serde::Serialize;
 
 use crate::carrying::WhereArgs;
 use crate::commands::doctor;
 use crate::commands::lab::explained;
-use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
-use crate::terminal::tables::table;
+use crate::terminal::output::Format;
 
 /// Measure offsets and drifts of clocks, and how well they can be known
 ///
@@ -77,112 +75,55 @@ impl MeasureClocks {
                 )
             }
         };
-        show(&Clocks::new(run, hosts, &self), self.format)
-    }
-}
-
-#[derive(Serialize)]
-struct Clocks {
-    compared_with: &'static str,
-    span_s: Seconds,
-    hold_s: Seconds,
-    clocks: Vec<Clock>,
-    provenance: BTreeMap<String, String>,
-}
-
-/// The clock of the first node in terms of that of a node, and what is wrong about it.
-#[derive(Serialize)]
-struct Clock {
-    node: usize,
-    host: String,
-    offset_s: Seconds,
-    drift: f64,
-    drift_deviation: f64,
-    deviation_s: Seconds,
-    asymmetry_s: Seconds,
-    error_s: Seconds,
-    error_after_hold_s: Seconds,
-    error_known_to_s: Seconds,
-}
-
-impl Clocks {
-    fn new(run: ClockRun, hosts: Vec<String>, options: &MeasureClocks) -> Clocks {
-        let each = run
-            .learned
-            .into_iter()
-            .zip(run.deviations)
-            .zip(hosts)
-            .enumerate();
-        let clocks = each.map(|(node, ((learned, wrong), host))| Clock {
-            node,
-            host,
-            offset_s: Seconds(learned.line.offset),
-            drift: learned.line.drift,
-            drift_deviation: learned.drift_deviation,
-            deviation_s: Seconds(learned.deviation),
-            asymmetry_s: Seconds(learned.asymmetry),
-            error_s: Seconds(wrong.at_once),
-            error_after_hold_s: Seconds(wrong.later),
-            error_known_to_s: Seconds(wrong.known_to),
-        });
-        let in_lab = options.place.launcher.is_none();
-        Clocks {
-            compared_with: if in_lab {
-                "the truth"
-            } else {
-                "the first node's clock"
-            },
-            span_s: Seconds(options.span),
-            hold_s: Seconds(options.hold),
-            clocks: clocks.collect(),
-            provenance: doctor::provenance_of_measurement(),
-        }
+        self.format.print(&self.document(&run, &hosts))
     }
 
-    fn largest(&self, of: fn(&Clock) -> Seconds) -> Rounded {
-        let sizes = self
-            .clocks
-            .iter()
-            .map(|clock| of(clock).0.max(of(clock).0 * -1.0));
-        Rounded(sizes.fold(Time::ZERO, Time::max))
-    }
-}
-
-impl Shown for Clocks {
-    const SCHEMA: &'static str = "flowcast/clocks/1";
-
-    fn print(&self) {
-        println_out!(
-            "{} clocks on one time axis: beside {} they are wrong by {} at most, and by {} after {}; asymmetric ways can hide {}.",
-            self.clocks.len(),
-            self.compared_with,
-            self.largest(|clock| clock.error_s),
-            self.largest(|clock| clock.error_after_hold_s),
-            Rounded(self.hold_s.0),
-            self.largest(|clock| clock.asymmetry_s)
+    fn document(&self, run: &ClockRun, hosts: &[String]) -> Document {
+        let compared_with = match self.place.launcher {
+            None => "the truth",
+            Some(_) => "the first node's clock",
+        };
+        let wrong = &run.deviations;
+        let line = format!(
+            "{} clocks on one time axis: beside {compared_with} they are wrong by {} at most, and by {} after {}; asymmetric ways can hide {}.",
+            hosts.len(),
+            largest(wrong.iter().map(|wrong| wrong.at_once)),
+            largest(wrong.iter().map(|wrong| wrong.later)),
+            Rounded(self.hold),
+            largest(run.learned.iter().map(|learned| learned.asymmetry))
         );
-        let mut rows = table(&[
-            ">node",
-            "host",
-            ">offset",
-            ">drift",
-            ">deviation",
-            ">asymmetry",
-            ">error",
-            ">after hold",
-        ]);
-        for clock in &self.clocks {
-            rows.add_row([
-                clock.node.to_string(),
-                clock.host.clone(),
-                clock.offset_s.to_string(),
-                format!("{:.3} ppm", clock.drift * 1e6),
-                clock.deviation_s.to_string(),
-                clock.asymmetry_s.to_string(),
-                clock.error_s.to_string(),
-                clock.error_after_hold_s.to_string(),
-            ]);
-        }
-        println_out!("{rows}");
+        let clocks = rows(0..hosts.len())
+            .column("node", "node", |node| node)
+            .column("host", "host", |node| &hosts[node])
+            .column("offset_s", "offset", |node| run.learned[node].line.offset)
+            .column("drift", "drift", |node| {
+                let drift = run.learned[node].line.drift;
+                shown(drift, format!("{:.3} ppm", drift * 1e6))
+            })
+            .field("drift_deviation", |node| run.learned[node].drift_deviation)
+            .column("deviation_s", "deviation", |node| {
+                run.learned[node].deviation
+            })
+            .column("asymmetry_s", "asymmetry", |node| {
+                run.learned[node].asymmetry
+            })
+            .column("error_s", "error", |node| wrong[node].at_once)
+            .column("error_after_hold_s", "after hold", |node| wrong[node].later)
+            .field("error_known_to_s", |node| wrong[node].known_to);
+        Document::new("flowcast/clocks/1")
+            .field("compared_with", compared_with)
+            .field("span_s", self.span)
+            .field("hold_s", self.hold)
+            .line(line)
+            .table("clocks", clocks)
+            .field("provenance", doctor::provenance_of_measurement())
     }
+}
+
+fn largest(times: impl Iterator<Item = Time>) -> Rounded {
+    Rounded(
+        times
+            .map(|time| time.max(time * -1.0))
+            .fold(Time::ZERO, Time::max),
+    )
 }

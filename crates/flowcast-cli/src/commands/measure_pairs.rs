@@ -10,14 +10,14 @@ use clap::Args;
 use flowcast::fit::pairs::racks::{Groups, racks, topology};
 use flowcast::fit::pairs::samples::{Company, PairSamples};
 use flowcast::fit::pairs::steps::steps;
-use flowcast::fit::pairs::{self, PairAnalysis, PairOptions, Slow, analyse};
+use flowcast::fit::pairs::{self, Finding as Outlier, PairAnalysis, PairOptions, Slow, analyse};
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::tournament::rounds;
 use flowcast::model::network::Network;
 use flowcast::report::pairs_page::{PairMap, html};
-use flowcast::units::{Bytes, Node, Rounded, Time};
+use flowcast::table::{Document, Value, figure, fixed, rows, shown};
+use flowcast::units::{Bytes, Node, Time};
 use flowcast_measure::lab::{Lab, PatternOptions};
-use serde::Serialize;
 
 use crate::carrying::{Means, WhereArgs};
 use crate::commands::doctor;
@@ -28,8 +28,7 @@ use crate::shm_ends::answer_one_way_in;
 use crate::terminal::exit::Finding;
 use crate::terminal::files::{Batch, Output, declare, read_own_text, read_text, write_text};
 use crate::terminal::growing::{GrowingFile, partial};
-use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
-use crate::terminal::tables::table;
+use crate::terminal::output::Format;
 
 /// Measure messages between all pairs of nodes, and name the slow node or link
 ///
@@ -135,7 +134,7 @@ impl MeasurePairs {
             batch.write(path, |out| Ok(out.write_all(page.as_bytes())?))?;
         }
         batch.commit()?;
-        show(&report, self.format)?;
+        self.format.print(&report.document())?;
         match report.slow.len() {
             0 => Ok(()),
             count => Err(Finding(format!("{count} nodes or links are slow")).into()),
@@ -356,43 +355,28 @@ fn write_topology(path: &Path, racks: Option<&Groups>, samples: &PairSamples) ->
     write_text(path, &text)
 }
 
-#[derive(Serialize)]
 struct Report {
-    sizes: Vec<SizeReport>,
-    slow: Vec<SlowReport>,
-    #[serde(serialize_with = "as_numbers")]
+    /// Of each size: how many pairs there are, and the usual time.
+    sizes: Vec<(Bytes, usize, Time)>,
+    slow: Vec<(Bytes, Outlier)>,
     racks: Option<Groups>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    #[serde(skip)]
     maps: Vec<PairMap>,
 }
 
-fn as_numbers<S: serde::Serializer>(
-    racks: &Option<Groups>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let numbers = |group: &Vec<Node>| group.iter().map(|node| node.0).collect::<Vec<u32>>();
-    let nodes = racks.iter().flat_map(|groups| &groups.nodes).map(numbers);
-    nodes.collect::<Vec<_>>().serialize(serializer)
+/// What stands out, and its nodes.
+fn place(slow: Slow) -> (&'static str, Vec<Node>) {
+    match slow {
+        Slow::Sender(node) => ("sender", vec![node]),
+        Slow::Receiver(node) => ("receiver", vec![node]),
+        Slow::HalfDuplex(node) => ("half-duplex port", vec![node]),
+        Slow::Link(from, to) => ("link", vec![from, to]),
+    }
 }
 
-#[allow(non_snake_case, reason = "the name ends in the unit")]
-#[derive(Serialize)]
-struct SizeReport {
-    size_B: u64,
-    pairs: usize,
-    usual_s: Seconds,
-}
-
-#[allow(non_snake_case, reason = "the name ends in the unit")]
-#[derive(Serialize)]
-struct SlowReport {
-    size_B: u64,
-    kind: &'static str,
-    nodes: Vec<u32>,
-    times: f64,
-    p: f64,
+fn joined(nodes: &[Node], with: &str) -> String {
+    let names: Vec<String> = nodes.iter().map(Node::to_string).collect();
+    names.join(with)
 }
 
 const NONE: &str = "No node and no link is slow.";
@@ -405,26 +389,9 @@ impl Report {
         alone: pairs::PairTimes,
         both: Option<pairs::PairTimes>,
     ) {
-        self.sizes.push(SizeReport {
-            size_B: size.0,
-            pairs: alone.len(),
-            usual_s: Seconds(analysis.usual),
-        });
-        self.slow.extend(analysis.findings.iter().map(|finding| {
-            let (kind, nodes) = match finding.slow {
-                Slow::Sender(node) => ("sender", vec![node.0]),
-                Slow::Receiver(node) => ("receiver", vec![node.0]),
-                Slow::HalfDuplex(node) => ("half-duplex port", vec![node.0]),
-                Slow::Link(from, to) => ("link", vec![from.0, to.0]),
-            };
-            SlowReport {
-                size_B: size.0,
-                kind,
-                nodes,
-                times: finding.times,
-                p: finding.probability,
-            }
-        }));
+        self.sizes.push((size, alone.len(), analysis.usual));
+        let found = analysis.findings.iter().cloned();
+        self.slow.extend(found.map(|finding| (size, finding)));
         let map = |company: &str, times: BTreeMap<(Node, Node), Time>| PairMap {
             size,
             company: company.to_owned(),
@@ -437,13 +404,11 @@ impl Report {
     }
 
     fn sentences(&self) -> Vec<String> {
-        let sentence = |slow: &SlowReport| {
-            let (place, times, size) = (slow.place(), slow.times, Bytes(slow.size_B));
-            format!(
-                "{} {place}: {times:.2} times as long as usual with {size} (p {})",
-                slow.kind,
-                small(slow.p)
-            )
+        let sentence = |(size, finding): &(Bytes, Outlier)| {
+            let (kind, nodes) = place(finding.slow);
+            let (nodes, p) = (joined(&nodes, " > "), small(finding.probability));
+            let times = finding.times;
+            format!("{kind} {nodes}: {times:.2} times as long as usual with {size} (p {p})")
         };
         let none = self.slow.is_empty().then(|| NONE.to_owned());
         self.slow
@@ -455,16 +420,6 @@ impl Report {
     }
 }
 
-impl SlowReport {
-    fn place(&self) -> String {
-        self.nodes
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(" > ")
-    }
-}
-
 fn small(probability: f64) -> String {
     if probability < 1e-6 {
         "< 1e-6".to_owned()
@@ -473,54 +428,44 @@ fn small(probability: f64) -> String {
     }
 }
 
-impl Shown for Report {
-    const SCHEMA: &'static str = "flowcast/pair-measurement/1";
-
-    fn print(&self) {
-        let mut usual = table(&[">size", ">pairs", ">usual time"]);
-        for size in &self.sizes {
-            usual.add_row([
-                Bytes(size.size_B).to_string(),
-                size.pairs.to_string(),
-                Rounded(size.usual_s.0).to_string(),
-            ]);
+impl Report {
+    fn document(&self) -> Document {
+        let sizes = rows(&self.sizes)
+            .column("size_B", "size", |(size, ..)| *size)
+            .column("pairs", "pairs", |(_, pairs, _)| *pairs)
+            .column("usual_s", "usual time", |(.., usual)| *usual);
+        let slow = rows(&self.slow)
+            .column("kind", "slow", |(_, found)| place(found.slow).0)
+            .field("nodes", |(_, found)| place(found.slow).1)
+            .cell("node", |(_, found)| {
+                figure(joined(&place(found.slow).1, " > "))
+            })
+            .column("size_B", "size", |(size, _)| *size)
+            .column("times", "times as long", |(_, found)| fixed(found.times, 2))
+            .column("p", "p", |(_, found)| {
+                shown(found.probability, small(found.probability))
+            });
+        let kind = if self.notes.is_empty() {
+            "Racks"
+        } else {
+            "Groups"
+        };
+        let racks = self.racks.as_ref().map(|Groups { nodes, times }| {
+            let racks: Vec<String> = nodes.iter().map(|group| joined(group, " ")).collect();
+            let racks = racks.join(" | ");
+            format!("{kind}: {racks}; between them a message takes {times:.2} times as long.")
+        });
+        let nodes = self.racks.iter().flat_map(|racks| &racks.nodes);
+        let document = Document::new("flowcast/pair-measurement/1")
+            .table("sizes", sizes)
+            .field("racks", nodes.collect::<Value>())
+            .lines(racks)
+            .lines(&self.notes)
+            .lines(self.slow.is_empty().then_some(NONE))
+            .table("slow", slow);
+        match self.notes.is_empty() {
+            true => document,
+            false => document.field("notes", &self.notes),
         }
-        println_out!("{usual}");
-        if let Some(Groups { nodes, times }) = &self.racks {
-            let text = |group: &Vec<Node>| {
-                group
-                    .iter()
-                    .map(Node::to_string)
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            };
-            let racks: Vec<String> = nodes.iter().map(text).collect();
-            let kind = if self.notes.is_empty() {
-                "Racks"
-            } else {
-                "Groups"
-            };
-            println_out!(
-                "{kind}: {}; between them a message takes {times:.2} times as long.",
-                racks.join(" | ")
-            );
-        }
-        self.notes.iter().for_each(|note| println_out!("{note}"));
-        if self.slow.is_empty() {
-            println_out!("{NONE}");
-            return;
-        }
-        let mut slow = table(&["slow", ">node", ">size", ">times as long", ">p"]);
-        for one in &self.slow {
-            let size = Bytes(one.size_B).to_string();
-            slow.add_row([
-                one.kind.to_owned(),
-                one.place(),
-                size,
-                format!("{:.2}", one.times),
-                small(one.p),
-            ]);
-        }
-        println_out!("{slow}");
     }
 }

@@ -9,15 +9,14 @@ use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::model::network_file::upgrade::upgraded;
 use flowcast::model::origin::Origin;
-use flowcast::units::{Rate, Rounded};
+use flowcast::table::{Document, figure, rows};
+use flowcast::units::Rate;
 use flowcast_io::{Kept, Store};
-use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::network_args::{load, parse_overrides};
 use crate::terminal::files::{Output, declare, read_own_text, write_text};
-use crate::terminal::output::println_out;
-use crate::terminal::output::{print_out, say};
-use crate::terminal::tables::table;
+use crate::terminal::output::{Format, print_out, println_out, say};
 
 /// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
 #[derive(Debug, Args)]
@@ -90,11 +89,8 @@ impl Networks {
                     .map(|(name, _)| builtin::network(name))
                     .collect::<Result<_, _>>()?;
                 let kept = Store::usual().map_or(Ok(Vec::new()), |store| store.list())?;
-                if self.json {
-                    print_json(&networks, &kept)?
-                } else {
-                    print_tables(&networks, &kept)
-                }
+                let json = self.json;
+                Format { json }.print(&listed(&networks, &kept)?)?
             }
         }
         Ok(())
@@ -134,122 +130,59 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
     write_text(output, current)
 }
 
-fn print_json(networks: &[Network], kept: &[Kept]) -> Result<()> {
-    let networks = networks.iter().map(Listed::new).collect::<Result<_>>()?;
-    let kept = kept.iter().map(KeptNetwork::from).collect();
-    println_out!(
-        "{}",
-        serde_json::to_string(&List {
-            schema: "flowcast/networks/2",
-            networks,
-            kept
-        })?
-    );
-    Ok(())
-}
-
-#[derive(Serialize)]
-struct List<'a> {
-    schema: &'static str,
-    networks: Vec<Listed<'a>>,
-    kept: Vec<KeptNetwork<'a>>,
-}
-
-/// A network of the user's, with the day and the hosts of its measurement.
-#[derive(Serialize)]
-struct KeptNetwork<'a> {
-    name: &'a str,
-    date: Option<&'a str>,
-    hosts: Option<&'a str>,
-    source: Option<&'a str>,
-    error: Option<&'a str>,
-}
-
-impl<'a> From<&'a Kept> for KeptNetwork<'a> {
-    fn from(kept: &'a Kept) -> KeptNetwork<'a> {
-        let network = kept.network.as_ref();
-        let said = |key: &str| network.ok()?.provenance.get(key).map(String::as_str);
-        KeptNetwork {
-            name: &kept.name,
-            date: said("date"),
-            hosts: said("hosts")
-                .or_else(|| said("path"))
-                .or_else(|| said("host")),
-            source: network.ok().map(|network| network.source.as_str()),
-            error: network.err().map(String::as_str),
-        }
-    }
-}
-
-/// A network's file, and in short what stands behind it.
-#[derive(Serialize)]
-struct Listed<'a> {
-    #[serde(flatten)]
-    file: serde_json::Value,
-    year: Option<u16>,
-    sureness: Option<&'static str>,
-    sources: BTreeSet<&'a str>,
-}
-
-impl Listed<'_> {
-    fn new(network: &Network) -> Result<Listed<'_>> {
-        let evidence = network.evidence();
-        Ok(Listed {
-            file: serde_json::to_value(network.to_table())?,
-            year: evidence.and_then(|evidence| evidence.year),
-            sureness: evidence.map(|evidence| evidence.kind.name()),
-            sources: network
-                .origins
-                .values()
-                .map(|origin| origin.text.as_str())
-                .collect(),
+/// The networks' files, and in short what stands behind each; those of the user's with the day and the hosts of measurement.
+fn listed(networks: &[Network], kept: &[Kept]) -> Result<Document> {
+    let built_in = rows(networks)
+        .cell("name", |network| &network.name)
+        .cell("year", |network| {
+            network.evidence().and_then(|evidence| evidence.year)
         })
-    }
+        .cell("figures", |network| {
+            network.evidence().map(|evidence| evidence.kind.name())
+        })
+        .cell("latency", |network| network.nic.latency)
+        .cell("bandwidth", |network| figure(bandwidth(network.nic.rate())))
+        .cell("source", |network| {
+            network.evidence().map(|evidence| evidence.source)
+        });
+    let of_network = |kept: &Kept, key: &str| {
+        let network = kept.network.as_ref().ok()?;
+        network.provenance.get(key).cloned()
+    };
+    let own = rows(kept)
+        .column("name", "kept", |kept| &kept.name)
+        .column("date", "date", |kept| of_network(kept, "date"))
+        .column("hosts", "hosts", |kept| {
+            let keys = ["hosts", "path", "host"];
+            keys.into_iter().find_map(|key| of_network(kept, key))
+        })
+        .field("source", |kept| {
+            kept.network.as_ref().ok().map(|network| &network.source)
+        })
+        .field("error", |kept| kept.network.as_ref().err())
+        .cell("source", |kept| match &kept.network {
+            Ok(network) => &network.source,
+            Err(error) => error,
+        });
+    let files = networks
+        .iter()
+        .map(in_list)
+        .collect::<Result<Vec<Json>>>()?;
+    Ok(Document::new("flowcast/networks/2")
+        .field("networks", files)
+        .shown(built_in)
+        .table("kept", own))
 }
 
-fn print_tables(networks: &[Network], kept: &[Kept]) {
-    print_built_in(networks);
-    if kept.is_empty() {
-        return;
-    }
-    let mut table = table(&["kept", "date", "hosts", "source"]);
-    for kept in kept.iter().map(KeptNetwork::from) {
-        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        table.add_row([
-            kept.name.to_owned(),
-            text(kept.date),
-            text(kept.hosts),
-            text(kept.error.or(kept.source)),
-        ]);
-    }
-    println_out!("{table}");
-}
-
-fn print_built_in(networks: &[Network]) {
-    let mut table = table(&[
-        "name",
-        "year",
-        "figures",
-        ">latency",
-        ">bandwidth",
-        "source",
-    ]);
-    for network in networks {
-        let evidence = network.evidence();
-        table.add_row([
-            network.name.clone(),
-            evidence
-                .and_then(|evidence| evidence.year)
-                .map_or(String::new(), |year| year.to_string()),
-            evidence
-                .map_or("", |evidence| evidence.kind.name())
-                .to_owned(),
-            Rounded(network.nic.latency).to_string(),
-            bandwidth(network.nic.rate()),
-            evidence.map_or("", |evidence| evidence.source).to_owned(),
-        ]);
-    }
-    println_out!("{table}");
+/// A network's file for programs, with how sure it is and its sources.
+fn in_list(network: &Network) -> Result<Json> {
+    let mut file = serde_json::to_value(network.to_table())?;
+    let evidence = network.evidence();
+    let sources = network.origins.values().map(|origin| origin.text.as_str());
+    file["year"] = evidence.and_then(|evidence| evidence.year).into();
+    file["sureness"] = evidence.map(|evidence| evidence.kind.name()).into();
+    file["sources"] = sources.collect::<BTreeSet<_>>().into_iter().collect();
+    Ok(file)
 }
 
 fn bandwidth(rate: Rate) -> String {
@@ -316,17 +249,14 @@ mod tests {
     #[test]
     fn the_list_for_programs_says_how_sure_each_network_is() {
         for network in built_in() {
-            let listed = serde_json::to_value(Listed::new(&network).unwrap()).unwrap();
+            let listed = in_list(&network).unwrap();
             assert_eq!(listed["name"], network.name.as_str());
             assert!(
                 listed["sureness"].is_string() && !listed["sources"].as_array().unwrap().is_empty(),
                 "{listed}"
             );
         }
-        let listed = serde_json::to_value(
-            Listed::new(&builtin::network("infiniband-edr").unwrap()).unwrap(),
-        )
-        .unwrap();
+        let listed = in_list(&builtin::network("infiniband-edr").unwrap()).unwrap();
         assert_eq!(
             (&listed["year"], &listed["sureness"]),
             (&2020.into(), &"measured".into())

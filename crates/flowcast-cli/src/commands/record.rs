@@ -11,19 +11,16 @@ use flowcast::recording::decode::RankFile;
 use flowcast::recording::format;
 use flowcast::recording::summary::{self, Calls, Summary};
 use flowcast::recording::time_axis::{Clocks, TimeAxis};
+use flowcast::table::{Document, Grouped, Record as Fields, Table, rows};
 use flowcast::trace::recorded_times::measured;
-use flowcast::units::{Bytes, Time};
-use serde::Serialize;
-use serde_json::json;
+use flowcast::units::{Bytes, Rounded, Time};
 
 use super::doctor;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use crate::terminal::exit::{EnvironmentLacks, Finding};
 use crate::terminal::files::write_text;
-use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::output::Format;
 use crate::terminal::provenance;
-use crate::terminal::tables::{cells, table};
-use flowcast::report::answer::Grouped;
 
 /// Record what an MPI program communicates while it runs
 #[derive(Debug, Args)]
@@ -143,14 +140,14 @@ impl Record {
             .filter(|file| self.rank.is_none_or(|rank| file.header.rank.0 == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
         let axis = TimeAxis::of(files);
-        let begins: Vec<RankBegin> = chosen
-            .clone()
-            .map(|file| RankBegin::new(file, &axis))
-            .collect();
-        show(
-            &Recorded::new(folder, begins, &sum, axis.clocks, measured(files).total),
-            self.format,
-        )?;
+        let begins = rows(chosen)
+            .field("rank", |file| file.header.rank)
+            .field("host", |file| {
+                file.header.fields.get("host").map_or("", String::as_str)
+            })
+            .field("begin_s", |file| axis.at(file.header.rank, Time::ZERO));
+        let document = document(folder, begins.into(), &sum, measured(files).total);
+        self.format.print(&with_clocks(document, axis.clocks))?;
         Ok(files
             .iter()
             .filter(|file| !file.ended && !file.stopped)
@@ -174,211 +171,89 @@ pub(super) fn prepare(folder: &Path, disturbed: Option<String>) -> Result<PathBu
     let folder = fs::canonicalize(folder).with_context(cannot)?;
     let mut provenance = provenance::of_this_run();
     provenance.extend(disturbed.map(|found| ("disturbed_by".to_owned(), found)));
-    let note = json!({ "schema": "flowcast/recording/1", "provenance": provenance });
-    write_text(&folder.join(PROVENANCE), &format!("{note}\n"))?;
+    let note = Document::new("flowcast/recording/1").field("provenance", provenance);
+    write_text(&folder.join(PROVENANCE), &format!("{}\n", note.json()?))?;
     Ok(folder)
 }
 
-/// A recording in sums.
-#[derive(Serialize)]
-struct Recorded {
-    trace: String,
-    ranks: usize,
-    clocks: Known,
-    begins: Vec<RankBegin>,
-    ended: u32,
-    stopped: u32,
-    calls: u64,
-    not_modelled: u64,
-    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
-    run_s: Seconds,
-    compute_s: Seconds,
-    thread_cpu_s: Seconds,
-    file_bytes: u64,
-    functions: Vec<Function>,
+/// A recording in sums; `run` is from the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
+fn document(folder: &Path, begins: Table, sum: &Summary, run: Time) -> Document {
+    let (trace, ranks, calls) = (folder.display(), begins.rows, sum.calls());
+    let functions = rows(&sum.functions)
+        .column("name", "function", |(name, _)| name)
+        .column("calls", "calls", |(_, calls)| Grouped(calls.calls))
+        .column("unsuccessful", "found nothing", |(_, calls)| {
+            Grouped(calls.unsuccessful)
+        })
+        .column("bytes", "bytes", |(_, calls)| Grouped(calls.bytes))
+        .column("seconds", "time", |(_, calls)| {
+            Time::from_nanos(calls.nanos as f64)
+        })
+        .field("left_out", |(_, calls)| calls.left_out);
+    let [compute, cpu] = [sum.burst, sum.cpu].map(|nanos| Time::from_nanos(nanos as f64));
+    let left_out = || sum.functions.iter().filter(|(_, calls)| calls.left_out);
+    let words: Vec<String> = left_out().map(in_words).collect();
+    let open = (ranks as u32).saturating_sub(sum.ended);
+    let spawns = sum
+        .functions
+        .keys()
+        .any(|name| name.starts_with("MPI_Comm_spawn"));
+    let spawned = "processes that MPI_Comm_spawn started are not recorded";
+    Document::new("flowcast/record/1")
+        .field("trace", trace.to_string())
+        .field("ranks", ranks)
+        .field("begins", begins)
+        .field("ended", sum.ended)
+        .field("stopped", sum.stopped)
+        .field("calls", calls)
+        .field("not_modelled", left_out().map(|(_, calls)| calls.calls).sum::<u64>())
+        .field("run_s", run)
+        .field("compute_s", compute)
+        .field("thread_cpu_s", cpu)
+        .field("file_bytes", sum.file_bytes)
+        .table("functions", functions)
+        .line(format!(
+            "{trace}: {ranks} ranks, a run of {} from MPI_Init to MPI_Finalize, {} calls, {} bytes ({:.1} a call); computation of all ranks {} \
+             wall, {} thread CPU",
+            Rounded(run),
+            Grouped(calls),
+            Grouped(sum.file_bytes),
+            sum.file_bytes as f64 / calls.max(1) as f64,
+            Rounded(compute),
+            Rounded(cpu)
+        ))
+        .lines(spawns.then_some(spawned))
+        .lines((!words.is_empty()).then(|| {
+            format!("no model, left out of a replay: {}", words.join(", "))
+        }))
+        .lines((open > 0).then(|| {
+            format!(
+                "{open} ranks did not come to their end; {} of them because their budget was used up",
+                sum.stopped
+            )
+        }))
 }
 
 /// Whether times of different hosts can be compared.
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase", tag = "state")]
-enum Known {
-    Unknown,
-    Shared,
-    Synchronised { known_to_s: Seconds },
-    Apart { ranks: usize },
-}
-
-impl From<Clocks> for Known {
-    fn from(clocks: Clocks) -> Known {
-        match clocks {
-            Clocks::Unknown => Known::Unknown,
-            Clocks::Shared => Known::Shared,
-            Clocks::Synchronised(known_to) => Known::Synchronised {
-                known_to_s: Seconds(known_to),
-            },
-            Clocks::Apart(ranks) => Known::Apart { ranks },
-        }
-    }
-}
-
-/// Where a rank begins on the time axis of all.
-#[derive(Serialize)]
-struct RankBegin {
-    rank: u32,
-    host: String,
-    begin_s: Option<Seconds>,
-}
-
-impl RankBegin {
-    fn new(file: &RankFile, axis: &TimeAxis) -> RankBegin {
-        let host = file.header.fields.get("host").cloned().unwrap_or_default();
-        RankBegin {
-            rank: file.header.rank.0,
-            host,
-            begin_s: axis.at(file.header.rank, Time::ZERO).map(Seconds),
-        }
-    }
-}
-
-/// All calls of one MPI function.
-#[derive(Serialize)]
-struct Function {
-    name: String,
-    calls: u64,
-    unsuccessful: u64,
-    bytes: u64,
-    seconds: Seconds,
-    /// Whether a replay has no model of it and leaves it out.
-    left_out: bool,
-}
-
-impl Recorded {
-    fn new(
-        folder: &Path,
-        begins: Vec<RankBegin>,
-        sum: &Summary,
-        clocks: Clocks,
-        run: Time,
-    ) -> Recorded {
-        let function = |(name, calls): (&String, &Calls)| Function {
-            name: name.clone(),
-            calls: calls.calls,
-            unsuccessful: calls.unsuccessful,
-            bytes: calls.bytes,
-            seconds: nanos(calls.nanos),
-            left_out: calls.left_out,
-        };
-        Recorded {
-            trace: folder.display().to_string(),
-            ranks: begins.len(),
-            clocks: clocks.into(),
-            begins,
-            ended: sum.ended,
-            stopped: sum.stopped,
-            calls: sum.calls(),
-            not_modelled: sum
-                .functions
-                .values()
-                .filter(|calls| calls.left_out)
-                .map(|calls| calls.calls)
-                .sum(),
-            run_s: Seconds(run),
-            compute_s: nanos(sum.burst),
-            thread_cpu_s: nanos(sum.cpu),
-            file_bytes: sum.file_bytes,
-            functions: sum.functions.iter().map(function).collect(),
-        }
+fn with_clocks(document: Document, clocks: Clocks) -> Document {
+    let state = |name: &str| Fields::new().field("state", name);
+    match clocks {
+        Clocks::Unknown => document.field("clocks", state("unknown")),
+        Clocks::Shared => document.field("clocks", state("shared")),
+        Clocks::Synchronised(known_to) => document
+            .field("clocks", state("synchronised").field("known_to_s", known_to))
+            .line(format!("clocks of the hosts are known to {}", Rounded(known_to))),
+        Clocks::Apart(ranks) => document.field("clocks", state("apart").field("ranks", ranks)).line(
+            format!("{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"),
+        ),
     }
 }
 
 /// How often a function was called, and the bytes where any are known.
-fn in_words(function: &Function) -> String {
-    let Function {
-        name, calls, bytes, ..
-    } = function;
-    let bytes = if *bytes > 0 {
-        format!(" ({} bytes)", Grouped(*bytes))
-    } else {
-        String::new()
+fn in_words((name, calls): (&String, &Calls)) -> String {
+    let bytes = match calls.bytes {
+        0 => String::new(),
+        bytes => format!(" ({} bytes)", Grouped(bytes)),
     };
-    format!("{} {name}{bytes}", Grouped(*calls))
-}
-
-fn nanos(nanos: u64) -> Seconds {
-    Seconds(Time::from_nanos(nanos as f64))
-}
-
-impl Shown for Recorded {
-    const SCHEMA: &'static str = "flowcast/record/1";
-
-    fn print(&self) {
-        let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
-        for Function {
-            name,
-            calls,
-            unsuccessful,
-            bytes,
-            seconds,
-            ..
-        } in &self.functions
-        {
-            rows.add_row(cells![
-                name,
-                Grouped(*calls),
-                Grouped(*unsuccessful),
-                Grouped(*bytes),
-                seconds
-            ]);
-        }
-        println_out!("{rows}");
-        let Recorded {
-            trace,
-            ranks,
-            calls,
-            file_bytes,
-            ..
-        } = self;
-        let each = *file_bytes as f64 / (*calls).max(1) as f64;
-        println_out!(
-            "{trace}: {ranks} ranks, a run of {} from MPI_Init to MPI_Finalize, {} calls, {} bytes ({each:.1} a call); computation of all ranks {} \
-             wall, {} thread CPU",
-            self.run_s,
-            Grouped(*calls),
-            Grouped(*file_bytes),
-            self.compute_s,
-            self.thread_cpu_s
-        );
-        match &self.clocks {
-            Known::Unknown | Known::Shared => {}
-            Known::Synchronised { known_to_s } => {
-                println_out!("clocks of the hosts are known to {known_to_s}")
-            }
-            Known::Apart { ranks } => println_out!(
-                "{ranks} ranks have clocks of their own: times of different hosts cannot be compared (record with --clocks)"
-            ),
-        }
-        if self
-            .functions
-            .iter()
-            .any(|function| function.name.starts_with("MPI_Comm_spawn"))
-        {
-            println_out!("processes that MPI_Comm_spawn started are not recorded");
-        }
-        let left_out: Vec<String> = self
-            .functions
-            .iter()
-            .filter(|function| function.left_out)
-            .map(in_words)
-            .collect();
-        if !left_out.is_empty() {
-            println_out!("no model, left out of a replay: {}", left_out.join(", "));
-        }
-        let open = *ranks as u32 - self.ended.min(*ranks as u32);
-        if open > 0 {
-            println_out!(
-                "{open} ranks did not come to their end; {} of them because their budget was used up",
-                self.stopped
-            );
-        }
-    }
+    format!("{} {name}{bytes}", Grouped(calls.calls))
 }

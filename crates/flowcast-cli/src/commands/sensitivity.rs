@@ -8,7 +8,7 @@ use flowcast::{Parameter, sensitivity};
 
 use crate::network_args::NetworkArgs;
 use crate::replay_args::ReplayArgs;
-use crate::terminal::answers::{print_answer, write_page};
+use crate::terminal::answers::write_page;
 use crate::terminal::files::{Output, declare};
 use crate::terminal::output::Format;
 use crate::terminal::progress::Progress;
@@ -73,8 +73,9 @@ impl Sensitivity {
         drop(progress);
         let answer = found.answer(&network.name, self.show_pieces.rows());
         if let Some(path) = &self.output {
-            write_page(path, &found.page(trace.name(), &answer), &answer.document())?;
+            write_page(path, &found.page(trace.name(), &answer)?, &answer.json()?)?;
         }
-        print_answer(&answer, self.format, (self.show_pieces, "--show-pieces"))
+        self.format
+            .print(&answer.most(self.show_pieces.rows(), "--show-pieces"))
     }
 }

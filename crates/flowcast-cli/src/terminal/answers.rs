@@ -1,59 +1,32 @@
-//! Answers of the library, printed or as a page.
+//! Results as pages.
 
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use flowcast::why::Answer;
+use flowcast::table::Document;
 use serde_json::Value;
 
 use crate::terminal::files::Batch;
-use crate::terminal::output::{Format, println_out};
+use crate::terminal::output::Format;
 use crate::terminal::provenance;
-use crate::terminal::tables::{Most, TableForm, table};
+use crate::terminal::tables::Most;
 
-/// Prints an answer of the library, at most so many rows of each table; the option shows all.
-pub(crate) fn print_answer(
-    answer: &Answer,
-    format: Format,
-    (most, option): (Most, &str),
-) -> Result<()> {
-    if format.json {
-        println_out!("{}", answer.document());
-        return Ok(());
-    }
-    answer.lines.iter().for_each(|line| println_out!("{line}"));
-    let is_csv = TableForm::chosen() == TableForm::Csv;
-    for own in answer
-        .tables
-        .iter()
-        .filter(|own| is_csv || !own.rows.is_empty())
-    {
-        if !own.heading.is_empty() {
-            println_out!("{}:", own.heading);
-        }
-        let mut shown = table(&own.columns);
-        shown.add_rows(most.of(&own.rows));
-        println_out!("{}", most.shown(&shown, own.rows.len(), option));
-    }
-    Ok(())
-}
-
-/// As [`print_answer`]; writes the answer's page as well if one is asked for.
+/// Prints a result, at most so many rows of each table, which the option changes; writes its page as well if one is asked for.
 pub(crate) fn give_answer(
-    answer: &Answer,
+    answer: &Document,
     page: Option<&Path>,
     format: Format,
-    most: (Most, &str),
+    (most, option): (Most, &'static str),
 ) -> Result<()> {
     if let Some(path) = page {
         write_page(
             path,
-            &answer.to_html(&provenance::of_this_run()),
-            &answer.document(),
+            &answer.to_html(&provenance::of_this_run())?,
+            &answer.json()?,
         )?;
     }
-    print_answer(answer, format, most)
+    format.print(&answer.clone().most(most.rows(), option))
 }
 
 /// Writes a page and, beside it, the JSON file of its figures.

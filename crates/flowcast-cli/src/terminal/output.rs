@@ -16,8 +16,9 @@ use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::terminal::tables::{RECORD, TableForm};
+use crate::terminal::tables::{RECORD, TableForm, written};
 use flowcast::report::answer::Grouped;
+use flowcast::table::{Document, NotFinite, Part};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -43,6 +44,29 @@ pub(crate) struct Format {
     /// Machine-readable output
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+}
+
+impl Format {
+    /// Prints a result in the format that the user asked for.
+    ///
+    /// # Errors
+    /// A time in it is no finite number, in whatever format.
+    pub(crate) fn print(self, document: &Document) -> Result<()> {
+        let json = document.json()?;
+        if self.json {
+            println_out!("{json}");
+            return Ok(());
+        }
+        for part in &document.parts {
+            match part {
+                Part::Line(line) => println_out!("{line}"),
+                Part::Table(table) => written(table)
+                    .iter()
+                    .for_each(|text| println_out!("{text}")),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The result of a command: its fields are those of the JSON.
@@ -96,6 +120,14 @@ impl Counts {
         }
     }
 
+    /// For programs.
+    pub(crate) fn document(self, schema: &'static str) -> Document {
+        Document::new(schema)
+            .field("ranks", self.ranks)
+            .field("messages", self.messages)
+            .field("collectives", self.collectives)
+    }
+
     /// Counts what a program holds.
     pub(crate) fn of_program(program: &Program) -> Counts {
         let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
@@ -123,39 +155,18 @@ impl Display for Counts {
     }
 }
 
-/// A time that JSON has in microseconds, and a table with a unit of its own.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Micros(pub Time);
-
 /// A time that JSON has in seconds, and a table with a unit of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seconds(pub Time);
 
-impl Serialize for Micros {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize(self.0.as_micros(), serializer)
-    }
-}
-
+/// JSON has no other numbers, and no table shows them: they come of parameters that are too large or too small.
 impl Serialize for Seconds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize(self.0.as_seconds(), serializer)
-    }
-}
-
-/// JSON has no other numbers, and no table shows them: they come of parameters that are too large or too small.
-fn serialize<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::Error> {
-    match number.is_finite() {
-        true => serializer.serialize_f64(number),
-        false => Err(S::Error::custom(
-            "found a time that is no finite number, expected one: look for a parameter that is too large or too small",
-        )),
-    }
-}
-
-impl Display for Micros {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        Rounded(self.0).fmt(f)
+        let seconds = self.0.as_seconds();
+        match seconds.is_finite() {
+            true => serializer.serialize_f64(seconds),
+            false => Err(S::Error::custom(NotFinite)),
+        }
     }
 }
 
@@ -223,7 +234,6 @@ mod tests {
     #[test]
     fn no_result_has_a_time_that_is_no_number() {
         for nanos in [f64::INFINITY, f64::NAN] {
-            assert!(serde_json::to_value(Micros(Time::from_nanos(nanos))).is_err());
             assert!(serde_json::to_value([Seconds(Time::from_nanos(nanos))]).is_err());
         }
     }
@@ -239,24 +249,6 @@ mod tests {
         assert_eq!(
             serde_json::from_str::<Value>(&escaped(&name.to_string())).unwrap(),
             name
-        );
-    }
-
-    #[test]
-    fn counts_have_their_digits_in_groups() {
-        let shown = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000]
-            .map(|count| Grouped(count).to_string());
-        assert_eq!(
-            shown,
-            [
-                "0",
-                "7",
-                "999",
-                "1,000",
-                "12,345",
-                "100,000",
-                "8,388,608,000"
-            ]
         );
     }
 }

@@ -138,6 +138,26 @@ pub(crate) fn table(columns: &[impl AsRef<str>]) -> Table {
     Table(table)
 }
 
+/// A table of a document, with what stands above it; none if there is nothing to show.
+pub(crate) fn written(content: &flowcast::table::Table) -> Option<String> {
+    if content.rows == 0 && TableForm::chosen() != TableForm::Csv {
+        return None;
+    }
+    let columns = content.shown().map(|(heading, column)| {
+        let side = if column.is_right() { ">" } else { "" };
+        format!("{side}{heading}")
+    });
+    let mut shown = table(&columns.collect::<Vec<_>>());
+    let (rows, option) = content.most.unwrap_or((usize::MAX, ""));
+    let (most, texts) = (Most(rows), content.texts());
+    shown.add_rows(most.of(&texts[1..]));
+    let heading = match content.heading.as_str() {
+        "" => String::new(),
+        heading => format!("{heading}:\n"),
+    };
+    Some(heading + &most.shown(&shown, content.rows, option))
+}
+
 /// The cells of a row, of values that can be displayed.
 macro_rules! cells {
     ($($value:expr),+ $(,)?) => { [$(comfy_table::Cell::new(&$value)),+] };

@@ -4,8 +4,8 @@ use super::app::{AppValidation, Fared, Quantity, Row};
 use super::page::{key, page, percent, provenance, signed, table};
 use super::plot;
 use crate::charts::section;
-use crate::escape::escape;
 use flowcast_model::stats::StatsError;
+use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ConfigurationErrors, FlowError, ModelErrors, Validation, plot};
 use crate::charts::{self, section};
-use crate::escape::escape;
+use flowcast_table::escape;
 
 /// Drawings of more patterns than this slow browsers down; the histograms show all of them.
 const MOST_DRAWINGS: usize = 24;

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{Case, ModelErrors, seconds};
-use crate::escape::escape;
 use flowcast_model::stats::grouping::{GroupingRule, interval_clusters};
 use flowcast_model::stats::sample::median;
+use flowcast_table::escape;
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 340.0;

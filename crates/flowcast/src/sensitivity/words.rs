@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use flowcast_model::quantity::Quantity;
-use flowcast_replay::sensitivity::Piece;
-use flowcast_report::answer::{Answer, AnswerTable};
-use flowcast_report::chart_page::{ChartPage, Picture};
+use flowcast_replay::sensitivity::{Curve, Piece};
+use flowcast_report::chart_page::{Picture, chart_page};
+use flowcast_table::{Document, NotFinite, Rows, Value, figure, rows};
 use flowcast_units::{Rounded, Time};
-use serde_json::{Value, json};
 
 use super::{Inexact, Parameter, Sensitivity};
 
@@ -27,86 +26,86 @@ struct Words<'a> {
 impl Sensitivity {
     /// What it says, on the network of this name; the document in base units. More pieces than rows are joined to rows of
     /// their share of the range at least.
-    pub fn answer(&self, network: &str, most_rows: usize) -> Answer {
+    pub fn answer(&self, network: &str, most_rows: usize) -> Document {
         let words = Words {
             found: self,
             network,
             most_rows,
         };
-        let mut rows = words.rows();
-        let columns = rows.remove(0);
-        Answer {
-            schema: "flowcast/sensitivity/1",
-            title: format!("predicted time over {}", self.parameter.field()),
-            lines: words.lines(),
-            tables: vec![AnswerTable {
-                columns,
-                rows,
-                ..AnswerTable::default()
-            }],
-            document: self.document(network),
-        }
+        let parameter = &self.parameter;
+        let step = step(parameter);
+        let pieces = words.joined_pieces();
+        let table = rows(&pieces)
+            .cell("from", |piece| figure(shown(parameter, piece.from)))
+            .cell("to", |piece| figure(shown(parameter, piece.to)))
+            .cell("time at from", |piece| piece.makespan)
+            .cell(format!("each {} more", stretch(parameter, step)), |piece| {
+                Time::from_nanos(piece.slope * step)
+            });
+        self.document(network)
+            .titled(format!("predicted time over {}", parameter.field()))
+            .lines(words.lines())
+            .shown(table)
     }
 
     /// The answer on the trace of this name as a page with the curve.
-    pub fn page(&self, trace: &str, answer: &Answer) -> String {
-        let tables: Vec<_> = answer
-            .tables
-            .iter()
-            .map(AnswerTable::head_and_rows)
-            .collect();
-        let page = ChartPage {
-            title: &format!("{trace} over {}", self.parameter.field()),
-            summary: &answer.lines,
-            tables: &tables.iter().map(Vec::as_slice).collect::<Vec<_>>(),
-            document: &answer.document().to_string(),
-            picture: Picture::Sensitivity,
-        };
-        page.to_html()
+    ///
+    /// # Errors
+    /// A time is no finite number.
+    pub fn page(&self, trace: &str, answer: &Document) -> Result<String, NotFinite> {
+        let title = format!("{trace} over {}", self.parameter.field());
+        chart_page(&answer.clone().titled(title), Picture::Sensitivity)
     }
 
-    fn document(&self, network: &str) -> Value {
+    fn document(&self, network: &str) -> Document {
         let parameter = &self.parameter;
         let at = |value: f64| parameter.in_unit(value);
-        let pieces = |pieces: &[Piece]| -> Value {
-            let piece = |piece: &Piece| {
-                json!({
-                    "from": at(piece.from),
-                    "to": at(piece.to),
-                    "makespan_s_at_from": piece.makespan.as_seconds(),
-                    "slope": parameter.slope_in_unit(piece.slope),
-                })
-            };
-            pieces.iter().map(piece).collect()
+        let pieces = |curve: &Curve| {
+            Value::from(
+                rows(&curve.pieces)
+                    .field("from", |piece| at(piece.from))
+                    .field("to", |piece| at(piece.to))
+                    .field("makespan_s_at_from", |piece| piece.makespan)
+                    .field("slope", |piece| parameter.slope_in_unit(piece.slope)),
+            )
         };
         let reached = |sign: f64| {
             let of = |part: f64| (part.to_string(), self.value_at(1.0 + sign * part).map(at));
             REACHED.into_iter().map(of).collect::<BTreeMap<_, _>>()
         };
-        let change = |piece: &Piece| {
-            let by = (piece.makespan - piece.at(piece.to)).as_seconds();
-            json!({"from": at(piece.from), "to": at(piece.to), "by_s": by})
-        };
-        json!({
-            "parameter": parameter.field(),
-            "unit": parameter.unit(),
-            "network": network,
-            "model": self.model.name(),
-            "base": self.base.map(at),
-            "base_makespan_s": self.base_makespan.as_seconds(),
-            "base_slope": self.base_piece().map(|piece| parameter.slope_in_unit(piece.slope)),
-            "exact": self.inexact.is_none(),
-            "inexact_because": self.inexact.map(|reason| reason.to_string()),
-            "error_s": self.curve.error.as_seconds(),
-            "walks": self.curve.walks,
-            "pieces": pieces(&self.curve.pieces),
-            "fixed_order": self.fixed_order.as_ref().map(|curve| pieces(&curve.pieces)),
-            "tolerance": reached(1.0),
-            "improvement": reached(-1.0),
-            "falls": self.falls().map(change).collect::<Vec<_>>(),
-            "jumps": self.jumps().map(change).collect::<Vec<_>>(),
-        })
+        let base_slope = self
+            .base_piece()
+            .map(|piece| parameter.slope_in_unit(piece.slope));
+        Document::new("flowcast/sensitivity/1")
+            .field("parameter", parameter.field())
+            .field("unit", parameter.unit())
+            .field("network", network)
+            .field("model", self.model.name())
+            .field("base", self.base.map(at))
+            .field("base_makespan_s", self.base_makespan)
+            .field("base_slope", base_slope)
+            .field("exact", self.inexact.is_none())
+            .field(
+                "inexact_because",
+                self.inexact.map(|reason| reason.to_string()),
+            )
+            .field("error_s", self.curve.error)
+            .field("walks", self.curve.walks)
+            .field("pieces", pieces(&self.curve))
+            .field("fixed_order", self.fixed_order.as_ref().map(pieces))
+            .field("tolerance", reached(1.0))
+            .field("improvement", reached(-1.0))
+            .field("falls", steps(parameter, self.falls()))
+            .field("jumps", steps(parameter, self.jumps()))
     }
+}
+
+/// By how much the time changes within pieces.
+fn steps<'a>(parameter: &Parameter, pieces: impl Iterator<Item = &'a Piece>) -> Rows<&'a Piece> {
+    rows(pieces)
+        .field("from", |piece| parameter.in_unit(piece.from))
+        .field("to", |piece| parameter.in_unit(piece.to))
+        .field("by_s", |piece| piece.makespan - piece.at(piece.to))
 }
 
 impl Words<'_> {
@@ -246,26 +245,6 @@ impl Words<'_> {
     fn reached(&self, factor: f64, what: &str) -> Option<String> {
         let at = self.found.value_at(factor)?;
         Some(format!("{what} at {}", shown(&self.found.parameter, at)))
-    }
-
-    /// The header and a row for each piece.
-    fn rows(&self) -> Vec<Vec<String>> {
-        let parameter = &self.found.parameter;
-        let step = step(parameter);
-        let growth = format!("each {} more", stretch(parameter, step));
-        let header = ["from", "to", "time at from", &growth].map(|name| format!(">{name}"));
-        let row = |piece: &Piece| {
-            let growth = Time::from_nanos(piece.slope * step);
-            vec![
-                shown(parameter, piece.from),
-                shown(parameter, piece.to),
-                Rounded(piece.makespan).to_string(),
-                Rounded(growth).to_string(),
-            ]
-        };
-        std::iter::once(header.to_vec())
-            .chain(self.joined_pieces().iter().map(row))
-            .collect()
     }
 
     /// The pieces, those that are narrow one with the next where there are more than rows.

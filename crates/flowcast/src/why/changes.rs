@@ -3,12 +3,11 @@
 use flowcast_graph::gradient::Gradient;
 use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Rule};
 use flowcast_model::network::Network;
-use flowcast_report::answer::AnswerTable;
+use flowcast_table::{self as table, Rows, figure, rows};
 use flowcast_trace::{Program, Trace};
-use flowcast_units::{CollectiveOp, Rank, Rounded, Time};
-use serde_json::{Value, json};
+use flowcast_units::{CollectiveOp, Rank, Time};
 
-use super::{percent, ratio, recorded};
+use super::{ratio, recorded};
 use crate::{Collectives, Error, Options, PreparedProgram, predict};
 
 /// Something else than it is, and what is predicted then.
@@ -61,17 +60,6 @@ impl Change {
     pub fn sentence(&self) -> String {
         format!("{} of {} instead of {}", self.what, self.to, self.from)
     }
-
-    /// The change as JSON, with what it saves of the whole time.
-    pub fn document(&self, makespan: Time) -> Value {
-        json!({
-            "field": self.what,
-            "from": self.from,
-            "to": self.to,
-            "makespan_s": self.makespan.as_seconds(),
-            "change": self.difference(makespan),
-        })
-    }
 }
 
 /// Up to ten changes, the most helpful first, each with what is predicted for the trace with it: the network's main fields
@@ -112,26 +100,18 @@ pub(super) fn changes_by(
 }
 
 /// Changes that would help, and what is predicted with each.
-pub(super) fn change_table(changes: &[Change], makespan: Time) -> AnswerTable {
-    let columns = ["change", ">from", ">to", ">predicted time", ">difference"];
-    let row = |change: &Change| {
-        let time = Rounded(change.makespan).to_string();
-        vec![
-            change.what.clone(),
-            change.from.clone(),
-            change.to.clone(),
-            time,
-            percent(change.difference(makespan)),
-        ]
-    };
-    AnswerTable {
-        rows: changes.iter().map(row).collect(),
-        bars: changes
-            .iter()
-            .map(|change| -change.difference(makespan))
-            .collect(),
-        ..AnswerTable::new("", &columns)
-    }
+pub(super) fn change_table(changes: &[Change], makespan: Time) -> Rows<&Change> {
+    rows(changes)
+        .column("field", "change", |change| &change.what)
+        .field("from", |change| &change.from)
+        .field("to", |change| &change.to)
+        .cell("from", |change| figure(&change.from))
+        .cell("to", |change| figure(&change.to))
+        .column("makespan_s", "predicted time", |change| change.makespan)
+        .column("change", "difference", |change| {
+            table::percent(change.difference(makespan), 1)
+        })
+        .bars(move |change| -change.difference(makespan))
 }
 
 fn of_fields(trace: &Trace, network: &Network, options: &Options) -> Result<Vec<Change>, Error> {

@@ -1,4 +1,4 @@
-//! Why a prediction is what it is, how much it depends on what, and what would change it; each as an [`Answer`].
+//! Why a prediction is what it is, how much it depends on what, and what would change it; each as a [`Document`].
 
 pub(crate) mod changes;
 mod gradient;
@@ -13,11 +13,11 @@ use std::borrow::Cow;
 use flowcast_graph::EventGraph;
 use flowcast_model::network::Network;
 use flowcast_trace::{Program, Trace};
-use flowcast_units::Time;
+use flowcast_units::{Rounded, Time};
 
 use crate::error::finite;
-use crate::{Error, Options, PreparedProgram};
-pub use flowcast_report::answer::{Answer, AnswerTable};
+use crate::{Error, ModelChoice, Options, PreparedProgram};
+use flowcast_table::Document;
 pub use gradient::gradient;
 pub use noise::{NoiseOptions, Noisy, parse_noise};
 pub use path::path;
@@ -64,17 +64,11 @@ fn recorded<R>(
         is_exact = graph.is_exact();
         use_graph(graph)
     })?;
-    let mut lines = vec![model.to_string()];
-    if !is_exact {
-        lines
-            .push("events keep the order and the waiting times of this replay (--model independent: exact)".to_owned());
-    }
     Ok((
         Told {
             makespan,
-            model: model.name(),
+            model,
             is_exact,
-            lines,
         },
         found,
     ))
@@ -83,20 +77,24 @@ fn recorded<R>(
 /// What is said of the replay behind an answer.
 struct Told {
     makespan: Time,
-    model: &'static str,
+    model: ModelChoice,
     is_exact: bool,
-    lines: Vec<String>,
 }
 
 impl Told {
-    /// The fields that all documents have.
-    fn document(&self, network: &Network) -> serde_json::Value {
-        serde_json::json!({
-            "network": network.name,
-            "model": self.model,
-            "makespan_s": self.makespan.as_seconds(),
-            "exact": self.is_exact,
-        })
+    /// The answer in words, what it rests on, and the fields that all documents have.
+    fn document(&self, schema: &'static str, network: &Network, answer: String) -> Document {
+        let order = "events keep the order and the waiting times of this replay (--model independent: exact)";
+        let time = Rounded(self.makespan);
+        Document::new(schema)
+            .field("network", &network.name)
+            .field("model", self.model.name())
+            .field("makespan_s", self.makespan)
+            .field("exact", self.is_exact)
+            .line(answer)
+            .line(&self.model)
+            .lines((!self.is_exact).then_some(order))
+            .line(format!("predicted time on {}: {time}", network.name))
     }
 }
 

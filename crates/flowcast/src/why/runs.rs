@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use flowcast_model::stats::sample::median;
 use flowcast_model::stats::two_sample::{DifferenceTest, TwoSamples};
-use flowcast_report::answer::{Answer, AnswerTable};
+use flowcast_table::{Document, rows};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::{Rounded, Time};
-use serde_json::{Value, json};
 
 use super::percent;
 use crate::Error;
@@ -38,7 +37,7 @@ pub fn compare_runs(
     before: &[RunTimes],
     after: &[RunTimes],
     test: DifferenceTest,
-) -> Result<(Answer, Option<f64>), Error> {
+) -> Result<(Document, Option<f64>), Error> {
     let ranks = before.first().map_or(0, |run| run.communication.len());
     if let Some(other) = before
         .iter()
@@ -52,30 +51,36 @@ pub fn compare_runs(
             expected: "runs of one program on as many ranks",
         });
     }
-    let rows = rows(before, after, ranks, test)?;
-    let whole = &rows[0];
+    let compared = compared(before, after, ranks, test)?;
+    let whole = &compared[0];
     let change = whole.more().as_nanos() / whole.before.as_nanos().max(1e-9);
-    let mut others: Vec<&Row> = rows[1..].iter().collect();
+    let mut others: Vec<&Row> = compared[1..].iter().collect();
     others.sort_by_key(|row| std::cmp::Reverse(row.more()));
-    let answer = Answer {
-        schema: "flowcast/run-comparison/1",
-        title: title.to_owned(),
-        lines: lines(whole, &others, test.describe(before.len(), after.len())),
-        tables: vec![table(&others)],
-        document: json!({
-            "before_s": whole.before.as_seconds(),
-            "after_s": whole.after.as_seconds(),
-            "change": change,
-            "is_certain": whole.is_certain,
-            "repetitions": [before.len(), after.len()],
-            "rows": others.iter().map(|row| document(row)).collect::<Vec<Value>>(),
-        }),
-    };
-    Ok((answer, whole.is_certain.then_some(change)))
+    let table = rows(others.iter().copied())
+        .column("what", "what", |row| row.what)
+        .column("of", "of", |row| &row.of)
+        .column("before_s", "before", |row| row.before)
+        .column("after_s", "after", |row| row.after)
+        .cell("more", |row| row.more())
+        .column("is_certain", "certain", |row| row.is_certain);
+    let document = Document::new("flowcast/run-comparison/1")
+        .titled(title)
+        .lines(lines(
+            whole,
+            &others,
+            test.describe(before.len(), after.len()),
+        ))
+        .table("rows", table)
+        .field("before_s", whole.before)
+        .field("after_s", whole.after)
+        .field("change", change)
+        .field("is_certain", whole.is_certain)
+        .field("repetitions", [before.len(), after.len()]);
+    Ok((document, whole.is_certain.then_some(change)))
 }
 
 /// The whole first.
-fn rows(
+fn compared(
     before: &[RunTimes],
     after: &[RunTimes],
     ranks: usize,
@@ -168,37 +173,6 @@ fn lines(whole: &Row, others: &[&Row], certainty: String) -> Vec<String> {
     vec![format!("{words}: {times}{doubt}{most}"), certainty]
 }
 
-fn table(rows: &[&Row]) -> AnswerTable {
-    let columns = ["what", "of", ">before", ">after", ">more", "certain"];
-    let row = |row: &&Row| {
-        let [before, after, more] =
-            [row.before, row.after, row.more()].map(|time| Rounded(time).to_string());
-        let certain = if row.is_certain { "yes" } else { "no" };
-        vec![
-            row.what.to_owned(),
-            row.of.clone(),
-            before,
-            after,
-            more,
-            certain.to_owned(),
-        ]
-    };
-    AnswerTable {
-        rows: rows.iter().map(row).collect(),
-        ..AnswerTable::new("", &columns)
-    }
-}
-
-fn document(row: &Row) -> Value {
-    json!({
-        "what": row.what,
-        "of": row.of,
-        "before_s": row.before.as_seconds(),
-        "after_s": row.after.as_seconds(),
-        "is_certain": row.is_certain,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,8 +182,17 @@ mod tests {
         title: &str,
         before: &[RunTimes],
         after: &[RunTimes],
-    ) -> Result<(Answer, Option<f64>), Error> {
+    ) -> Result<(Document, Option<f64>), Error> {
         compare_runs(title, before, after, DifferenceTest::default())
+    }
+
+    fn certain(document: &Document) -> impl Iterator<Item = serde_json::Value> {
+        let json = document.json().unwrap();
+        json["rows"].as_array().unwrap().clone().into_iter()
+    }
+
+    fn first(document: &Document) -> &str {
+        document.words().next().unwrap()
     }
 
     fn run(send_ms: f64) -> RunTimes {
@@ -232,22 +215,22 @@ mod tests {
         .unwrap();
         assert!((change.unwrap() - 10.0 / 110.0).abs() < 1e-9);
         assert!(
-            answer.lines[0].starts_with("9.1 % longer than before"),
+            first(&answer).starts_with("9.1 % longer than before"),
             "{}",
-            answer.lines[0]
+            first(&answer)
         );
         assert!(
-            answer.lines[0].contains("most in call sends by 10.00 us"),
+            first(&answer).contains("most in call sends by 10.00 us"),
             "{}",
-            answer.lines[0]
+            first(&answer)
         );
         let (answer, change) =
             compare("t", &runs(&[10.0, 30.0, 20.0]), &runs(&[15.0, 35.0, 22.0])).unwrap();
         assert_eq!(change, None);
         assert!(
-            answer.lines[0].contains("is not certain"),
+            first(&answer).contains("is not certain"),
             "{}",
-            answer.lines[0]
+            first(&answer)
         );
         let mut other = run(1.0);
         other.communication.pop();
@@ -259,20 +242,18 @@ mod tests {
         let (answer, change) = compare("t", &[run(10.0)], &[run(20.0)]).unwrap();
         assert_eq!(change, None);
         assert!(
-            answer.tables[0].rows.iter().all(|row| row[5] == "no"),
-            "{:?}",
-            answer.tables[0].rows
+            certain(&answer).all(|row| row["is_certain"] == false),
+            "{answer:?}"
         );
-        assert_eq!(answer.document["is_certain"], false);
+        assert_eq!(answer.json().unwrap()["is_certain"], false);
         let repeatable = DifferenceTest {
             noise: RunNoise::Repeatable,
             ..DifferenceTest::default()
         };
         let (answer, change) = compare_runs("t", &[run(10.0)], &[run(20.0)], repeatable).unwrap();
         assert!(
-            change.is_some() && answer.tables[0].rows[0][5] == "yes",
-            "{:?}",
-            answer.tables[0].rows
+            change.is_some() && certain(&answer).next().unwrap()["is_certain"] == true,
+            "{answer:?}"
         );
     }
 }

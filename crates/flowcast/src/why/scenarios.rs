@@ -6,13 +6,12 @@ use flowcast_graph::selector::{Quantity, Selector};
 use flowcast_graph::{EventGraph, Selected, To};
 use flowcast_model::network::Network;
 use flowcast_replay::sweep::SetOutcome;
-use flowcast_report::answer::{Answer, AnswerTable};
+use flowcast_table::{self as table, Document, figure, fixed, or_dash, rows};
 use flowcast_trace::aggregate::aggregated;
 use flowcast_trace::{Program, Trace};
 use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
-use serde_json::{Value, json};
 
-use super::{NoiseOptions, Noisy, percent, program_of, ratio};
+use super::{NoiseOptions, Noisy, program_of, ratio};
 use crate::error::{finite, finite_times};
 use crate::{Error, Options, PreparedProgram};
 
@@ -89,7 +88,7 @@ struct Found {
 ///
 /// # Errors
 /// Those of the first scenario that has one; a schedule; no scenario.
-pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Answer, Error> {
+pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Document, Error> {
     let program = &*program_of(trace)?;
     let Some(first) = all.first() else {
         return Err(Error::Option {
@@ -213,7 +212,7 @@ impl PreparedProgram<'_> {
     }
 }
 
-fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
+fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Document {
     let base = found[0].makespan;
     let worst = found
         .iter()
@@ -233,79 +232,50 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Answer {
             all[0].name
         )
     };
-    let mut lines = vec![format!(
-        "shortest: {}; longest: {}",
-        told(best),
-        told(worst)
-    )];
     let mut models: Vec<&str> = found.iter().map(|found| found.model).collect();
     models.sort_unstable();
     models.dedup();
-    lines.push(format!("by model {}", models.join(", ")));
     let kept: Vec<&str> = all
         .iter()
         .zip(found)
         .filter(|(_, found)| found.keeps_order)
         .map(|(scenario, _)| scenario.name.as_str())
         .collect();
-    if !kept.is_empty() {
-        lines.push(format!(
-            "events keep the order of a replay without the change in {}",
-            kept.join(", ")
-        ));
-    }
-    let columns = [
-        "scenario",
-        "network",
-        ">predicted time",
-        ">to the first",
-        ">in communication",
-        ">interval",
-    ];
-    let rows = all.iter().zip(found).map(|(scenario, found)| {
-        let interval = found.noisy.as_ref().map_or("-".to_owned(), |noisy| {
-            let [low, high] = noisy.interval().map(|time| Rounded(time).to_string());
-            format!("{low} to {high}")
-        });
-        vec![
-            scenario.name.clone(),
-            scenario.network.name.clone(),
-            Rounded(found.makespan).to_string(),
-            format!("{:.3}", ratio(found.makespan, base)),
-            percent(found.communication),
-            interval,
-        ]
-    });
-    let table = AnswerTable {
-        rows: rows.collect(),
-        bars: found
-            .iter()
-            .map(|found| ratio(found.makespan, base))
-            .collect(),
-        ..AnswerTable::new("", &columns)
-    };
-    let documents = all
-        .iter()
-        .zip(found)
-        .map(|(scenario, found)| document(scenario, found, base));
-    Answer {
-        schema: "flowcast/scenarios/1",
-        title: format!("{}: scenarios", trace.name()),
-        lines,
-        tables: vec![table],
-        document: json!({"scenarios": documents.collect::<Vec<Value>>()}),
-    }
-}
-
-fn document(scenario: &Scenario, found: &Found, base: Time) -> Value {
-    json!({
-        "name": scenario.name,
-        "network": scenario.network.name,
-        "model": found.model,
-        "makespan_s": found.makespan.as_seconds(),
-        "ratio": ratio(found.makespan, base),
-        "communication_share": found.communication,
-        "noise": found.noisy.as_ref().map(Noisy::document),
-        "keeps_order": found.keeps_order,
-    })
+    let table = rows(all.iter().zip(found))
+        .column("name", "scenario", |(scenario, _)| &scenario.name)
+        .column("network", "network", |(scenario, _)| &scenario.network.name)
+        .field("model", |(_, found)| found.model)
+        .column("makespan_s", "predicted time", |(_, found)| found.makespan)
+        .column("ratio", "to the first", |(_, found)| {
+            fixed(ratio(found.makespan, base), 3)
+        })
+        .column("communication_share", "in communication", |(_, found)| {
+            table::percent(found.communication, 1)
+        })
+        .field("noise", |(_, found)| {
+            found.noisy.as_ref().map(Noisy::document)
+        })
+        .field("keeps_order", |(_, found)| found.keeps_order)
+        .cell("interval", |(_, found)| {
+            or_dash(found.noisy.as_ref().map(|noisy| {
+                let [low, high] = noisy.interval().map(Rounded);
+                figure(format!("{low} to {high}"))
+            }))
+        })
+        .bars(|(_, found)| ratio(found.makespan, base));
+    Document::new("flowcast/scenarios/1")
+        .titled(format!("{}: scenarios", trace.name()))
+        .line(format!(
+            "shortest: {}; longest: {}",
+            told(best),
+            told(worst)
+        ))
+        .line(format!("by model {}", models.join(", ")))
+        .lines((!kept.is_empty()).then(|| {
+            format!(
+                "events keep the order of a replay without the change in {}",
+                kept.join(", ")
+            )
+        }))
+        .table("scenarios", table)
 }

@@ -3,10 +3,9 @@
 use flowcast_graph::selector::Link;
 use flowcast_graph::slack::{LinkSlack, RankSlack, Slacks};
 use flowcast_model::network::Network;
-use flowcast_report::answer::{Answer, AnswerTable};
+use flowcast_table::{self as table, Document, Rows, Table, rows, shown};
 use flowcast_trace::Trace;
-use flowcast_units::{Rounded, Time};
-use serde_json::{Value, json};
+use flowcast_units::Time;
 
 use super::{percent, recorded};
 use crate::{Error, Options};
@@ -37,7 +36,7 @@ struct Found {
 ///
 /// # Errors
 /// As [`predict`](crate::predict()); a schedule.
-pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Answer, Error> {
+pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Document, Error> {
     let (told, found) = recorded(trace, network, options, |graph| {
         let slacks = graph.slacks();
         Ok(Found {
@@ -46,36 +45,20 @@ pub fn slack(trace: &Trace, network: &Network, options: &Options) -> Result<Answ
             histogram: histogram(&slacks),
         })
     })?;
-    let mut lines = vec![format!(
-        "{}; {}",
-        of_ranks(&found.ranks),
-        of_messages(&found.links)
-    )];
-    lines.extend(told.lines.iter().cloned());
-    lines.push(format!(
-        "predicted time on {}: {}",
-        network.name,
-        Rounded(told.makespan)
-    ));
-    let mut document = told.document(network);
-    document["ranks"] = found.ranks.iter().map(rank_document).collect();
-    document["links"] = Link::ALL
-        .into_iter()
-        .zip(&found.links)
-        .map(link_document)
-        .collect();
-    document["histogram"] = histogram_document(&found.histogram);
-    Ok(Answer {
-        schema: "flowcast/slack/1",
-        title: format!("{}: how late what may be", trace.name()),
-        lines,
-        tables: vec![
-            rank_table(&found.ranks),
-            link_table(&found.links),
-            histogram_table(&found.histogram),
-        ],
-        document,
-    })
+    let answer = format!("{}; {}", of_ranks(&found.ranks), of_messages(&found.links));
+    let mut ranks: Vec<&RankSlack> = found.ranks.iter().collect();
+    let in_order = rank_table(&ranks);
+    ranks.sort_by(|a, b| b.slower.total_cmp(&a.slower).then(a.rank.cmp(&b.rank)));
+    let links = Link::ALL.into_iter().zip(&found.links);
+    let used = links.clone().filter(|(_, of)| of.messages > 0);
+    Ok(told
+        .document("flowcast/slack/1", network, answer)
+        .titled(format!("{}: how late what may be", trace.name()))
+        .field("ranks", in_order)
+        .shown(rank_table(&ranks))
+        .field("links", link_table(links))
+        .shown(link_table(used))
+        .table("histogram", histogram_table(&found.histogram)))
 }
 
 fn of_ranks(ranks: &[RankSlack]) -> String {
@@ -130,62 +113,33 @@ fn histogram(slacks: &Slacks<'_>) -> Histogram {
     counts
 }
 
-fn rank_table(ranks: &[RankSlack]) -> AnswerTable {
-    let columns = [
-        ">rank",
-        ">ends before the last",
-        ">computes",
-        ">least slack",
-        ">may compute slower by",
-    ];
-    let mut ranks: Vec<&RankSlack> = ranks.iter().collect();
-    ranks.sort_by(|a, b| b.slower.total_cmp(&a.slower).then(a.rank.cmp(&b.rank)));
-    let row = |rank: &&RankSlack| {
-        let slower = if rank.slower.is_finite() {
-            percent(rank.slower)
-        } else {
-            "any".to_owned()
-        };
-        let [end, compute, least] =
-            [rank.end, rank.compute, rank.least].map(|time| Rounded(time).to_string());
-        vec![rank.rank.to_string(), end, compute, least, slower]
-    };
-    AnswerTable {
-        rows: ranks.iter().map(row).collect(),
-        bars: ranks.iter().map(|rank| rank.slower).collect(),
-        ..AnswerTable::new("ranks, each alone", &columns)
-    }
+fn rank_table<'a>(ranks: &[&'a RankSlack]) -> Rows<&'a RankSlack> {
+    rows(ranks.iter().copied())
+        .heading("ranks, each alone")
+        .column("rank", "rank", |rank| rank.rank)
+        .column("end_slack_s", "ends before the last", |rank| rank.end)
+        .column("compute_s", "computes", |rank| rank.compute)
+        .column("least_slack_s", "least slack", |rank| rank.least)
+        .column("slower", "may compute slower by", |rank| {
+            match rank.slower {
+                slower if slower.is_finite() => table::percent(slower, 1),
+                slower => shown(slower, "any"),
+            }
+        })
+        .bars(|rank| rank.slower)
 }
 
-fn link_table(links: &[LinkSlack]) -> AnswerTable {
-    let columns = [
-        "messages",
-        ">count",
-        ">bytes",
-        ">may take twice as long",
-        ">their bytes",
-        ">ten times as long",
-    ];
-    let used = Link::ALL
-        .into_iter()
-        .zip(links)
-        .filter(|(_, of)| of.messages > 0);
-    let row = |(link, of): (Link, &LinkSlack)| {
-        let counts = [
-            of.messages,
-            of.bytes.0,
-            of.twice,
-            of.twice_bytes.0,
-            of.tenfold,
-        ];
-        std::iter::once(name_of(link).to_owned())
-            .chain(counts.map(|count| count.to_string()))
-            .collect()
-    };
-    AnswerTable {
-        rows: used.map(row).collect(),
-        ..AnswerTable::new("messages, all at the same time", &columns)
-    }
+fn link_table<'a>(links: impl Iterator<Item = (Link, &'a LinkSlack)>) -> Table {
+    rows(links)
+        .heading("messages, all at the same time")
+        .field("link", |(link, _)| link.name())
+        .cell("messages", |(link, _)| name_of(link))
+        .column("messages", "count", |(_, of)| of.messages)
+        .column("bytes", "bytes", |(_, of)| of.bytes.0)
+        .column("twice", "may take twice as long", |(_, of)| of.twice)
+        .column("twice_bytes", "their bytes", |(_, of)| of.twice_bytes.0)
+        .column("tenfold", "ten times as long", |(_, of)| of.tenfold)
+        .into()
 }
 
 fn name_of(link: Link) -> &'static str {
@@ -196,59 +150,18 @@ fn name_of(link: Link) -> &'static str {
     }
 }
 
-fn histogram_table(histogram: &Histogram) -> AnswerTable {
-    let columns = [
-        "slack",
-        ">messages, total",
-        ">messages, free",
-        ">computations, total",
-        ">computations, free",
-    ];
-    let row = |(class, (_, name)): (usize, &(f64, &str))| {
-        std::iter::once((*name).to_owned())
-            .chain(histogram.iter().map(|counts| counts[class].to_string()))
-            .collect()
-    };
-    AnswerTable {
-        rows: CLASSES.iter().enumerate().map(row).collect(),
-        bars: histogram[0].iter().map(|count| *count as f64).collect(),
-        ..AnswerTable::new(
-            "how many may be late by how much: alone (total), all at the same time (free)",
-            &columns,
-        )
-    }
-}
-
-fn rank_document(rank: &RankSlack) -> Value {
-    json!({
-        "rank": rank.rank.0,
-        "end_slack_s": rank.end.as_seconds(),
-        "compute_s": rank.compute.as_seconds(),
-        "least_slack_s": rank.least.as_seconds(),
-        "slower": rank.slower.is_finite().then_some(rank.slower),
-    })
-}
-
-fn link_document((link, of): (Link, &LinkSlack)) -> Value {
-    json!({
-        "link": link.name(),
-        "messages": of.messages,
-        "bytes": of.bytes.0,
-        "twice": of.twice,
-        "twice_bytes": of.twice_bytes.0,
-        "tenfold": of.tenfold,
-    })
-}
-
-fn histogram_document(histogram: &Histogram) -> Value {
-    let class = |(class, (below, _)): (usize, &(f64, &str))| {
-        json!({
-            "below_s": below.is_finite().then_some(below / 1e9),
-            "messages_total": histogram[0][class],
-            "messages_free": histogram[1][class],
-            "computations_total": histogram[2][class],
-            "computations_free": histogram[3][class],
+fn histogram_table([messages, free, computations, free_computations]: &Histogram) -> Rows<usize> {
+    rows(0..CLASSES.len())
+        .heading("how many may be late by how much: alone (total), all at the same time (free)")
+        .cell("slack", |class| CLASSES[class].1)
+        .field("below_s", |class| CLASSES[class].0 / 1e9)
+        .column("messages_total", "messages, total", |class| messages[class])
+        .column("messages_free", "messages, free", |class| free[class])
+        .column("computations_total", "computations, total", |class| {
+            computations[class]
         })
-    };
-    CLASSES.iter().enumerate().map(class).collect()
+        .column("computations_free", "computations, free", |class| {
+            free_computations[class]
+        })
+        .bars(|class| messages[class] as f64)
 }

@@ -209,7 +209,15 @@ fn many_pieces_are_joined_to_rows_that_lead_over_the_whole_range() {
     let network = builtin::network("gige-tcp").unwrap();
     let parameter = Parameter::parse("nic.latency", "0us..100us").unwrap();
     let found = sensitivity(&trace, &network, (parameter, 10_000), &independent()).unwrap();
-    let rows = |most: usize| found.answer("gige-tcp", most).tables.remove(0).rows;
+    let rows = |most: usize| {
+        found
+            .answer("gige-tcp", most)
+            .tables()
+            .next()
+            .unwrap()
+            .texts()
+            .split_off(1)
+    };
     assert_eq!(rows(usize::MAX).len(), 44);
     let joined = rows(4);
     let ends: Vec<&str> = joined.iter().map(|row| row[1].as_str()).collect();

@@ -98,7 +98,7 @@ fn scenarios_are_what_is_predicted_of_them_on_any_number_of_threads() {
     let answer = of(&messages, 2);
     let times: Vec<f64> = (0..7)
         .map(|index| {
-            answer.document["scenarios"][index]["makespan_s"]
+            answer.json().unwrap()["scenarios"][index]["makespan_s"]
                 .as_f64()
                 .unwrap()
         })
@@ -227,18 +227,18 @@ fn the_ten_changes_are_replayed_and_name_algorithms_where_messages_carry_collect
     );
     let answer = why::gradient(&trace, &network(), &options).unwrap();
     assert_eq!(
-        answer.document["changes"].as_array().unwrap().len(),
+        answer.json().unwrap()["changes"].as_array().unwrap().len(),
         changes.len()
     );
-    let now: f64 = answer.document["slopes"]
+    let now: f64 = answer.json().unwrap()["slopes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|slope| slope["now_s"].as_f64().unwrap())
         .sum();
     let (other, whole) = (
-        answer.document["other_s"].as_f64().unwrap(),
-        answer.document["makespan_s"].as_f64().unwrap(),
+        answer.json().unwrap()["other_s"].as_f64().unwrap(),
+        answer.json().unwrap()["makespan_s"].as_f64().unwrap(),
     );
     assert!((now + other - whole).abs() < 1e-9, "{now} {other} {whole}");
 }

@@ -8,11 +8,10 @@ use flowcast::flows::concurrent::PredictError;
 use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
 use flowcast::packet::Carried;
-use serde_json::json;
+use flowcast::table::{Document, Grouped};
 
-use super::{Counted, timed};
+use super::{print_rates, timed};
 use crate::trace_args::read_pattern;
-use flowcast::report::answer::Grouped;
 
 /// Simulates the pattern `runs` times and prints the median.
 pub(super) fn run(
@@ -30,21 +29,14 @@ pub(super) fn run(
         (hops, dropped) = (carried.packet_hops, carried.dropped);
         Ok(carried)
     })?;
-    let document = json!({
-        "schema": "flowcast/bench-packet/1", "flows": pattern.flows.len(), "packet_hops": hops, "dropped": dropped,
-        "runs": runs,
-    });
+    let document = Document::new("flowcast/bench-packet/1")
+        .field("flows", pattern.flows.len())
+        .field("packet_hops", hops)
+        .field("dropped", dropped);
     let tail = format!(
         ", {} packet-hops, {} dropped",
         Grouped(hops),
         Grouped(dropped)
     );
-    Counted {
-        name: "packet-hops",
-        count: hops,
-        document,
-        tail,
-    }
-    .print(seconds, json);
-    Ok(())
+    print_rates("packet-hops", hops, seconds, document, &tail, json)
 }

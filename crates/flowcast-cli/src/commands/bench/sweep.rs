@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use flowcast::model::network::{LinkRate, Network};
+use flowcast::table::Document;
 use flowcast::trace::Program;
 use flowcast::units::{Rate, Time};
 use flowcast::{Contention, Options, PreparedProgram, sweep};
-use serde_json::json;
 
-use crate::terminal::output::println_out;
+use crate::terminal::output::Format;
 
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
 pub(super) fn run(
@@ -46,23 +46,23 @@ pub(super) fn run(
     }
     let (ratio, one, all) = (median(&mut ratios), median(&mut alone), median(&mut swept));
     let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
-    if json {
-        let schema = "flowcast/bench-sweep/1";
-        println_out!(
-            "{}",
-            json!({
-                "schema": schema, "messages": program.messages(), "sets": sets, "runs": runs, "replay_s": one,
-                "sweep_s": all, "ratio": ratio, "ratio_min": least, "ratio_max": most,
-            })
-        );
-    } else {
-        println_out!(
-            "{sets} what-ifs cost {ratio:.2} times one replay (median of {runs}; {least:.2} to {most:.2}): {:.1} ms and {:.1} ms",
-            all * 1e3,
-            one * 1e3
-        );
-    }
-    Ok(())
+    let line = format!(
+        "{sets} what-ifs cost {ratio:.2} times one replay (median of {runs}; {least:.2} to {most:.2}): {:.1} ms and {:.1} ms",
+        all * 1e3,
+        one * 1e3
+    );
+    Format { json }.print(
+        &Document::new("flowcast/bench-sweep/1")
+            .field("messages", program.messages())
+            .field("sets", sets)
+            .field("runs", runs)
+            .field("replay_s", one)
+            .field("sweep_s", all)
+            .field("ratio", ratio)
+            .field("ratio_min", least)
+            .field("ratio_max", most)
+            .line(line),
+    )
 }
 
 /// From the network itself to one of twice the latency and half the bandwidth.

@@ -9,15 +9,14 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::Args;
-use serde::Serialize;
+use flowcast::table::{Document, rows, shown};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::terminal::exit::Finding;
-use crate::terminal::output::{Format, Shown, println_out, say, show};
+use crate::terminal::output::{Format, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::table;
 use crate::token::TokenArgs;
 use machine::Machine;
 
@@ -42,8 +41,7 @@ pub(crate) struct Doctor {
 }
 
 /// How a check ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// As it should be.
     Good,
@@ -54,7 +52,7 @@ pub(super) enum Verdict {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
     /// What was looked at.
     pub name: &'static str,
@@ -63,7 +61,6 @@ pub(super) struct Check {
     /// What was found, in words and with units.
     pub found: String,
     /// What to do, if anything.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
@@ -123,14 +120,23 @@ impl Doctor {
                 .map(|peer| clock::of_peer(peer, &self.token))
                 .collect::<Result<Vec<_>>>()?,
         );
-        let checked = Checked { checks };
-        show(&checked, self.format)?;
-        match checked
-            .checks
-            .iter()
-            .filter(|check| check.verdict == Verdict::Bad)
-            .count()
-        {
+        let table = rows(&checks)
+            .column("name", "check", |check| check.name)
+            .column("verdict", "", |check| match check.verdict {
+                Verdict::Good => shown("good", "good"),
+                Verdict::Bad => shown("bad", "BAD"),
+                Verdict::Unknown => shown("unknown", "?"),
+            })
+            .column("found", "found", |check| &check.found)
+            .field("advice", |check| check.advice.as_ref());
+        let advice = checks.iter().filter_map(|check| {
+            let advice = check.advice.as_ref()?;
+            Some(format!("\n{}: {advice}", check.name))
+        });
+        let document = Document::new("flowcast/doctor/1").table("checks", table);
+        self.format.print(&document.lines(advice))?;
+        let bad = |check: &&Check| check.verdict == Verdict::Bad;
+        match checks.iter().filter(bad).count() {
             0 => Ok(()),
             1 => Err(Finding("1 problem".to_owned()).into()),
             problems => Err(Finding(format!("{problems} problems")).into()),
@@ -208,32 +214,4 @@ fn disturbances() -> Option<String> {
         .map(|problem| format!("{}: {}", problem.name, problem.found))
         .collect();
     (!texts.is_empty()).then(|| texts.join("; "))
-}
-
-/// All checks.
-#[derive(Serialize)]
-struct Checked {
-    checks: Vec<Check>,
-}
-
-impl Shown for Checked {
-    const SCHEMA: &'static str = "flowcast/doctor/1";
-
-    fn print(&self) {
-        let mut rows = table(&["check", "", "found"]);
-        for check in &self.checks {
-            let verdict = match check.verdict {
-                Verdict::Good => "good",
-                Verdict::Bad => "BAD",
-                Verdict::Unknown => "?",
-            };
-            rows.add_row([check.name, verdict, &check.found]);
-        }
-        println_out!("{rows}");
-        for check in &self.checks {
-            if let Some(advice) = &check.advice {
-                println_out!("\n{}: {advice}", check.name);
-            }
-        }
-    }
 }

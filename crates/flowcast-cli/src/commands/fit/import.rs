@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use flowcast::fit::hockney::{HockneyFit, fit_hockney};
+use flowcast::fit::hockney::fit_hockney;
 use flowcast::fit::import::{read, samples};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::quantity::Quantity;
-use flowcast::units::{Rounded, Time, TimePerByte};
-use serde::Serialize;
+use flowcast::table::Document;
+use flowcast::units::Rounded;
 
 use super::write;
 use crate::commands::fit_conflicts::percent;
 use crate::terminal::files::read_text;
-use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::output::Format;
 use crate::terminal::provenance;
 
 /// The round trips of all files together.
@@ -41,45 +41,21 @@ pub(in crate::commands) fn run(
         .collect();
     provenance.insert("imported".into(), names.join(" "));
     write(output, &fit.to_network(name, provenance))?;
-    show(&Report::new(&fit), format)
-}
-
-#[allow(non_snake_case, reason = "the name ends in the unit")]
-#[derive(Serialize)]
-struct Report {
-    latency_us: f64,
-    us_per_B: f64,
-    sizes: usize,
-    error_median: f64,
-    error_worst: f64,
-}
-
-impl Report {
-    fn new(fit: &HockneyFit) -> Report {
-        Report {
-            latency_us: fit.latency.as_micros(),
-            us_per_B: fit.per_byte.as_micros(),
-            sizes: fit.sizes,
-            error_median: fit.error_median,
-            error_worst: fit.error_worst,
-        }
-    }
-}
-
-impl Shown for Report {
-    const SCHEMA: &'static str = "flowcast/hockney-fit/1";
-
-    fn print(&self) {
-        println_out!("latency    {}", Rounded(Time::from_micros(self.latency_us)));
-        println_out!(
-            "bandwidth  {}",
-            Quantity::Rate(TimePerByte::from_micros(self.us_per_B).rate()).rounded()
-        );
-        println_out!(
-            "The line misses {} sizes by {} (median), {} at worst.",
-            self.sizes,
-            percent(self.error_median),
-            percent(self.error_worst)
-        );
-    }
+    let rate = Quantity::Rate(fit.per_byte.rate()).rounded();
+    format.print(
+        &Document::new("flowcast/hockney-fit/1")
+            .field("latency_us", fit.latency)
+            .field("us_per_B", fit.per_byte.as_micros())
+            .field("sizes", fit.sizes)
+            .field("error_median", fit.error_median)
+            .field("error_worst", fit.error_worst)
+            .line(format!("latency    {}", Rounded(fit.latency)))
+            .line(format!("bandwidth  {rate}"))
+            .line(format!(
+                "The line misses {} sizes by {} (median), {} at worst.",
+                fit.sizes,
+                percent(fit.error_median),
+                percent(fit.error_worst)
+            )),
+    )
 }

@@ -11,15 +11,14 @@ use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
 use flowcast::model::stats::sample::median;
 use flowcast::recording::decode::RankFile;
+use flowcast::table::{self, Document, figure, rows};
 use flowcast::units::{Bytes, Rounded, Time};
-use serde_json::json;
 
 use super::write;
 use crate::commands::fit_packets::{self, PacketFit};
 use crate::recording::open_recording;
-use crate::terminal::output::{println_out, say};
+use crate::terminal::output::{Format, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::{Table, table};
 
 /// What is fitted, and where it goes.
 pub(in crate::commands) struct FitRegions<'a> {
@@ -29,7 +28,7 @@ pub(in crate::commands) struct FitRegions<'a> {
     pub rendezvous_from: Option<Bytes>,
     /// What is known of the network beforehand: with wire rates the latency of packets is fitted as well.
     pub known: Option<Network>,
-    pub json: bool,
+    pub format: Format,
 }
 
 impl FitRegions<'_> {
@@ -64,11 +63,7 @@ impl FitRegions<'_> {
             }
         }
         write(self.output, &network)?;
-        match self.json {
-            true => println_out!("{}", document(&fit, packets.as_ref())),
-            false => print(&fit, packets.as_ref()),
-        }
-        Ok(())
+        self.format.print(&document(&fit, packets.as_ref()))
     }
 
     /// Each region once, with the median of its times.
@@ -132,101 +127,75 @@ fn mean_error(fit: &DimemasFit) -> f64 {
     fit.errors().map(|(_, error)| error.abs()).sum::<f64>() / fit.regions.len().max(1) as f64
 }
 
-fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> serde_json::Value {
-    let regions: Vec<_> = fit
-        .regions
-        .iter()
-        .map(|(region, predicted)| {
-            json!({
-                "region": region.name, "ranks": region.ranks, "measured_s": region.once.as_seconds(),
-                "predicted_s": predicted.as_seconds(),
-            })
-        })
-        .collect();
-    let rows: BTreeMap<&str, String> = fit
-        .rows
-        .iter()
-        .map(|(op, row)| (op.name(), row.to_string()))
-        .collect();
-    json!({
-        "schema": "flowcast/dimemas-fit/1",
-        "latency_s": fit.latency.as_seconds(),
-        "bandwidth_Bps": fit.bandwidth.as_bytes_per_second(),
-        "in_links": fit.links.incoming,
-        "out_links": fit.links.outgoing,
-        "buses": fit.buses,
-        "collectives": rows,
-        "within_10_percent": fit.share_within(0.1),
-        "mean_absolute_error": mean_error(fit),
-        "regions": regions,
-        "packets": packets.map(PacketFit::document),
-    })
-}
-
-fn print(fit: &DimemasFit, packets: Option<&PacketFit>) {
+fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> Document {
     let links = match (fit.links.incoming, fit.links.outgoing) {
         (0, 0) => "not limited".to_owned(),
         (links, 0) => format!("{links}, half duplex"),
         (incoming, outgoing) => format!("{incoming} in, {outgoing} out"),
     };
-    let buses = if fit.buses == 0 {
-        "not limited".to_owned()
-    } else {
-        fit.buses.to_string()
+    let buses = match fit.buses {
+        0 => "not limited".to_owned(),
+        buses => buses.to_string(),
     };
-    println_out!("latency    {}", Rounded(fit.latency));
-    println_out!("bandwidth  {}", Quantity::Rate(fit.bandwidth).rounded());
-    println_out!("links      {links}");
-    println_out!("buses      {buses}");
-    let mut out = table(&[
-        "operation",
-        "fan-in | fan-out",
-        ">regions",
-        ">mean error",
-        ">worst",
-    ]);
-    for (op, row) in &fit.rows {
-        let is_own = |region: &MeasuredRegion| matches!(region.exercise, Exercise::Collective(own, ..) if own == *op);
-        add_row(&mut out, fit, (op.name(), &row.to_string()), is_own);
-    }
-    let is_message = |region: &MeasuredRegion| !matches!(region.exercise, Exercise::Collective(..));
-    add_row(&mut out, fit, ("messages", ""), is_message);
-    println_out!("{out}");
-    println_out!(
-        "{} of {} regions are within 10 %, on average {:.1} % off",
-        fit.errors().filter(|(_, error)| error.abs() <= 0.1).count(),
-        fit.regions.len(),
-        mean_error(fit) * 100.0
-    );
-    if let Some(packets) = packets {
-        println_out!("{packets}");
-    }
+    let regions = rows(&fit.regions)
+        .field("region", |(region, _)| &region.name)
+        .field("ranks", |(region, _)| region.ranks)
+        .field("measured_s", |(region, _)| region.once)
+        .field("predicted_s", |(_, predicted)| *predicted);
+    let names = fit
+        .rows
+        .iter()
+        .map(|(op, row)| (op.name(), row.to_string()));
+    let kinds = names.clone().chain([("messages", String::new())]);
+    let kinds: Vec<_> = kinds
+        .map(|(name, row)| (name, row, errors_of(fit, name)))
+        .collect();
+    let table = rows(kinds.iter().filter(|(.., errors)| !errors.is_empty()))
+        .cell("operation", |(name, ..)| *name)
+        .cell("fan-in | fan-out", |(_, row, _)| row)
+        .cell("regions", |(.., errors)| errors.len())
+        .cell("mean error", |(.., errors)| {
+            let sum = errors.iter().map(|error| error.abs()).sum::<f64>();
+            table::percent(sum / errors.len() as f64, 1)
+        })
+        .cell("worst", |(.., errors)| {
+            let worst = errors.iter().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            worst.map(|worst| figure(format!("{:+.1} %", worst * 100.0)))
+        });
+    Document::new("flowcast/dimemas-fit/1")
+        .field("latency_s", fit.latency)
+        .field("bandwidth_Bps", fit.bandwidth)
+        .field("in_links", fit.links.incoming)
+        .field("out_links", fit.links.outgoing)
+        .field("buses", fit.buses)
+        .field("collectives", names.collect::<BTreeMap<_, _>>())
+        .field("within_10_percent", fit.share_within(0.1))
+        .field("mean_absolute_error", mean_error(fit))
+        .field("regions", regions)
+        .field("packets", packets.map(PacketFit::record))
+        .line(format!("latency    {}", Rounded(fit.latency)))
+        .line(format!(
+            "bandwidth  {}",
+            Quantity::Rate(fit.bandwidth).rounded()
+        ))
+        .line(format!("links      {links}"))
+        .line(format!("buses      {buses}"))
+        .shown(table)
+        .line(format!(
+            "{} of {} regions are within 10 %, on average {:.1} % off",
+            fit.errors().filter(|(_, error)| error.abs() <= 0.1).count(),
+            fit.regions.len(),
+            mean_error(fit) * 100.0
+        ))
+        .lines(packets)
 }
 
-fn add_row(
-    out: &mut Table,
-    fit: &DimemasFit,
-    (name, row): (&str, &str),
-    is_own: impl Fn(&MeasuredRegion) -> bool,
-) {
-    let errors: Vec<f64> = fit
-        .errors()
-        .filter(|(region, _)| is_own(region))
-        .map(|(_, error)| error)
-        .collect();
-    let Some(worst) = errors
-        .iter()
-        .copied()
-        .max_by(|a, b| a.abs().total_cmp(&b.abs()))
-    else {
-        return;
+/// Of the regions of a collective, or of those with messages.
+fn errors_of(fit: &DimemasFit, kind: &str) -> Vec<f64> {
+    let name = |region: &MeasuredRegion| match region.exercise {
+        Exercise::Collective(op, ..) => op.name(),
+        _ => "messages",
     };
-    let mean = errors.iter().map(|error| error.abs()).sum::<f64>() / errors.len() as f64;
-    out.add_row([
-        name.to_owned(),
-        row.to_owned(),
-        errors.len().to_string(),
-        format!("{:.1} %", mean * 100.0),
-        format!("{:+.1} %", worst * 100.0),
-    ]);
+    let own = fit.errors().filter(|(region, _)| name(region) == kind);
+    own.map(|(_, error)| error).collect()
 }

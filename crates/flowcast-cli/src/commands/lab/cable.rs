@@ -1,23 +1,21 @@
 //! `flowcast lab cable-check`: how precise a link emulator is. `flowcast lab serve-cables`: the process that a
 //! testbed starts to carry the frames.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::units::Node;
+use flowcast::table::{Document, Record, Table, json, rows, shown};
+use flowcast::units::{Rate, Time};
 use flowcast_measure::lab::{
-    CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, serve_cables,
+    CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, host, serve_cables,
 };
-use serde::Serialize;
 
 use super::{explained, load};
 use crate::terminal::exit::Finding;
 use crate::terminal::files::read_text;
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::output::{Format, println_out};
 use crate::terminal::provenance;
-use crate::terminal::tables::{cells, table};
 
 /// Check the precision of a link emulator: its lateness, its rate, its losses
 ///
@@ -54,14 +52,11 @@ impl CableCheckCommand {
         let checks = CableChecker::new(&lab)
             .check(self.frames)
             .map_err(explained)?;
-        let directions = checks.iter().map(Direction::of).collect();
-        show(
-            &Checked {
-                spec,
-                directions,
-                provenance: provenance::of_this_run(),
-            },
-            self.format,
+        self.format.print(
+            &Document::new("flowcast/cable-check/1")
+                .field("spec", json(&spec))
+                .table("directions", directions(&checks))
+                .field("provenance", provenance::of_this_run()),
         )?;
         match checks.iter().find(|check| !check.passes(TOLERANCE)) {
             Some(check) => Err(Finding(complaint(check)).into()),
@@ -99,110 +94,42 @@ fn complaint(check: &CableCheck) -> String {
 }
 
 /// What the link emulator did, by rail and direction.
-#[derive(Serialize)]
-struct Checked {
-    spec: LabSpec,
-    directions: Vec<Direction>,
-    provenance: BTreeMap<String, String>,
-}
-
-/// Frames in one direction.
-#[derive(Serialize)]
-struct Direction {
-    rail: usize,
-    from: u32,
-    lateness_us: Option<LatenessQuantiles>,
-    #[serde(rename = "rate_Bps")]
-    rate: f64,
-    #[serde(rename = "nominal_Bps")]
-    nominal: f64,
-    rate_error: f64,
-    frames: u32,
-    lost: u32,
-    asked_loss: f64,
-    lost_by_seed: u32,
-    astray: u32,
-}
-
-impl Direction {
-    fn of(check: &CableCheck) -> Direction {
-        Direction {
-            rail: check.rail,
-            from: check.from.0,
-            lateness_us: check.lateness.as_ref().map(LatenessQuantiles::of),
-            rate: check.rate.as_bytes_per_second(),
-            nominal: check.nominal.as_bytes_per_second(),
-            rate_error: check.rate_error(),
-            frames: check.sent,
-            lost: check.lost,
-            asked_loss: check.asked_loss,
-            lost_by_seed: check.expected_lost,
-            astray: check.unexplained,
-        }
-    }
+fn directions(checks: &[CableCheck]) -> Table {
+    let late = |check: &CableCheck, pick: fn(&Lateness) -> Time| {
+        let late = check.lateness.as_ref();
+        late.map_or("-".into(), |late| {
+            let micros = pick(late).as_micros();
+            shown(micros, format!("{micros:.1} us"))
+        })
+    };
+    let megabits = |rate: Rate| shown(rate, format!("{:.3}", rate.as_bytes_per_second() * 8e-6));
+    rows(checks)
+        .column("rail", "rail", |check| check.rail)
+        .column("from", "from", |check| shown(check.from, host(check.from)))
+        .field("lateness_us", |check| {
+            check.lateness.as_ref().map(quantiles)
+        })
+        .cell("late, median", |check| late(check, |late| late.median))
+        .cell("5 %", |check| late(check, |late| late.p5))
+        .cell("95 %", |check| late(check, |late| late.p95))
+        .column("rate_Bps", "Mbit/s", |check| megabits(check.rate))
+        .column("nominal_Bps", "nominal", |check| megabits(check.nominal))
+        .column("rate_error", "off by", |check| {
+            let error = check.rate_error();
+            shown(error, format!("{:+.3} %", error * 100.0))
+        })
+        .column("frames", "frames", |check| check.sent)
+        .column("lost", "lost", |check| check.lost)
+        .field("asked_loss", |check| check.asked_loss)
+        .column("lost_by_seed", "of the seed", |check| check.expected_lost)
+        .column("astray", "astray", |check| check.unexplained)
+        .into()
 }
 
 /// How late frames were delivered.
-#[derive(Serialize)]
-pub(super) struct LatenessQuantiles {
-    median: Micros,
-    p5: Micros,
-    p95: Micros,
-}
-
-impl LatenessQuantiles {
-    /// Of what was measured.
-    pub(super) fn of(lateness: &Lateness) -> LatenessQuantiles {
-        let Lateness { median, p5, p95 } = *lateness;
-        LatenessQuantiles {
-            median: Micros(median),
-            p5: Micros(p5),
-            p95: Micros(p95),
-        }
-    }
-}
-
-impl Shown for Checked {
-    const SCHEMA: &'static str = "flowcast/cable-check/1";
-
-    fn print(&self) {
-        let mut table = table(&[
-            ">rail",
-            "from",
-            ">late, median",
-            ">5 %",
-            ">95 %",
-            ">Mbit/s",
-            ">nominal",
-            ">off by",
-            ">frames",
-            ">lost",
-            ">of the seed",
-            ">astray",
-        ]);
-        for direction in &self.directions {
-            let late = |pick: fn(&LatenessQuantiles) -> Micros| {
-                let late = direction.lateness_us.as_ref();
-                late.map_or("-".into(), |late| {
-                    format!("{:.1} us", pick(late).0.as_micros())
-                })
-            };
-            let megabits = |rate: f64| format!("{:.3}", rate * 8e-6);
-            table.add_row(cells![
-                direction.rail,
-                flowcast_measure::lab::host(Node(direction.from)),
-                late(|late| late.median),
-                late(|late| late.p5),
-                late(|late| late.p95),
-                megabits(direction.rate),
-                megabits(direction.nominal),
-                format!("{:+.3} %", direction.rate_error * 100.0),
-                direction.frames,
-                direction.lost,
-                direction.lost_by_seed,
-                direction.astray
-            ]);
-        }
-        println_out!("{table}");
-    }
+pub(super) fn quantiles(late: &Lateness) -> Record {
+    Record::new()
+        .field("median", late.median.as_micros())
+        .field("p5", late.p5.as_micros())
+        .field("p95", late.p95.as_micros())
 }

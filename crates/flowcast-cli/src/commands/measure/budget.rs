@@ -1,25 +1,23 @@
 //! `flowcast measure p2p --budget`: round trips chosen one after the other.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
+use flowcast::fit::bursts::BurstFit;
+use flowcast::table::{Document, Grouped, percent, rows, shown};
 use flowcast::units::{Rounded, Time};
 use flowcast_measure::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
 use flowcast_measure::loopback::with_loopback;
 use flowcast_measure::prtt::Timed;
 use flowcast_measure::tcp::Waiting;
-use serde::Serialize;
 
 use super::{Reached, stop_text};
 use crate::commands::doctor;
 use crate::commands::measure_samples::PartialSamples;
 use crate::round_trips::explained;
-use crate::terminal::output::{Format, Seconds, Shown, print_out, println_out, show};
+use crate::terminal::output::{Format, print_out};
 use crate::terminal::progress::Progress;
-use crate::terminal::tables::table;
-use flowcast::report::answer::Grouped;
 
 /// Measures, writes the samples and says what they cost and tell.
 pub(super) fn run(
@@ -82,98 +80,53 @@ pub(super) fn run(
         return Ok(());
     };
     partial.finish(&measured.samples)?;
-    show(&Summary::of(measured, plan.level), format)
+    format.print(&document(&measured, plan.level))
 }
 
-#[derive(Serialize)]
-struct Summary {
-    messages: u32,
-    round_trips: usize,
-    bytes: u64,
-    most_in_flight_bytes: u64,
-    elapsed_s: Seconds,
-    stopped: &'static str,
-    level: f64,
-    outliers: usize,
-    parameters: Vec<Parameter>,
-    provenance: BTreeMap<String, String>,
-}
-
-#[derive(Serialize)]
-struct Parameter {
-    symbol: &'static str,
-    unit: &'static str,
-    value: f64,
-    half_width: f64,
-}
-
-impl Summary {
-    fn of(measured: Budgeted, level: f64) -> Summary {
-        let fit = measured.fit;
-        let symbols = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
-        let parameter = |fit: &flowcast::fit::bursts::BurstFit, at: usize| {
-            let (symbol, unit) = symbols[at];
-            Parameter {
-                symbol,
-                unit,
-                value: fit.values()[at],
-                half_width: fit.half_widths[at],
-            }
-        };
-        Summary {
-            messages: measured.messages,
-            round_trips: measured.samples.len(),
-            bytes: measured.bytes.0,
-            most_in_flight_bytes: measured.most_in_flight.0,
-            elapsed_s: Seconds(measured.elapsed),
-            stopped: stop_text(measured.stop),
-            level,
-            outliers: fit.as_ref().map_or(0, |fit| fit.outliers),
-            parameters: fit
-                .iter()
-                .flat_map(|fit| (0..4).map(|at| parameter(fit, at)))
-                .collect(),
-            provenance: measured.samples.provenance,
-        }
-    }
-}
-
-impl Shown for Summary {
-    const SCHEMA: &'static str = "flowcast/budgeted-measurement/1";
-
-    fn print(&self) {
-        let messages = Grouped(self.messages.into());
-        println_out!(
-            "{messages} messages in {} tell L, o, g and G ({}).",
-            self.elapsed_s,
-            self.stopped
-        );
-        let half = format!(">± at {} %", self.level * 100.0);
-        let mut table = table(&["parameter", ">value", &half, ">of it"]);
-        for Parameter {
-            symbol,
-            unit,
-            value,
-            half_width,
-        } in &self.parameters
-        {
-            let text = |value: f64| match *unit {
-                "ns" => Rounded(Time::from_nanos(value)).to_string(),
-                unit => format!("{value:.4} {unit}"),
-            };
-            table.add_row([
-                *symbol,
-                &text(*value),
-                &text(*half_width),
-                &format!("{:.2} %", half_width / value * 100.0),
-            ]);
-        }
-        println_out!("{table}");
-        let rate = self.bytes as f64 / self.elapsed_s.0.as_seconds() * 8e-6;
-        let (bytes, burst) = (Grouped(self.bytes), Grouped(self.most_in_flight_bytes));
-        println_out!(
-            "{bytes} bytes, {rate:.2} Mbit/s on average, at most {burst} in a burst; {} outliers.",
-            self.outliers
-        );
-    }
+fn document(measured: &Budgeted, level: f64) -> Document {
+    const SYMBOLS: [(&str, &str); 4] = [("L", "ns"), ("o", "ns"), ("g", "ns"), ("G", "ns/B")];
+    let text = |unit: &str, value: f64| match unit {
+        "ns" => Rounded(Time::from_nanos(value)).to_string(),
+        unit => format!("{value:.4} {unit}"),
+    };
+    let of_fit = |fit: &BurstFit| {
+        let widths = fit.values().into_iter().zip(fit.half_widths);
+        SYMBOLS.into_iter().zip(widths).collect::<Vec<_>>()
+    };
+    let parameters = rows(measured.fit.iter().flat_map(of_fit))
+        .column("symbol", "parameter", |((symbol, _), _)| symbol)
+        .field("unit", |((_, unit), _)| unit)
+        .column("value", "value", |((_, unit), (value, _))| {
+            shown(value, text(unit, value))
+        })
+        .column(
+            "half_width",
+            format!("± at {} %", level * 100.0),
+            |((_, unit), (_, half))| shown(half, text(unit, half)),
+        )
+        .cell("of it", |(_, (value, half))| percent(half / value, 2));
+    let outliers = measured.fit.as_ref().map_or(0, |fit| fit.outliers);
+    let (stopped, bytes) = (stop_text(measured.stop), measured.bytes.0);
+    let rate = bytes as f64 / measured.elapsed.as_seconds() * 8e-6;
+    Document::new("flowcast/budgeted-measurement/1")
+        .field("messages", measured.messages)
+        .field("round_trips", measured.samples.len())
+        .field("bytes", bytes)
+        .field("most_in_flight_bytes", measured.most_in_flight)
+        .field("elapsed_s", measured.elapsed)
+        .field("stopped", stopped)
+        .field("level", level)
+        .field("outliers", outliers)
+        .field("provenance", &measured.samples.provenance)
+        .line(format!(
+            "{} messages in {} tell L, o, g and G ({stopped}).",
+            Grouped(measured.messages.into()),
+            Rounded(measured.elapsed)
+        ))
+        .table("parameters", parameters)
+        .line(format!(
+            "{} bytes, {rate:.2} Mbit/s on average, at most {} in a burst; {outliers} outliers.",
+            Grouped(bytes),
+            Grouped(measured.most_in_flight.0)
+        ))
 }

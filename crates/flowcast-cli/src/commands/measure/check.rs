@@ -1,23 +1,20 @@
 //! `flowcast measure check`: whether a network still is what its file says.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 use clap::Args;
 use flowcast::model::stats::still::Verdict;
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::table::{Document, rows};
+use flowcast::units::{Bytes, Time};
 use flowcast_measure::check::{CheckError, CheckPlan, CheckedPoint, check};
 use flowcast_measure::prtt::answer;
 use flowcast_measure::tcp::{TcpTransport, Waiting, loopback_pair};
-use serde::Serialize;
 
 use super::token_for;
 use crate::commands::doctor;
 use crate::network_args::load;
 use crate::round_trips::explained;
 use crate::terminal::exit::Finding;
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
-use crate::terminal::tables::table;
+use crate::terminal::output::Format;
 use crate::token::TokenArgs;
 
 /// Check in two seconds whether a network still is what its file says
@@ -89,9 +86,10 @@ impl MeasureCheck {
             CheckError::Measure(error) => explained(error),
             other => other.into(),
         })?;
-        let checked = Checked::new(&network.name, &points);
-        show(&checked, self.format)?;
-        match checked.verdict {
+        let verdict = verdict(&points);
+        self.format
+            .print(&document(&network.name, verdict, &points))?;
+        match verdict {
             "changed" => Err(Finding(format!(
                 "{} is not what its file says any more",
                 network.name
@@ -110,106 +108,50 @@ impl MeasureCheck {
     }
 }
 
-#[derive(Serialize)]
-struct Checked {
-    network: String,
-    verdict: &'static str,
-    points: Vec<Point>,
-    provenance: BTreeMap<String, String>,
-}
-
-#[derive(Serialize)]
-struct Point {
-    n: u32,
-    #[serde(rename = "size_B")]
-    size: u64,
-    predicted_us: Micros,
-    interval_us: [Micros; 2],
-    found_us: Micros,
-    samples: u32,
-    verdict: &'static str,
-}
-
-impl Checked {
-    fn new(network: &str, points: &[CheckedPoint]) -> Checked {
-        let any = |wanted: &[Verdict]| points.iter().any(|point| wanted.contains(&point.verdict));
-        let verdict = match () {
-            () if any(&[Verdict::Above, Verdict::Below]) => "changed",
-            () if any(&[Verdict::Open]) => "open",
-            () => "holds",
-        };
-        let point = |checked: &CheckedPoint| Point {
-            n: checked.point.messages,
-            size: checked.point.size.0,
-            predicted_us: Micros(checked.predicted.0),
-            interval_us: [Micros(checked.predicted.1), Micros(checked.predicted.2)],
-            found_us: Micros(checked.found),
-            samples: checked.count,
-            verdict: match checked.verdict {
-                Verdict::Above => "slower",
-                Verdict::Below => "faster",
-                Verdict::Between => "holds",
-                Verdict::Open => "open",
-            },
-        };
-        Checked {
-            network: network.to_owned(),
-            verdict,
-            points: points.iter().map(point).collect(),
-            provenance: doctor::provenance_of_measurement(),
-        }
+fn verdict(points: &[CheckedPoint]) -> &'static str {
+    let any = |wanted: &[Verdict]| points.iter().any(|point| wanted.contains(&point.verdict));
+    match () {
+        () if any(&[Verdict::Above, Verdict::Below]) => "changed",
+        () if any(&[Verdict::Open]) => "open",
+        () => "holds",
     }
 }
 
-impl Point {
-    /// What a point shows first of all.
-    fn shows(&self) -> &'static str {
-        match (self.n, self.size) {
-            (1, 1) => "latency",
-            (1, _) => "latency and bandwidth",
-            (_, 1) => "message rate",
-            _ => "bandwidth",
-        }
-    }
-}
-
-impl Shown for Checked {
-    const SCHEMA: &'static str = "flowcast/network-check/1";
-
-    fn print(&self) {
-        match self.verdict {
-            "changed" => println_out!("{} has changed.", self.network),
-            "open" => println_out!(
-                "{} shows no change; not all of it could be confirmed in the time.",
-                self.network
-            ),
-            _ => println_out!("{} holds.", self.network),
-        }
-        let mut rows = table(&[
-            "shows",
-            ">size",
-            ">in a row",
-            ">predicted",
-            ">from",
-            ">to",
-            ">found",
-            ">samples",
-            "",
-        ]);
-        for point in &self.points {
-            let [low, high] = point.interval_us;
-            let mut cells = vec![
-                point.shows().to_owned(),
-                Bytes(point.size).to_string(),
-                point.n.to_string(),
-            ];
-            cells.extend(
-                [point.predicted_us.0, low.0, high.0, point.found_us.0]
-                    .map(|time| Rounded(time).to_string()),
-            );
-            cells.extend([point.samples.to_string(), point.verdict.to_owned()]);
-            rows.add_row(cells);
-        }
-        println_out!("{rows}");
-    }
+fn document(network: &str, verdict: &str, points: &[CheckedPoint]) -> Document {
+    let words = match verdict {
+        "changed" => "has changed",
+        "open" => "shows no change; not all of it could be confirmed in the time",
+        _ => "holds",
+    };
+    let table = rows(points)
+        .cell("shows", |checked| {
+            match (checked.point.messages, checked.point.size.0) {
+                (1, 1) => "latency",
+                (1, _) => "latency and bandwidth",
+                (_, 1) => "message rate",
+                _ => "bandwidth",
+            }
+        })
+        .column("size_B", "size", |checked| checked.point.size)
+        .column("n", "in a row", |checked| checked.point.messages)
+        .column("predicted_us", "predicted", |checked| checked.predicted.0)
+        .field("interval_us", |checked| {
+            [checked.predicted.1, checked.predicted.2]
+        })
+        .cell("from", |checked| checked.predicted.1)
+        .cell("to", |checked| checked.predicted.2)
+        .column("found_us", "found", |checked| checked.found)
+        .column("samples", "samples", |checked| checked.count)
+        .column("verdict", "", |checked| match checked.verdict {
+            Verdict::Above => "slower",
+            Verdict::Below => "faster",
+            Verdict::Between => "holds",
+            Verdict::Open => "open",
+        });
+    Document::new("flowcast/network-check/1")
+        .field("network", network)
+        .field("verdict", verdict)
+        .line(format!("{network} {words}."))
+        .table("points", table)
+        .field("provenance", doctor::provenance_of_measurement())
 }

@@ -18,7 +18,7 @@ use flowcast::units::{Bytes, Node};
 use flowcast_measure::lab::{Lab, LabSpec, PatternOptions, network_of};
 
 use self::journal::Journal;
-use self::summary::Summary;
+use self::summary::document;
 use crate::carrying::{Means, WhereArgs};
 use crate::commands::doctor;
 use crate::commands::lab::{explained, self_tested};
@@ -26,7 +26,7 @@ use crate::commands::validate::racks_of;
 use crate::repeating::{Carrying, Going, Over, Repeating};
 use crate::terminal::exit::Finding;
 use crate::terminal::files::{Output, declare};
-use crate::terminal::output::{Format, show};
+use crate::terminal::output::Format;
 
 /// Measure how messages in flight at the same time slow each other down
 ///
@@ -292,6 +292,6 @@ impl Run {
             measured,
         };
         self.journal.finish(&samples)?;
-        show(&Summary::from(&samples), format)
+        format.print(&document(&samples))
     }
 }

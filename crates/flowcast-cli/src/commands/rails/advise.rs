@@ -6,15 +6,15 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
 use flowcast::model::network::{Interval, Network};
-use flowcast::scheduler::advise::{KnownRail, Question, SizeAdvice};
+use flowcast::scheduler::RailId;
+use flowcast::scheduler::advise::{Advice, KnownRail, Question};
+use flowcast::table::{Document, fixed, rows, shown};
 use flowcast::units::{Bytes, Time, TimePerByte};
-use serde::Serialize;
 
 use super::live::loggp;
 use super::settings::{self, Settings};
 use crate::network_args;
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
-use crate::terminal::tables::table;
+use crate::terminal::output::Format;
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries
 ///
@@ -55,19 +55,8 @@ impl Advise {
         let advice = Question::about(self.messages).answer(&rails)?;
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let settings = settings::nearest(&interfaces, &costs, &advice);
-        let advised = Advised {
-            rails: interfaces,
-            messages: self.messages,
-            together_from: advice.together_from.map(|size| size.0),
-            split_from: advice.split_from.map(|size| size.0),
-            sizes: advice.sizes.iter().map(Size::of).collect(),
-            lines: settings
-                .iter()
-                .map(|set| (set.of, set.lines.clone()))
-                .collect(),
-            settings,
-        };
-        show(&advised, self.format)
+        self.format
+            .print(&self.document(&interfaces, &advice, &settings))
     }
 
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
@@ -87,118 +76,58 @@ impl Advise {
     }
 }
 
-/// The advice, by rails.
-#[derive(Serialize)]
-struct Advised {
-    rails: Vec<String>,
-    messages: usize,
-    #[serde(rename = "together_from_B")]
-    together_from: Option<u64>,
-    #[serde(rename = "split_from_B")]
-    split_from: Option<u64>,
-    sizes: Vec<Size>,
-    #[serde(rename = "settings")]
-    lines: BTreeMap<&'static str, Vec<String>>,
-    #[serde(skip)]
-    settings: [Settings; 3],
-}
-
-/// What messages of one size gain.
-#[derive(Serialize)]
-struct Size {
-    #[serde(rename = "size_B")]
-    size: u64,
-    best_alone: u8,
-    alone_us: Micros,
-    together_us: Micros,
-    messages_on: Vec<usize>,
-    gain: f64,
-    gain_interval: (f64, f64),
-}
-
-impl Size {
-    fn of(at: &SizeAdvice) -> Size {
-        Size {
-            size: at.size.0,
-            best_alone: at.alone.0,
-            alone_us: Micros(at.alone_takes),
-            together_us: Micros(at.together_takes),
-            messages_on: at.taken.clone(),
-            gain: at.gain,
-            gain_interval: at.interval,
-        }
-    }
-}
-
-impl Shown for Advised {
-    const SCHEMA: &'static str = "flowcast/rails-advice/1";
-
-    fn print(&self) {
-        self.print_words();
-        self.print_table();
-        for set in &self.settings {
-            println_out!("\n{}\n{}", set.of, set.lines.join("\n"));
-            println_out!("  {}", set.remark);
-        }
-    }
-}
-
-impl Advised {
-    fn name(&self, rail: u8) -> &str {
-        &self.rails[usize::from(rail)]
-    }
-
-    fn print_words(&self) {
-        let count = self.messages;
-        match self.together_from.map(Bytes) {
-            Some(size) => println_out!(
-                "{count} messages at once gain from more than one rail from {size} on."
-            ),
-            None => println_out!(
-                "{count} messages at once gain nothing certain from more than one rail."
-            ),
-        }
-        match self.split_from {
-            Some(size) => {
-                println_out!(
-                    "A single message is delivered earlier in pieces over several rails from {size} B on."
-                )
+impl Advise {
+    fn document(&self, rails: &[String], advice: &Advice, settings: &[Settings; 3]) -> Document {
+        let (count, name) = (self.messages, |rail: RailId| rails[rail.index()].as_str());
+        let together = match advice.together_from {
+            Some(size) => format!("gain from more than one rail from {size} on"),
+            None => "gain nothing certain from more than one rail".to_owned(),
+        };
+        let split = match advice.split_from {
+            Some(Bytes(size)) => {
+                format!("delivered earlier in pieces over several rails from {size} B on")
             }
-            None => println_out!("A single message is never delivered earlier in pieces."),
+            None => "never delivered earlier in pieces".to_owned(),
+        };
+        let mut sizes = rows(&advice.sizes)
+            .column("size_B", "size", |at| at.size)
+            .field("best_alone", |at| at.alone.0)
+            .cell("best alone", |at| name(at.alone))
+            .column("alone_us", "alone", |at| at.alone_takes)
+            .column("together_us", "together", |at| at.together_takes)
+            .field("messages_on", |at| &at.taken);
+        for (rail, name) in rails.iter().enumerate() {
+            sizes = sizes.cell(format!("on {name}"), |at| at.taken[rail]);
         }
-        if let Some(small) = self.sizes.first() {
-            println_out!(
-                "The best rail alone for the smallest messages is {}.\n",
-                self.name(small.best_alone)
-            );
-        }
-    }
-
-    fn print_table(&self) {
-        let mut header = [">size", "best alone", ">alone", ">together"]
-            .map(str::to_owned)
-            .to_vec();
-        header.extend(self.rails.iter().map(|name| format!(">on {name}")));
-        header.extend([">gain", ">interval", "use"].map(str::to_owned));
-        let mut table = table(&header);
-        for at in &self.sizes {
-            let alone = self.name(at.best_alone).to_owned();
-            let mut row = vec![
-                Bytes(at.size).to_string(),
-                alone.clone(),
-                at.alone_us.to_string(),
-                at.together_us.to_string(),
-            ];
-            row.extend(at.messages_on.iter().map(ToString::to_string));
-            row.extend([
-                format!("{:.3}", at.gain),
-                format!("{:.3} to {:.3}", at.gain_interval.0, at.gain_interval.1),
-            ]);
-            let gains = self.together_from.is_some_and(|from| at.size >= from);
-            row.push(if gains { "all".to_owned() } else { alone });
-            table.add_row(row);
-        }
-        println_out!("{table}");
+        let sizes = sizes
+            .column("gain", "gain", |at| fixed(at.gain, 3))
+            .column("gain_interval", "interval", |at| {
+                let (low, high) = at.interval;
+                shown(at.interval, format!("{low:.3} to {high:.3}"))
+            })
+            .cell("use", |at| match advice.together_from {
+                Some(from) if at.size >= from => "all",
+                _ => name(at.alone),
+            });
+        let lines = settings.iter().map(|set| (set.of, set.lines.clone()));
+        Document::new("flowcast/rails-advice/1")
+            .field("rails", rails.to_vec())
+            .field("messages", count)
+            .field("together_from_B", advice.together_from)
+            .field("split_from_B", advice.split_from)
+            .field("settings", lines.collect::<BTreeMap<_, _>>())
+            .line(format!("{count} messages at once {together}."))
+            .line(format!("A single message is {split}."))
+            .lines(advice.sizes.first().map(|small| {
+                let best = name(small.alone);
+                format!("The best rail alone for the smallest messages is {best}.\n")
+            }))
+            .table("sizes", sizes)
+            .lines(
+                settings
+                    .iter()
+                    .map(|set| format!("\n{}\n{}\n  {}", set.of, set.lines.join("\n"), set.remark)),
+            )
     }
 }
 

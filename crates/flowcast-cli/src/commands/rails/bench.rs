@@ -2,7 +2,6 @@
 
 mod point;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
@@ -10,24 +9,23 @@ use clap::Args;
 use flowcast::report::sweep_page;
 use flowcast::scheduler::RailSet;
 use flowcast::scheduler::split::SplitRule;
+use flowcast::table::{Document, Value, fixed, rows};
 use flowcast::units::{Bytes, Time};
 use flowcast_rails::exchange::end;
 use flowcast_rails::link::Link;
 use flowcast_rails::link::RailPath;
-use serde::Serialize;
 
 use super::bench_plot;
 use super::bench_results::{Plan, Point, Results};
 use super::chosen::{Chosen, SplitArgs, Subject, subjects};
 use super::count::{self, CountArgs};
-use super::inputs::{RailParameters, micros};
+use super::inputs::rail_parameters;
 use super::live::{LiveRail, WaitingKind, lacking, live_rail, session_rule};
 use super::plot;
 use super::serve::unexpected;
 use crate::terminal::files::{Output, declare};
-use crate::terminal::output::{Format, Micros, Seconds, Shown, println_out, say, show};
+use crate::terminal::output::{Format, say};
 use crate::terminal::provenance;
-use crate::terminal::tables::table;
 use crate::token::TokenArgs;
 use point::PointRun;
 
@@ -154,27 +152,28 @@ impl Bench {
             minimal_piece,
             ..
         } = self.split.rule();
-        let settings = serde_json::to_value(Settings {
-            schema: "flowcast/rails-samples/1",
-            rails: self.parameters(),
-            messages: &self.messages,
-            sizes: self.sizes().iter().map(|size| size.0).collect(),
-            subjects: subjects
-                .iter()
-                .map(|subject| subject.name.as_str())
-                .collect(),
-            rounds: self.rounds,
-            point_time_s: Seconds(self.point_time),
-            split_from: from.0,
-            minimal_piece: minimal_piece.0,
-            flowcast: env!("CARGO_PKG_VERSION"),
-        })?;
+        let settings = Document::new("flowcast/rails-samples/1")
+            .field("rails", self.parameters())
+            .field("messages", &self.messages)
+            .field("sizes_B", self.sizes())
+            .field(
+                "subjects",
+                subjects
+                    .iter()
+                    .map(|subject| &subject.name)
+                    .collect::<Value>(),
+            )
+            .field("rounds", self.rounds)
+            .field("point_time_s", self.point_time)
+            .field("split_from_B", from)
+            .field("minimal_piece_B", minimal_piece)
+            .field("flowcast", env!("CARGO_PKG_VERSION"));
         let names = subjects
             .iter()
             .map(|subject| subject.name.clone())
             .collect();
         let plan = Plan {
-            settings: settings.to_string(),
+            settings: settings.json()?.to_string(),
             names,
             points: self.points(),
         };
@@ -185,11 +184,8 @@ impl Bench {
         }
     }
 
-    fn parameters(&self) -> Vec<RailParameters> {
-        self.rails
-            .iter()
-            .map(|rail| RailParameters::new(&rail.name, &rail.path.cost))
-            .collect()
+    fn parameters(&self) -> Value {
+        rail_parameters(self.rails.iter().map(|rail| (&*rail.name, &rail.path.cost)))
     }
 
     fn sizes(&self) -> Vec<Bytes> {
@@ -243,112 +239,35 @@ impl Bench {
                 page,
             )?;
         }
-        let alone = self.rails.len();
-        let measured = BenchResult {
-            rails: self.parameters(),
-            rounds: self.rounds,
-            points: results
-                .points()
-                .iter()
-                .map(|point| PointResult::new(point, subjects, alone))
-                .collect(),
-            provenance: provenance::of_this_run(),
+        let (points, alone) = (results.points(), self.rails.len());
+        let result = |point| {
+            rows((0..subjects.len()).map(|index| (index, point)))
+                .field("scheduler", |(index, _)| &subjects[index].name)
+                .field("rate_Mbit_s", |(index, point): (usize, &Point)| {
+                    point.rate(index)
+                })
+                .field("over_best_alone", |(index, point)| {
+                    point.over_best_alone(index, alone)
+                })
+                .field("one_way_us", |(index, point)| &point.one_way[index])
         };
-        show(&measured, self.format)
-    }
-}
-
-/// What is measured: the first line of the samples.
-#[derive(Serialize)]
-struct Settings<'a> {
-    schema: &'static str,
-    rails: Vec<RailParameters>,
-    messages: &'a [u32],
-    #[serde(rename = "sizes_B")]
-    sizes: Vec<u64>,
-    subjects: Vec<&'a str>,
-    rounds: usize,
-    point_time_s: Seconds,
-    #[serde(rename = "split_from_B")]
-    split_from: u64,
-    #[serde(rename = "minimal_piece_B")]
-    minimal_piece: u64,
-    flowcast: &'static str,
-}
-
-/// The medians over the rounds.
-#[derive(Serialize)]
-struct BenchResult {
-    rails: Vec<RailParameters>,
-    rounds: usize,
-    points: Vec<PointResult>,
-    provenance: BTreeMap<String, String>,
-}
-
-/// One N and size.
-#[derive(Serialize)]
-struct PointResult {
-    messages: u32,
-    #[serde(rename = "size_B")]
-    size: u64,
-    results: Vec<SubjectResult>,
-}
-
-/// One scheduler, or one rail alone.
-#[derive(Serialize)]
-struct SubjectResult {
-    scheduler: String,
-    #[serde(rename = "rate_Mbit_s")]
-    rate: f64,
-    over_best_alone: f64,
-    one_way_us: Vec<Micros>,
-}
-
-impl PointResult {
-    /// The last `alone` subjects are rails alone.
-    fn new(point: &Point, subjects: &[Subject], alone: usize) -> PointResult {
-        let result = |(index, subject): (usize, &Subject)| SubjectResult {
-            scheduler: subject.name.clone(),
-            rate: point.rate(index),
-            over_best_alone: point.over_best_alone(index, alone),
-            one_way_us: micros(&point.one_way[index]),
-        };
-        let results = subjects.iter().enumerate().map(result).collect();
-        PointResult {
-            messages: point.messages,
-            size: point.size.0,
-            results,
+        let mut table = rows(&points)
+            .column("messages", "N", |point| point.messages)
+            .column("size_B", "size", |point| point.size)
+            .field("results", result);
+        for (index, subject) in subjects.iter().enumerate() {
+            table = table.cell(&subject.name, |point| fixed(point.rate(index), 2));
         }
-    }
-}
-
-impl Shown for BenchResult {
-    const SCHEMA: &'static str = "flowcast/rails-bench/1";
-
-    fn print(&self) {
-        let subjects = self
-            .points
-            .first()
-            .into_iter()
-            .flat_map(|point| &point.results);
-        let mut columns = vec![">N".to_owned(), ">size".into()];
-        columns.extend(subjects.map(|result| format!(">{}", result.scheduler)));
-        columns.push(">first / best alone".into());
-        let mut table = table(&columns);
-        for PointResult {
-            messages,
-            size,
-            results,
-        } in &self.points
-        {
-            let rates = results.iter().map(|result| format!("{:.2}", result.rate));
-            let gain = results
-                .first()
-                .map(|first| format!("{:.3}", first.over_best_alone));
-            let point = [messages.to_string(), Bytes(*size).to_string()];
-            table.add_row(point.into_iter().chain(rates).chain(gain));
-        }
-        println_out!("{table}");
-        println_out!("Mbit/s one way, N·size/(T/2), medians.");
+        let table = table.cell("first / best alone", |point| {
+            fixed(point.over_best_alone(0, alone), 3)
+        });
+        self.format.print(
+            &Document::new("flowcast/rails-bench/1")
+                .field("rails", self.parameters())
+                .field("rounds", self.rounds)
+                .table("points", table)
+                .field("provenance", provenance::of_this_run())
+                .line("Mbit/s one way, N·size/(T/2), medians."),
+        )
     }
 }

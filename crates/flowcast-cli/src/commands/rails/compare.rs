@@ -1,6 +1,5 @@
 //! `flowcast rails compare`: schedulers against the optimum on random sets.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -11,15 +10,14 @@ use flowcast::scheduler::Rail;
 use flowcast::scheduler::compare::{Comparison, Ratios};
 use flowcast::scheduler::discipline::SchedulerName;
 use flowcast::scheduler::random_sets::{SetPlan, thesis_rails};
+use flowcast::table::{Document, Rows, fixed, rows};
 use flowcast::units::{Bytes, Time};
-use serde::Serialize;
 
-use super::inputs::RailParameters;
+use super::inputs::rail_parameters;
 use super::plot::{self, Row};
 use crate::terminal::files::{Output, declare};
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
+use crate::terminal::output::Format;
 use crate::terminal::provenance;
-use crate::terminal::tables::table;
 
 /// Compare schedulers with the optimum on random sets of messages
 ///
@@ -73,54 +71,11 @@ pub(crate) struct Compare {
     format: Format,
 }
 
-/// Schedulers against the optimum, by combination of rails and over all of them.
-#[derive(Serialize)]
-struct Compared {
-    #[serde(skip)]
-    caption: String,
-    sets: usize,
-    messages: usize,
-    #[serde(rename = "largest_B")]
-    largest: u64,
-    window_us: Micros,
-    seed: u64,
-    combinations: Vec<Combination>,
-    overall: Vec<Figures>,
-    provenance: BTreeMap<String, String>,
-}
-
 /// One combination of rails.
-#[derive(Serialize)]
 struct Combination {
-    #[serde(skip)]
-    name: String,
-    #[serde(skip)]
-    ratios: Vec<Ratios>,
-    rails: Vec<RailParameters>,
+    rails: Vec<Rail>,
     proven: usize,
-    schedulers: Vec<Figures>,
-}
-
-/// A scheduler's ratios in four figures.
-#[derive(Serialize)]
-struct Figures {
-    scheduler: String,
-    median: f64,
-    p95: f64,
-    max: f64,
-    mean: f64,
-}
-
-impl Figures {
-    fn of((name, ratios): (&SchedulerName, &Ratios)) -> Figures {
-        Figures {
-            scheduler: name.to_string(),
-            median: ratios.quantile(0.5),
-            p95: ratios.quantile(0.95),
-            max: ratios.quantile(1.0),
-            mean: ratios.mean(),
-        }
-    }
+    ratios: Vec<Ratios>,
 }
 
 impl Compare {
@@ -168,18 +123,53 @@ impl Compare {
             };
             plot::write(path, || plot::ratios(&caption, &rows), page)?;
         }
-        let compared = Compared {
-            caption,
-            sets: self.sets,
-            messages: self.messages,
-            largest: self.largest.0,
-            window_us: Micros(self.window),
-            seed: self.seed,
-            combinations,
-            overall: schedulers.iter().zip(&overall).map(Figures::of).collect(),
-            provenance: provenance::of_this_run(),
-        };
-        show(&compared, self.format)
+        let mut document = Document::new("flowcast/rails-comparison/1")
+            .field("sets", self.sets)
+            .field("messages", self.messages)
+            .field("largest_B", self.largest)
+            .field("window_us", self.window)
+            .field("seed", self.seed)
+            .field("provenance", provenance::of_this_run());
+        for combination in &combinations {
+            let names = combination.rails.iter().map(|rail| rail.name.as_str());
+            document = document.shown(figures(
+                names.collect::<Vec<_>>().join(" + "),
+                &schedulers,
+                &combination.ratios,
+            ));
+            let open = self.sets - combination.proven;
+            document = document.lines((open > 0).then(|| {
+                format!(
+                    "{open} of {} optima are not proven; the best schedule found stands for them.",
+                    self.sets
+                )
+            }));
+            document = document.line("");
+        }
+        if combinations.len() > 1 {
+            document = document.shown(figures("all together", &schedulers, &overall));
+        }
+        let each = rows(&combinations)
+            .field("rails", |combination| {
+                rail_parameters(
+                    combination
+                        .rails
+                        .iter()
+                        .map(|rail| (&*rail.name, &rail.cost)),
+                )
+            })
+            .field("proven", |combination| combination.proven)
+            .field("schedulers", |combination| {
+                figures("", &schedulers, &combination.ratios)
+            });
+        self.format.print(
+            &document
+                .field("combinations", each)
+                .field("overall", figures("", &schedulers, &overall))
+                .line(format!(
+                    "Last delivery over that of the best schedule; {caption}."
+                )),
+        )
     }
 
     fn schedulers(&self) -> Vec<SchedulerName> {
@@ -205,21 +195,8 @@ impl Compare {
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let compared = comparison.run(&costs, schedulers)?;
         Ok(Combination {
-            name: rails
-                .iter()
-                .map(|rail| rail.name.as_str())
-                .collect::<Vec<_>>()
-                .join(" + "),
-            rails: rails
-                .iter()
-                .map(|rail| RailParameters::new(&rail.name, &rail.cost))
-                .collect(),
+            rails,
             proven: compared.proven,
-            schedulers: schedulers
-                .iter()
-                .zip(&compared.ratios)
-                .map(Figures::of)
-                .collect(),
             ratios: compared.ratios,
         })
     }
@@ -238,43 +215,22 @@ impl Compare {
     }
 }
 
-impl Shown for Compared {
-    const SCHEMA: &'static str = "flowcast/rails-comparison/1";
-
-    fn print(&self) {
-        for combination in &self.combinations {
-            print_figures(&combination.name, &combination.schedulers);
-            if combination.proven < self.sets {
-                let open = self.sets - combination.proven;
-                println_out!(
-                    "{open} of {} optima are not proven; the best schedule found stands for them.",
-                    self.sets
-                );
-            }
-            println_out!();
-        }
-        if self.combinations.len() > 1 {
-            print_figures("all together", &self.overall);
-        }
-        println_out!(
-            "Last delivery over that of the best schedule; {}.",
-            self.caption
-        );
-    }
-}
-
-fn print_figures(title: &str, schedulers: &[Figures]) {
-    let mut table = table(&[title, ">median", ">95 %", ">largest", ">mean"]);
-    for Figures {
-        scheduler,
-        median,
-        p95,
-        max,
-        mean,
-    } in schedulers
-    {
-        let figures = [median, p95, max, mean].map(|figure| format!("{figure:.3}"));
-        table.add_row([scheduler.clone()].into_iter().chain(figures));
-    }
-    println_out!("{table}");
+/// The ratios of each scheduler in four figures.
+fn figures(
+    title: impl Into<String>,
+    schedulers: &[SchedulerName],
+    ratios: &[Ratios],
+) -> Rows<usize> {
+    rows(0..ratios.len())
+        .column("scheduler", title, |index| schedulers[index].to_string())
+        .column("median", "median", |index| {
+            fixed(ratios[index].quantile(0.5), 3)
+        })
+        .column("p95", "95 %", |index| {
+            fixed(ratios[index].quantile(0.95), 3)
+        })
+        .column("max", "largest", |index| {
+            fixed(ratios[index].quantile(1.0), 3)
+        })
+        .column("mean", "mean", |index| fixed(ratios[index].mean(), 3))
 }

@@ -1,23 +1,21 @@
 //! `flowcast rails bench --count`: numbered messages, checked at the other end, while rails come and go.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use flowcast::model::loggp::LogGp;
 use flowcast::scheduler::RailId;
+use flowcast::table::{Document, Grouped, Value, rows};
 use flowcast::units::Bytes;
 use flowcast_rails::exchange::{self, Course};
 use flowcast_rails::link::Link;
-use flowcast_rails::session::Session;
-use serde::Serialize;
 
 use super::live::LiveRail;
 use super::serve::unexpected;
 use crate::terminal::exit::Finding;
-use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::output::Format;
 use crate::terminal::provenance;
-use flowcast::report::answer::Grouped;
 
 /// The counting test.
 #[derive(Debug, Args)]
@@ -40,48 +38,9 @@ pub(super) struct CountPlan {
     withdraw: Option<RailId>,
 }
 
-/// What became of the messages.
-#[derive(Serialize)]
-struct Counted<'a> {
-    rails: Vec<&'a str>,
-    scheduler: String,
-    adapts: bool,
-    messages: u64,
-    #[serde(rename = "size_B")]
-    size: u64,
-    seconds: f64,
-    received: u64,
-    out_of_order: u64,
-    spoilt: u64,
-    received_twice_by_the_transport: u64,
-    divided: u64,
-    sent_again: u64,
-    rails_lost: u64,
-    #[serde(rename = "given_B")]
-    given: Vec<u64>,
-    changes: Vec<u64>,
-    remeasured: Vec<Remeasured<'a>>,
-    given_over_time: Vec<Share>,
-    provenance: BTreeMap<String, String>,
-}
-
-/// A rail that no longer is what was measured, with what it is.
-#[allow(
-    non_snake_case,
-    reason = "the field names are LogGP's symbols with their units"
-)]
-#[derive(Serialize)]
-struct Remeasured<'a> {
-    rail: &'a str,
-    g_us: f64,
-    G_us_per_B: f64,
-}
-
 /// How the bytes were divided by some instant.
-#[derive(Serialize)]
 struct Share {
     at_s: f64,
-    #[serde(rename = "given_B")]
     given: Vec<u64>,
     slowdown: Vec<f64>,
 }
@@ -149,92 +108,80 @@ pub(super) fn run(
     let audit = exchange::count(link, course, plan.messages, plan.size, &mut observe)
         .map_err(unexpected)?;
     let seconds = start.elapsed().as_secs_f64();
-    let counts = link.counts();
-    let session = link.session();
-    let counted = Counted {
-        rails: rails.iter().map(|rail| rail.name.as_str()).collect(),
-        scheduler: course.scheduler.to_string(),
-        adapts: course.adapts,
-        messages: plan.messages,
-        size: plan.size.0,
-        seconds,
-        received: audit.received,
-        out_of_order: audit.out_of_order,
-        spoilt: audit.spoilt,
-        received_twice_by_the_transport: audit.repeated,
-        divided: counts.divided,
-        sent_again: counts.sent_again,
-        rails_lost: counts.rails_lost,
-        given: (0..count)
-            .map(|rail| session.given(RailId(rail)).0)
-            .collect(),
-        changes: (0..count)
-            .map(|rail| session.slowdown(RailId(rail)).1)
-            .collect(),
-        remeasured: remeasured(session, rails),
-        given_over_time: shares,
-        provenance: provenance::of_this_run(),
-    };
-    show(&counted, format)?;
+    let (counts, session) = (link.counts(), link.session());
+    let all = || (0..count).map(RailId);
+    let given: Vec<Bytes> = all().map(|rail| session.given(rail)).collect();
+    let changed = (0..).zip(rails);
+    let changed =
+        changed.filter_map(|(id, rail)| Some((&rail.name, session.remeasured(RailId(id))?)));
+    let changed: Vec<(&String, LogGp)> = changed.collect();
+    let names = rails.iter().map(|rail| &rail.name);
+    let words = names.clone().zip(&given);
+    let words = words.map(|(name, bytes)| format!("{name} {}", Grouped(bytes.0)));
+    let document = Document::new("flowcast/rails-count/1")
+        .field("rails", names.collect::<Value>())
+        .field("scheduler", course.scheduler.to_string())
+        .field("adapts", course.adapts)
+        .field("messages", plan.messages)
+        .field("size_B", plan.size)
+        .field("seconds", seconds)
+        .field("received", audit.received)
+        .field("out_of_order", audit.out_of_order)
+        .field("spoilt", audit.spoilt)
+        .field("received_twice_by_the_transport", audit.repeated)
+        .field("divided", counts.divided)
+        .field("sent_again", counts.sent_again)
+        .field("rails_lost", counts.rails_lost)
+        .field("given_B", &given)
+        .field(
+            "changes",
+            all()
+                .map(|rail| session.slowdown(rail).1)
+                .collect::<Value>(),
+        )
+        .field(
+            "remeasured",
+            rows(&changed)
+                .field("rail", |(rail, _)| rail)
+                .field("g_us", |(_, now)| now.gap)
+                .field("G_us_per_B", |(_, now)| now.gap_per_byte.as_micros()),
+        )
+        .field(
+            "given_over_time",
+            rows(&shares)
+                .field("at_s", |share| share.at_s)
+                .field("given_B", |share| &share.given)
+                .field("slowdown", |share| &share.slowdown),
+        )
+        .field("provenance", provenance::of_this_run())
+        .line(format!(
+            "{} messages received of {} in {seconds:.2} s",
+            Grouped(audit.received),
+            Grouped(plan.messages)
+        ))
+        .line(format!(
+            "out of order: {}, spoilt: {}",
+            audit.out_of_order, audit.spoilt
+        ))
+        .line(format!(
+            "rails lost: {}, sent again: {}",
+            counts.rails_lost, counts.sent_again
+        ))
+        .line(format!(
+            "bytes given to each rail: {}",
+            words.collect::<Vec<_>>().join(", ")
+        ))
+        .lines(changed.iter().map(|(rail, now)| {
+            let (gap, per_byte) = (now.gap.as_micros(), now.gap_per_byte.as_micros() * 1e3);
+            format!(
+                "{rail} no longer is what was measured: g {gap:.3} us, G {per_byte:.4} ns/B now"
+            )
+        }));
+    format.print(&document)?;
     let faultless = audit.received == plan.messages && audit.out_of_order == 0 && audit.spoilt == 0;
     if faultless {
         Ok(())
     } else {
         Err(Finding("messages are missing, spoilt or out of order".into()).into())
-    }
-}
-
-/// The rails that no longer are what was measured.
-fn remeasured<'a>(session: &Session, rails: &'a [LiveRail]) -> Vec<Remeasured<'a>> {
-    let of = |(id, rail): (u8, &'a LiveRail)| {
-        let now = session.remeasured(RailId(id))?;
-        Some(Remeasured {
-            rail: &rail.name,
-            g_us: now.gap.as_micros(),
-            G_us_per_B: now.gap_per_byte.as_micros(),
-        })
-    };
-    (0..).zip(rails).filter_map(of).collect()
-}
-
-impl Shown for Counted<'_> {
-    const SCHEMA: &'static str = "flowcast/rails-count/1";
-
-    fn print(&self) {
-        let [received, messages] = [self.received, self.messages].map(Grouped);
-        println_out!(
-            "{received} messages received of {messages} in {:.2} s",
-            self.seconds
-        );
-        println_out!(
-            "out of order: {}, spoilt: {}",
-            self.out_of_order,
-            self.spoilt
-        );
-        println_out!(
-            "rails lost: {}, sent again: {}",
-            self.rails_lost,
-            self.sent_again
-        );
-        let given = self
-            .rails
-            .iter()
-            .zip(&self.given)
-            .map(|(name, bytes)| format!("{name} {}", Grouped(*bytes)));
-        println_out!(
-            "bytes given to each rail: {}",
-            given.collect::<Vec<_>>().join(", ")
-        );
-        for Remeasured {
-            rail,
-            g_us,
-            G_us_per_B,
-        } in &self.remeasured
-        {
-            println_out!(
-                "{rail} no longer is what was measured: g {g_us:.3} us, G {:.4} ns/B now",
-                G_us_per_B * 1e3
-            );
-        }
     }
 }

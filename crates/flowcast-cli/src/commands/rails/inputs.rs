@@ -8,11 +8,9 @@ use flowcast::model::loggp::LogGp;
 use flowcast::scheduler::schedule::{Message, Schedule};
 use flowcast::scheduler::turns::Shares;
 use flowcast::scheduler::{Rail, messages};
-use flowcast::units::Time;
-use serde::Serialize;
+use flowcast::table::{Document, Rows, Value, rows};
 
 use crate::terminal::files::read_text;
-use crate::terminal::output::Micros;
 use crate::terminal::tables::{Most, USUAL_ROWS};
 
 /// The rails.
@@ -50,6 +48,22 @@ impl MessageArgs {
         let text = read_text(&self.messages)?;
         messages::read(&text).with_context(|| self.messages.display().to_string())
     }
+
+    /// Which rail each message takes, and when it is delivered.
+    pub(super) fn table<'a>(
+        &self,
+        messages: &'a [Message],
+        rails: &'a [Rail],
+        schedule: &'a Schedule,
+    ) -> Rows<usize> {
+        rows(0..messages.len())
+            .cell("message", |index| index)
+            .cell("arrival", |index| messages[index].arrival)
+            .cell("size", |index| messages[index].size)
+            .cell("rail", |index| &rails[schedule.choices[index].index()].name)
+            .cell("delivered", |index| schedule.delivered[index])
+            .most(self.show_messages.rows(), SHOW_MESSAGES)
+    }
 }
 
 /// Shares as given, or in proportion to the bandwidths.
@@ -61,37 +75,29 @@ pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
     })
 }
 
-/// Times for a result.
-pub(super) fn micros(times: &[Time]) -> Vec<Micros> {
-    times.iter().map(|time| Micros(*time)).collect()
-}
-
-/// The rails of a schedule as numbers.
-pub(super) fn choices(schedule: &Schedule) -> Vec<u8> {
-    schedule.choices.iter().map(|rail| rail.0).collect()
+/// A schedule for programs.
+pub(super) fn scheduled(schema: &'static str, schedule: &Schedule) -> Document {
+    Document::new(schema)
+        .field(
+            "choices",
+            schedule
+                .choices
+                .iter()
+                .map(|rail| rail.0)
+                .collect::<Value>(),
+        )
+        .field("delivered_us", &schedule.delivered)
+        .field("makespan_us", schedule.makespan)
+        .field("mean_us", schedule.mean)
 }
 
 /// A rail's LogGP parameters, as results have them.
-#[derive(Serialize)]
-pub(super) struct RailParameters {
-    name: String,
-    g_us: Micros,
-    #[serde(rename = "G_us_per_B")]
-    gap_per_byte: f64,
-    o_us: Micros,
-    #[serde(rename = "L_us")]
-    latency: Micros,
-}
-
-impl RailParameters {
-    /// Of a rail with this name.
-    pub(super) fn new(name: &str, cost: &LogGp) -> RailParameters {
-        RailParameters {
-            name: name.to_owned(),
-            g_us: Micros(cost.gap),
-            gap_per_byte: cost.gap_per_byte.as_micros(),
-            o_us: Micros(cost.overhead),
-            latency: Micros(cost.latency),
-        }
-    }
+pub(super) fn rail_parameters<'a>(rails: impl Iterator<Item = (&'a str, &'a LogGp)>) -> Value {
+    rows(rails)
+        .field("name", |(name, _)| name)
+        .field("g_us", |(_, cost)| cost.gap)
+        .field("G_us_per_B", |(_, cost)| cost.gap_per_byte.as_micros())
+        .field("o_us", |(_, cost)| cost.overhead)
+        .field("L_us", |(_, cost)| cost.latency)
+        .into()
 }

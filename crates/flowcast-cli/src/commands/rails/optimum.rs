@@ -2,16 +2,12 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use flowcast::scheduler::Rail;
 use flowcast::scheduler::bound::lower_bound;
 use flowcast::scheduler::optimum::{Objective, optimum};
-use flowcast::scheduler::schedule::Message;
 use flowcast::units::Rounded;
-use serde::Serialize;
 
-use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros};
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
-use crate::terminal::tables::{Most, cells, table};
+use super::inputs::{MessageArgs, RailArgs, scheduled};
+use crate::terminal::output::Format;
 
 /// Find the best schedule of a small set, and a lower bound for a large one
 ///
@@ -59,70 +55,26 @@ impl FindOptimum {
             Goal::Mean => Objective::Mean,
         };
         let found = optimum(&rails, &messages, objective, self.limit)?;
-        let lower_bound_us = Micros(lower_bound(&rails, &messages)?);
-        let best = Best {
-            rails: &self.rails.rails,
-            messages: &messages,
-            show: self.messages.show_messages,
-            proven: found.proven,
-            choices: choices(&found.schedule),
-            delivered_us: micros(&found.schedule.delivered),
-            makespan_us: Micros(found.schedule.makespan),
-            mean_us: Micros(found.schedule.mean),
-            lower_bound_us,
-            branches: found.branches,
-        };
-        show(&best, self.format)
-    }
-}
-
-/// The best schedule that was found.
-#[derive(Serialize)]
-struct Best<'a> {
-    #[serde(skip)]
-    rails: &'a [Rail],
-    #[serde(skip)]
-    messages: &'a [Message],
-    #[serde(skip)]
-    show: Most,
-    proven: bool,
-    choices: Vec<u8>,
-    delivered_us: Vec<Micros>,
-    makespan_us: Micros,
-    mean_us: Micros,
-    lower_bound_us: Micros,
-    branches: u64,
-}
-
-impl Shown for Best<'_> {
-    const SCHEMA: &'static str = "flowcast/rails-optimum/1";
-
-    fn print(&self) {
-        let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered"]);
-        for (index, message) in self.show.of(self.messages).iter().enumerate() {
-            let rail = &self.rails[usize::from(self.choices[index])].name;
-            table.add_row(cells![
-                index,
-                Rounded(message.arrival),
-                message.size,
-                rail,
-                self.delivered_us[index]
-            ]);
-        }
-        println_out!(
-            "{}",
-            self.show.shown(&table, self.messages.len(), SHOW_MESSAGES)
-        );
-        let standing = if self.proven {
+        let (schedule, names) = (&found.schedule, &self.rails.rails);
+        let standing = if found.proven {
             "proven best"
         } else {
             "best found, not proven"
         };
-        println_out!(
+        let bound = lower_bound(&rails, &messages)?;
+        let line = format!(
             "{standing}: last delivery {}, mean {}; no last delivery is before {}",
-            self.makespan_us,
-            self.mean_us,
-            self.lower_bound_us
+            Rounded(schedule.makespan),
+            Rounded(schedule.mean),
+            Rounded(bound)
         );
+        self.format.print(
+            &scheduled("flowcast/rails-optimum/1", schedule)
+                .field("proven", found.proven)
+                .field("lower_bound_us", bound)
+                .field("branches", found.branches)
+                .shown(self.messages.table(&messages, names, schedule))
+                .line(line),
+        )
     }
 }

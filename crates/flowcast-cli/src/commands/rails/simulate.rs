@@ -4,15 +4,14 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};
 use flowcast::scheduler::processor::{self, SizedCost};
-use flowcast::scheduler::schedule::{Message, simulate};
+use flowcast::scheduler::schedule::simulate;
 use flowcast::scheduler::split::SplitRule;
+use flowcast::table::Value;
 use flowcast::units::{Bytes, Rounded, Time};
-use serde::Serialize;
 
-use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros, shares};
+use super::inputs::{MessageArgs, RailArgs, scheduled, shares};
 use super::split;
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
-use crate::terminal::tables::{Most, cells, table};
+use crate::terminal::output::Format;
 
 /// Let a scheduler choose the rail of each message
 #[derive(Debug, Args)]
@@ -91,23 +90,23 @@ impl Simulate {
                 &messages,
             )?
         };
-        let scheduled = Scheduled {
-            messages: &messages,
-            show: self.messages.show_messages,
-            scheduler: self.scheduler.to_string(),
-            rails: self
-                .rails
-                .rails
-                .iter()
-                .map(|rail| rail.name.as_str())
-                .collect(),
-            choices: choices(&found.schedule),
-            delivered_us: micros(&found.schedule.delivered),
-            vft_us: micros(&found.virtual_finish),
-            makespan_us: Micros(found.schedule.makespan),
-            mean_us: Micros(found.schedule.mean),
-        };
-        show(&scheduled, self.format)
+        let schedule = &found.schedule;
+        let table = self.messages.table(&messages, &self.rails.rails, schedule);
+        let table = table.cell("rail's VFT", |index| found.virtual_finish[index]);
+        let names = self.rails.rails.iter().map(|rail| &rail.name);
+        self.format.print(
+            &scheduled("flowcast/rails-schedule/1", schedule)
+                .field("scheduler", self.scheduler.to_string())
+                .field("rails", names.collect::<Value>())
+                .field("vft_us", &found.virtual_finish)
+                .shown(table)
+                .line(format!(
+                    "{}: last delivery {}, mean {}",
+                    self.scheduler,
+                    Rounded(schedule.makespan),
+                    Rounded(schedule.mean)
+                )),
+        )
     }
 
     fn split_rule(&self, from: Bytes) -> Result<SplitRule> {
@@ -121,60 +120,5 @@ impl Simulate {
             minimal_piece: self.minimal_piece,
             least_gain: Time::ZERO,
         })
-    }
-}
-
-/// What the scheduler did.
-#[derive(Serialize)]
-struct Scheduled<'a> {
-    #[serde(skip)]
-    messages: &'a [Message],
-    #[serde(skip)]
-    show: Most,
-    scheduler: String,
-    rails: Vec<&'a str>,
-    choices: Vec<u8>,
-    delivered_us: Vec<Micros>,
-    vft_us: Vec<Micros>,
-    makespan_us: Micros,
-    mean_us: Micros,
-}
-
-impl Shown for Scheduled<'_> {
-    const SCHEMA: &'static str = "flowcast/rails-schedule/1";
-
-    fn print(&self) {
-        let mut table = table(&[
-            ">message",
-            ">arrival",
-            ">size",
-            "rail",
-            ">delivered",
-            ">rail's VFT",
-        ]);
-        for (index, message) in self.show.of(self.messages).iter().enumerate() {
-            let (arrival, rail) = (
-                Rounded(message.arrival),
-                self.rails[usize::from(self.choices[index])],
-            );
-            table.add_row(cells![
-                index,
-                arrival,
-                message.size,
-                rail,
-                self.delivered_us[index],
-                self.vft_us[index]
-            ]);
-        }
-        println_out!(
-            "{}",
-            self.show.shown(&table, self.messages.len(), SHOW_MESSAGES)
-        );
-        println_out!(
-            "{}: last delivery {}, mean {}",
-            self.scheduler,
-            self.makespan_us,
-            self.mean_us
-        );
     }
 }

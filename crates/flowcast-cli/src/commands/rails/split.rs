@@ -6,13 +6,12 @@ use flowcast::scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast::scheduler::schedule::Message;
 use flowcast::scheduler::split::{Split, SplitRule, Splitter, pays_from};
 use flowcast::scheduler::{Rail, RailSet};
+use flowcast::table::{Document, Grouped, Value, rows, shown};
 use flowcast::units::{Bytes, Rounded, Time};
-use serde::Serialize;
 
 use super::inputs::SHOW_MESSAGES;
-use crate::terminal::output::{Format, Micros, Shown, println_out, show};
-use crate::terminal::tables::{Most, cells, table};
-use flowcast::report::answer::Grouped;
+use crate::terminal::output::Format;
+use crate::terminal::tables::Most;
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(
@@ -28,102 +27,44 @@ pub(super) fn run(
         split.expect("there is at least one rail, and all are usable")
     };
     let splits: Vec<Split> = messages.iter().map(&mut divide).collect();
-    let complete = |split: &Split| split.complete().time(());
-    let makespan = splits.iter().map(complete).fold(Time::ZERO, Time::max);
-    let divided = Divided {
-        arrived: messages,
-        show: show_messages,
-        pays_from: pays_from(&costs, rule)?,
-        rails: rails.iter().map(|rail| rail.name.as_str()).collect(),
-        messages: splits.iter().map(Pieces::of).collect(),
-        makespan_us: Micros(makespan),
+    let complete = |index: usize| splits[index].complete().time(());
+    let makespan = (0..splits.len()).map(complete).fold(Time::ZERO, Time::max);
+    let pieces = |index: usize| {
+        let each = splits[index].pieces().map(|(rail, size)| (rail.0, size));
+        let each: Vec<(u8, Bytes)> = each.collect();
+        let text = |(rail, size): &(u8, Bytes)| {
+            format!("{} {} B", rails[usize::from(*rail)].name, Grouped(size.0))
+        };
+        let words: Vec<String> = each.iter().map(text).collect();
+        let pieces = rows(each)
+            .field("rail", |(rail, _)| rail)
+            .field("size_B", |(_, size)| size);
+        shown(pieces, words.join(", "))
     };
-    show(&divided, format)
-}
-
-/// How the messages were divided.
-#[derive(Serialize)]
-struct Divided<'a> {
-    #[serde(skip)]
-    arrived: &'a [Message],
-    #[serde(skip)]
-    show: Most,
-    #[serde(skip)]
-    pays_from: Option<Bytes>,
-    rails: Vec<&'a str>,
-    messages: Vec<Pieces>,
-    makespan_us: Micros,
-}
-
-#[derive(Serialize)]
-struct Pieces {
-    pieces: Vec<Piece>,
-    delivered_us: Micros,
-}
-
-#[derive(Serialize)]
-struct Piece {
-    rail: u8,
-    #[serde(rename = "size_B")]
-    size: u64,
-}
-
-impl Pieces {
-    fn of(split: &Split) -> Pieces {
-        let pieces = split.pieces().map(|(rail, bytes)| Piece {
-            rail: rail.0,
-            size: bytes.0,
-        });
-        Pieces {
-            pieces: pieces.collect(),
-            delivered_us: Micros(split.complete().time(())),
-        }
-    }
-}
-
-impl Shown for Divided<'_> {
-    const SCHEMA: &'static str = "flowcast/rails-split/1";
-
-    fn print(&self) {
-        let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
-        for (index, (message, split)) in self
-            .show
-            .of(self.arrived)
-            .iter()
-            .zip(&self.messages)
-            .enumerate()
-        {
-            let piece = |piece: &Piece| {
-                format!(
-                    "{} {} B",
-                    self.rails[usize::from(piece.rail)],
-                    Grouped(piece.size)
-                )
-            };
-            let pieces = split
-                .pieces
-                .iter()
-                .map(piece)
-                .collect::<Vec<_>>()
-                .join(", ");
-            table.add_row(cells![
-                index,
-                Rounded(message.arrival),
-                message.size,
-                pieces,
-                split.delivered_us
-            ]);
-        }
-        println_out!(
-            "{}",
-            self.show.shown(&table, self.arrived.len(), SHOW_MESSAGES)
-        );
-        println_out!(
-            "earliest-delivery, split: last delivery {}",
-            self.makespan_us
-        );
-        if let Some(size) = self.pays_from {
-            println_out!("On idle rails splitting pays from {} B.", Grouped(size.0));
-        }
-    }
+    let table = rows(0..splits.len())
+        .cell("message", |index| index)
+        .cell("arrival", |index| messages[index].arrival)
+        .cell("size", |index| messages[index].size)
+        .column("pieces", "pieces", pieces)
+        .column("delivered_us", "complete", complete)
+        .most(show_messages.rows(), SHOW_MESSAGES);
+    let pays_from = pays_from(&costs, rule)?;
+    format.print(
+        &Document::new("flowcast/rails-split/1")
+            .field(
+                "rails",
+                rails.iter().map(|rail| &rail.name).collect::<Value>(),
+            )
+            .table("messages", table)
+            .field("makespan_us", makespan)
+            .line(format!(
+                "earliest-delivery, split: last delivery {}",
+                Rounded(makespan)
+            ))
+            .lines(
+                pays_from.map(|size| {
+                    format!("On idle rails splitting pays from {} B.", Grouped(size.0))
+                }),
+            ),
+    )
 }

@@ -1,0 +1,117 @@
+//! Sentences and tables in the order in which people read them, and the fields that programs read.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use serde_json::Value as Json;
+
+use crate::table::Table;
+use crate::value::{NotFinite, Record, Value};
+
+/// What people read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// One or more lines of words.
+    Line(String),
+    /// Rows under a heading.
+    Table(Table),
+}
+
+/// A result on its way out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Name and version of the JSON, such as `flowcast/slack/1`.
+    pub schema: &'static str,
+    /// The headline of a page.
+    pub title: String,
+    /// In the order in which they are read.
+    pub parts: Vec<Part>,
+    fields: Record,
+}
+
+impl Document {
+    /// Without content yet.
+    pub fn new(schema: &'static str) -> Document {
+        Document {
+            schema,
+            title: String::new(),
+            parts: Vec::new(),
+            fields: Record::new(),
+        }
+    }
+
+    /// With the headline of a page.
+    pub fn titled(mut self, title: impl Into<String>) -> Document {
+        self.title = title.into();
+        self
+    }
+
+    /// A value for programs.
+    pub fn field(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Value>,
+    ) -> Document {
+        self.fields = self.fields.field(name, value);
+        self
+    }
+
+    /// Words for people.
+    pub fn line(mut self, text: impl Display) -> Document {
+        self.parts.push(Part::Line(text.to_string()));
+        self
+    }
+
+    /// Any number of lines of words.
+    pub fn lines<T: Display>(self, texts: impl IntoIterator<Item = T>) -> Document {
+        texts.into_iter().fold(self, Document::line)
+    }
+
+    /// A table, which programs read under this name.
+    pub fn table(self, name: &'static str, table: impl Into<Table>) -> Document {
+        let table = table.into();
+        self.field(name, table.clone()).shown(table)
+    }
+
+    /// A table for people alone.
+    pub fn shown(mut self, table: impl Into<Table>) -> Document {
+        self.parts.push(Part::Table(table.into()));
+        self
+    }
+
+    /// People see so many rows of each table at most; the option shows all.
+    pub fn most(mut self, rows: usize, option: &'static str) -> Document {
+        for part in &mut self.parts {
+            if let Part::Table(table) = part {
+                table.most = Some((rows, option));
+            }
+        }
+        self
+    }
+
+    /// The words for people.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Line(line) => Some(line.as_str()),
+            Part::Table(_) => None,
+        })
+    }
+
+    /// The tables for people.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Line(_) => None,
+            Part::Table(table) => Some(table),
+        })
+    }
+
+    /// For programs: the schema and the fields.
+    ///
+    /// # Errors
+    /// A time is no finite number.
+    pub fn json(&self) -> Result<Json, NotFinite> {
+        let mut json = self.fields.json()?;
+        json["schema"] = self.schema.into();
+        Ok(json)
+    }
+}

@@ -1,0 +1,33 @@
+//! The one way out of Flowcast: a [`Document`] of sentences, fields and typed tables, which a terminal, a program, a spreadsheet
+//! and a page show each in its own way.
+//!
+//! Each fact is told once, with its name in JSON, its heading for people and its typed value. JSON has a time in the unit that its
+//! name has (`_us`, `_ns`; seconds otherwise), people see it with a unit that fits.
+//!
+//! ```
+//! use flowcast_table::{Document, rows};
+//! use flowcast_units::{Bytes, Time};
+//!
+//! let measured = [(Bytes(1024), Time::from_micros(12.5))];
+//! let document = Document::new("flowcast/example/1").line("one size was measured").table(
+//!     "sizes",
+//!     rows(measured)
+//!         .column("size_B", "size", |(size, _)| size)
+//!         .column("time_us", "time", |(_, time)| time),
+//! );
+//! assert_eq!(
+//!     document.json()?.to_string(),
+//!     r#"{"schema":"flowcast/example/1","sizes":[{"size_B":1024,"time_us":12.5}]}"#
+//! );
+//! # Ok::<(), flowcast_table::NotFinite>(())
+//! ```
+
+mod document;
+mod page;
+mod table;
+mod value;
+
+pub use document::{Document, Part};
+pub use page::escape;
+pub use table::{Column, Rows, Table, rows};
+pub use value::{Grouped, NotFinite, Record, Value, figure, fixed, json, or_dash, percent, shown};

@@ -1,0 +1,185 @@
+//! Typed columns, each with a name in JSON, a heading for people, or both.
+
+use crate::value::{Record, Value};
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Name in JSON; none if only people see it.
+    pub name: Option<&'static str>,
+    /// For people; none if only JSON has it.
+    pub heading: Option<String>,
+    /// One for each row.
+    pub cells: Vec<Value>,
+}
+
+impl Column {
+    /// Whether its cells stand on the right: figures do.
+    pub fn is_right(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.is_words())
+    }
+}
+
+/// Rows of typed columns.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    /// Above the table; none if empty.
+    pub heading: String,
+    /// As long as each other.
+    pub columns: Vec<Column>,
+    /// By row: the length of its bar in a picture; no picture if empty.
+    pub bars: Vec<f64>,
+    /// How many rows people see at most, and the option that shows all.
+    pub most: Option<(usize, &'static str)>,
+    /// How many there are.
+    pub rows: usize,
+}
+
+impl Table {
+    /// The columns that people see.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, &Column)> {
+        self.columns
+            .iter()
+            .filter_map(|column| Some((column.heading.as_deref()?, column)))
+    }
+
+    /// The headings, then the cells of each row, as people see them.
+    pub fn texts(&self) -> Vec<Vec<String>> {
+        let head = self
+            .shown()
+            .map(|(heading, _)| heading.to_owned())
+            .collect();
+        let row = |row: usize| {
+            self.shown()
+                .map(move |(_, column)| column.cells[row].to_string())
+        };
+        let rows = (0..self.rows).map(|index| row(index).collect());
+        std::iter::once(head).chain(rows).collect()
+    }
+}
+
+/// A table that grows by columns.
+#[derive(Debug, Clone)]
+pub struct Rows<I> {
+    items: Vec<I>,
+    table: Table,
+}
+
+/// A table with a row for each of these.
+pub fn rows<I: Copy>(items: impl IntoIterator<Item = I>) -> Rows<I> {
+    let items: Vec<I> = items.into_iter().collect();
+    let table = Table {
+        rows: items.len(),
+        ..Table::default()
+    };
+    Rows { items, table }
+}
+
+impl<I: Copy> Rows<I> {
+    /// A column for JSON and for people.
+    pub fn column<V: Into<Value>>(
+        self,
+        name: &'static str,
+        heading: impl Into<String>,
+        cell: impl Fn(I) -> V,
+    ) -> Self {
+        self.with(Some(name), Some(heading.into()), cell)
+    }
+
+    /// A column for JSON alone.
+    pub fn field<V: Into<Value>>(self, name: &'static str, cell: impl Fn(I) -> V) -> Self {
+        self.with(Some(name), None, cell)
+    }
+
+    /// A column for people alone.
+    pub fn cell<V: Into<Value>>(self, heading: impl Into<String>, cell: impl Fn(I) -> V) -> Self {
+        self.with(None, Some(heading.into()), cell)
+    }
+
+    fn with<V: Into<Value>>(
+        mut self,
+        name: Option<&'static str>,
+        heading: Option<String>,
+        cell: impl Fn(I) -> V,
+    ) -> Self {
+        let cells = self.items.iter().map(|item| cell(*item).into()).collect();
+        self.table.columns.push(Column {
+            name,
+            heading,
+            cells,
+        });
+        self
+    }
+
+    /// What stands above the table.
+    pub fn heading(mut self, heading: impl Into<String>) -> Self {
+        self.table.heading = heading.into();
+        self
+    }
+
+    /// A picture beside the table with a bar for each row.
+    pub fn bars(mut self, bar: impl Fn(I) -> f64) -> Self {
+        self.table.bars = self.items.iter().map(|item| bar(*item)).collect();
+        self
+    }
+
+    /// People see so many rows at most; the option shows all.
+    pub fn most(mut self, rows: usize, option: &'static str) -> Self {
+        self.table.most = Some((rows, option));
+        self
+    }
+}
+
+impl<I> From<Rows<I>> for Table {
+    fn from(rows: Rows<I>) -> Table {
+        rows.table
+    }
+}
+
+impl<I> From<Rows<I>> for Value {
+    fn from(rows: Rows<I>) -> Value {
+        rows.table.into()
+    }
+}
+
+/// In JSON a list of records.
+impl From<Table> for Value {
+    fn from(table: Table) -> Value {
+        (0..table.rows).map(|row| table.record(row)).collect()
+    }
+}
+
+impl Table {
+    fn record(&self, row: usize) -> Record {
+        let named = self.columns.iter();
+        let named = named.filter_map(|column| Some((column.name?, column.cells[row].clone())));
+        named.fold(Record::new(), |record, (name, value)| {
+            record.field(name, value)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_and_programs_see_each_their_columns() {
+        let table: Table = rows([("a", 1u64)])
+            .column("name", "what", |(name, _)| name)
+            .cell("count", |(_, count)| count)
+            .field("hidden", |(_, count)| count)
+            .into();
+        assert_eq!(table.texts(), [["what", "count"], ["a", "1"]]);
+        let right: Vec<bool> = table.shown().map(|(_, column)| column.is_right()).collect();
+        assert_eq!(right, [false, true]);
+        let json = Value::from(table).json("rows").unwrap();
+        assert_eq!(json.to_string(), r#"[{"hidden":1,"name":"a"}]"#);
+    }
+
+    #[test]
+    fn a_table_without_rows_keeps_its_columns() {
+        let table: Table = rows([0u64; 0]).column("size_B", "size", |size| size).into();
+        assert_eq!(table.texts(), [["size"]]);
+    }
+}

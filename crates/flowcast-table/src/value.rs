@@ -1,0 +1,304 @@
+//! Typed values, with their form for people and their form in JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+use flowcast_units::{Bytes, Node, Rank, Rate, Rounded, Time};
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use thiserror::Error;
+
+/// JSON has no other numbers, and no table shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "found a time that is no finite number, expected one: look for a parameter that is too large or too small"
+)]
+pub struct NotFinite;
+
+/// A value of a field or a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// There is none: `null` in JSON, nothing for people.
+    Absent,
+    /// Words.
+    Text(String),
+    /// Yes or no.
+    Flag(bool),
+    /// How many.
+    Count(u64),
+    /// A number without unit; `null` in JSON where it is not finite.
+    Number(f64),
+    /// In JSON in the unit that its name ends in.
+    Time(Time),
+    /// In JSON a number of bytes.
+    Bytes(Bytes),
+    /// In JSON in bytes per second.
+    Rate(Rate),
+    /// Several values, each in the unit that their name ends in.
+    List(Vec<Value>),
+    /// Named values.
+    Record(Record),
+    /// What is JSON already.
+    Json(Json),
+    /// A value with a text of its own for people.
+    Shown(Box<Value>, String),
+}
+
+/// Named values, of which people see none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Record(Vec<(Cow<'static, str>, Value)>);
+
+impl Record {
+    /// No value yet.
+    pub fn new() -> Record {
+        Record::default()
+    }
+
+    /// One value more.
+    pub fn field(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Record {
+        self.0.push((name.into(), value.into()));
+        self
+    }
+
+    /// All values by their names.
+    pub(crate) fn json(&self) -> Result<Json, NotFinite> {
+        let fields = self.0.iter();
+        let fields = fields.map(|(name, value)| Ok((name.to_string(), value.json(name)?)));
+        Ok(Json::Object(fields.collect::<Result<Map<_, _>, _>>()?))
+    }
+}
+
+impl Value {
+    /// What JSON has under this name.
+    pub(crate) fn json(&self, name: &str) -> Result<Json, NotFinite> {
+        Ok(match self {
+            Value::Absent => Json::Null,
+            Value::Text(text) => text.as_str().into(),
+            Value::Flag(flag) => (*flag).into(),
+            Value::Count(count) => (*count).into(),
+            Value::Number(number) => (*number).into(),
+            Value::Time(time) => in_unit(*time, name)?.into(),
+            Value::Bytes(bytes) => bytes.0.into(),
+            Value::Rate(rate) => rate.as_bytes_per_second().into(),
+            Value::List(values) => {
+                let values = values.iter().map(|value| value.json(name));
+                Json::Array(values.collect::<Result<_, _>>()?)
+            }
+            Value::Record(record) => record.json()?,
+            Value::Json(json) => json.clone(),
+            Value::Shown(value, _) => value.json(name)?,
+        })
+    }
+
+    /// Whether tables have it on the left: words are, figures are not.
+    pub(crate) fn is_words(&self) -> bool {
+        match self {
+            Value::Shown(value, _) => value.is_words(),
+            Value::List(values) => values.iter().any(|value| matches!(value, Value::Record(_))),
+            value => matches!(value, Value::Absent | Value::Text(_) | Value::Flag(_)),
+        }
+    }
+}
+
+fn in_unit(time: Time, name: &str) -> Result<f64, NotFinite> {
+    let number = match name.split('_').find(|part| ["us", "ns"].contains(part)) {
+        Some("us") => time.as_micros(),
+        Some(_) => time.as_nanos(),
+        None => time.as_seconds(),
+    };
+    number.is_finite().then_some(number).ok_or(NotFinite)
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Absent | Value::Record(_) => Ok(()),
+            Value::Text(text) | Value::Shown(_, text) => f.write_str(text),
+            Value::Flag(flag) => f.write_str(if *flag { "yes" } else { "no" }),
+            Value::Count(count) => count.fmt(f),
+            Value::Number(number) => number.fmt(f),
+            Value::Time(time) => Rounded(*time).fmt(f),
+            Value::Bytes(bytes) => bytes.fmt(f),
+            Value::Rate(rate) => rate.fmt(f),
+            Value::Json(json) => json.fmt(f),
+            Value::List(values) => {
+                let texts: Vec<String> = values.iter().map(Value::to_string).collect();
+                f.write_str(&texts.join(" "))
+            }
+        }
+    }
+}
+
+/// A value with a text of its own for people.
+pub fn shown(value: impl Into<Value>, text: impl Display) -> Value {
+    Value::Shown(Box::new(value.into()), text.to_string())
+}
+
+/// A figure that only people see.
+pub fn figure(text: impl Display) -> Value {
+    shown(Json::Null, text)
+}
+
+/// A value, for people `-` where there is none.
+pub fn or_dash(value: Option<impl Into<Value>>) -> Value {
+    value.map_or_else(|| figure("-"), Into::into)
+}
+
+/// A number, for people with so many decimals.
+pub fn fixed(number: f64, decimals: usize) -> Value {
+    shown(number, format!("{number:.decimals$}"))
+}
+
+/// A share of 1, for people in per cent with so many decimals.
+pub fn percent(share: f64, decimals: usize) -> Value {
+    shown(share, format!("{:.decimals$} %", share * 100.0))
+}
+
+/// What serialises itself.
+///
+/// # Panics
+/// It has maps whose keys are no texts.
+pub fn json(value: impl Serialize) -> Value {
+    Value::Json(serde_json::to_value(value).expect("keys are texts"))
+}
+
+/// A count for people: digits in groups of three.
+#[derive(Debug, Clone, Copy)]
+pub struct Grouped(pub u64);
+
+impl Display for Grouped {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let first = (digits.len() + 2) % 3 + 1;
+        let groups = digits.as_bytes()[first..]
+            .chunks(3)
+            .map(|group| String::from_utf8_lossy(group));
+        let text = std::iter::once(digits[..first].into())
+            .chain(groups)
+            .collect::<Vec<_>>()
+            .join(",");
+        f.pad(&text)
+    }
+}
+
+impl From<Grouped> for Value {
+    fn from(count: Grouped) -> Value {
+        shown(count.0, count)
+    }
+}
+
+macro_rules! values {
+    ($($from:ty: $of:ident => $value:expr,)+) => {
+        $(impl From<$from> for Value {
+            fn from($of: $from) -> Value {
+                $value
+            }
+        })+
+    };
+}
+
+values! {
+    &str: text => Value::Text(text.to_owned()),
+    String: text => Value::Text(text),
+    bool: flag => Value::Flag(flag),
+    u8: count => Value::Count(count.into()),
+    u16: count => Value::Count(count.into()),
+    u32: count => Value::Count(count.into()),
+    u64: count => Value::Count(count),
+    usize: count => Value::Count(count as u64),
+    f64: number => Value::Number(number),
+    Time: time => Value::Time(time),
+    Bytes: bytes => Value::Bytes(bytes),
+    Rate: rate => Value::Rate(rate),
+    Rank: rank => rank.0.into(),
+    Node: node => node.0.into(),
+    Record: record => Value::Record(record),
+    Json: json => Value::Json(json),
+}
+
+impl<V: Clone + Into<Value>> From<&V> for Value {
+    fn from(value: &V) -> Value {
+        value.clone().into()
+    }
+}
+
+impl<V: Into<Value>> From<Option<V>> for Value {
+    fn from(value: Option<V>) -> Value {
+        value.map_or(Value::Absent, Into::into)
+    }
+}
+
+impl<V: Into<Value>> From<Vec<V>> for Value {
+    fn from(values: Vec<V>) -> Value {
+        values.into_iter().collect()
+    }
+}
+
+impl<V: Into<Value>, const N: usize> From<[V; N]> for Value {
+    fn from(values: [V; N]) -> Value {
+        values.into_iter().collect()
+    }
+}
+
+impl<V: Into<Value>> From<(V, V)> for Value {
+    fn from((first, second): (V, V)) -> Value {
+        [first, second].into()
+    }
+}
+
+impl<K: ToString, V: Into<Value>> From<BTreeMap<K, V>> for Value {
+    fn from(values: BTreeMap<K, V>) -> Value {
+        let add = |record: Record, (name, value): (K, V)| record.field(name.to_string(), value);
+        Value::Record(values.into_iter().fold(Record::new(), add))
+    }
+}
+
+impl<V: Into<Value>> FromIterator<V> for Value {
+    fn from_iter<I: IntoIterator<Item = V>>(values: I) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_in_the_unit_of_its_name() {
+        let time = Value::from(Time::from_micros(1.5));
+        for (name, expected) in [
+            ("L_us", 1.5),
+            ("fixed_ns", 1500.0),
+            ("end_s", 1.5e-6),
+            ("g_us_interval", 1.5),
+        ] {
+            assert_eq!(time.json(name), Ok(expected.into()), "{name}");
+        }
+        assert_eq!(time.to_string(), "1.500 us");
+    }
+
+    #[test]
+    fn no_document_has_a_time_that_is_no_number() {
+        for nanos in [f64::INFINITY, f64::NAN] {
+            let times = Value::from(vec![Time::from_nanos(nanos)]);
+            assert_eq!(times.json("ends_s"), Err(NotFinite));
+        }
+    }
+
+    #[test]
+    fn counts_have_their_digits_in_groups() {
+        let grouped = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000]
+            .map(|count| Grouped(count).to_string());
+        let expected = [
+            "0",
+            "7",
+            "999",
+            "1,000",
+            "12,345",
+            "100,000",
+            "8,388,608,000",
+        ];
+        assert_eq!(grouped, expected);
+    }
+}
