@@ -172,7 +172,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.args([
-            "input_maps::tests::shorten_a_map_when_asked",
+            "terminal::input_maps::tests::shorten_a_map_when_asked",
             "--exact",
             "--nocapture",
         ]);
