@@ -278,11 +278,12 @@ impl Sweep {
             );
             return Ok(());
         }
-        let mut output = match &self.output {
-            Some(path) if self.resume => Output::resume(path, header)?,
-            Some(path) => Output::start(path, header)?,
-            None => Output::to_standard_output(header),
-        };
+        if !self.resume
+            && let Some(path) = &self.output
+        {
+            Output::refuse_earlier(path)?;
+        }
+        let mut output = Output::open(self.output.as_deref(), header)?;
         let sets: Vec<usize> = shard
             .clone()
             .filter(|set| !output.rows().contains(*set))
@@ -362,10 +363,7 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
                 parts[0].display()
             );
         }
-        for line in part.rows.numbered() {
-            rows.insert(line.0, line.1.to_owned())
-                .with_context(|| name.clone())?;
-        }
+        rows.merge(part.rows).with_context(|| name.clone())?;
     }
     let header = header.unwrap_or_default();
     let sets = rows::sets_of(&header).context("found no description of a sweep")?;
