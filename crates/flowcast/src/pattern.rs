@@ -63,11 +63,11 @@ pub fn predict_pattern(
         None => (predict(pattern, network, method)?, Vec::new()),
         Some(runs) if model == Model::Packet => predict_seeds(pattern, network, runs)?,
         Some(_) => {
-            return Err(Error::Option {
-                option: "--seeds",
-                found: format!("the model {}", model.name()),
-                expected: "packet (--model packet)",
-            });
+            return Err(Error::option(
+                "--seeds",
+                format!("the model {}", model.name()),
+                "packet (--model packet)",
+            ));
         }
     };
     if !prediction
