@@ -262,7 +262,7 @@ impl Fit {
             known: self
                 .network
                 .as_ref()
-                .map(|name| anyhow::Ok(network_args::load(name, &[])?.announced()))
+                .map(|name| network_args::load(name, &[]))
                 .transpose()?,
             json: self.json,
         };

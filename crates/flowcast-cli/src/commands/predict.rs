@@ -14,7 +14,7 @@ use flowcast::report::{NetworkView, Page};
 use flowcast::{Contention, IntervalOptions};
 use flowcast_io::{Holding, is_pattern};
 
-use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
+use crate::network_args::{load_all, parse_overrides};
 use crate::terminal::files::{Output, declare};
 use crate::terminal::provenance;
 use crate::trace_args::{first_file, trace_help};
@@ -173,10 +173,9 @@ impl Predict {
         );
         let model =
             |name: &String| Contention::named(name).with_context(|| format!("--model {name}"));
-        let networks = load_all(&self.network, &overrides)?;
         let asked = Asked {
             models: self.model.iter().map(model).collect::<Result<_>>()?,
-            networks: networks.into_iter().map(LoadedNetwork::announced).collect(),
+            networks: load_all(&self.network, &overrides)?,
             overrides,
             args: &self,
         };

@@ -10,7 +10,6 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::network::Network;
 use flowcast::report::sweep_page;
 use flowcast::study::grid::Grid;
 use flowcast::study::rows::{self, Form, Part, Rows};
@@ -24,7 +23,7 @@ use self::remote::Executor;
 use super::predict::probability;
 use super::predict::trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, note_formulas};
-use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
+use crate::network_args::{load_all, parse_overrides};
 use crate::terminal::files::{self, declare, read_own_text, read_text, write_whole};
 use crate::terminal::output::say;
 use crate::terminal::progress::Progress;
@@ -203,7 +202,6 @@ impl Sweep {
 
     fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
         let networks = load_all(&self.network, &parse_overrides(&self.overrides)?)?;
-        let networks: Vec<Network> = networks.into_iter().map(LoadedNetwork::announced).collect();
         let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
         let options = Options {
             contention: self

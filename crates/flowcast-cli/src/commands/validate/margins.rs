@@ -3,7 +3,6 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::model::ledger::Judged;
-use flowcast::model::network::Network;
 use serde_json::json;
 
 use crate::network_args;
@@ -35,8 +34,7 @@ pub(crate) struct ValidateMargins {
 impl ValidateMargins {
     /// Counts and prints.
     pub(crate) fn run(self) -> Result<()> {
-        let load =
-            |name: &String| -> Result<Network> { Ok(network_args::load(name, &[])?.announced()) };
+        let load = |name: &String| network_args::load(name, &[]);
         let by = self.by.as_ref().map(load).transpose()?;
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let inside = format!(">inside {:.0} %", self.level * 100.0);
