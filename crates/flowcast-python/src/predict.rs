@@ -94,6 +94,12 @@ impl Asked {
         })
     }
 
+    /// Behind the name of the trace.
+    fn on(&self) -> String {
+        let network = self.network.as_ref();
+        network.map_or(String::new(), |one| format!(" on {}", one.network.name))
+    }
+
     fn page(&self) -> Result<String> {
         self.replayed(|prepared| {
             let outputs = Outputs {
@@ -101,9 +107,7 @@ impl Asked {
                 ..Outputs::default()
             };
             let prediction = prepared.predict(outputs, &[])?;
-            let network = self.network.as_ref().map_or(String::new(), |network| {
-                format!(" on {}", network.network.name)
-            });
+            let network = self.on();
             let page = Page {
                 title: self.trace.trace.name().to_owned(),
                 subtitle: format!(
@@ -404,9 +408,7 @@ impl Prediction {
 
     /// The predicted time, the model, and the ranks, for notebooks.
     fn _repr_html_(&self) -> String {
-        let on = self
-            .network()
-            .map_or(String::new(), |network| format!(" on {network}"));
+        let on = self.asked.on();
         let first = escaped(&format!(
             "{}{on}: {}",
             self.asked.trace.trace.name(),
@@ -420,9 +422,7 @@ impl Prediction {
     }
 
     fn __repr__(&self) -> String {
-        let on = self
-            .network()
-            .map_or(String::new(), |network| format!(" on {network}"));
+        let on = self.asked.on();
         format!(
             "<Prediction of {}{on}: {} ({})>",
             self.asked.trace.trace.name(),

@@ -241,6 +241,14 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
+    /// Replays.
+    ///
+    /// # Errors
+    /// Those of the replay, and [`Error::NotFinite`].
+    pub(crate) fn outcome(&self) -> Result<Outcome, Error> {
+        finite(self.engine()?.run()?, Some(self.network), &[])
+    }
+
     /// Replays and notifies an observer of all that happens.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use flowcast_trace::read::{Clock, recorded_program, recorded_regions};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::{Program, ReadOptions, TraceError};
 
-use crate::error::finite;
 use crate::{
     Collectives, CollectivesWay, Error, Interval, IntervalOptions, Options, PreparedProgram,
 };
@@ -92,7 +91,7 @@ impl Recorded {
             ..options.clone()
         };
         let prepared = PreparedProgram::new(&self.program, network, &options)?;
-        let outcome = finite(prepared.engine()?.run()?, Some(network), &[])?;
+        let outcome = prepared.outcome()?;
         Ok((
             prepared.model().name().to_owned(),
             prepared.interval(&outcome, asked)?,

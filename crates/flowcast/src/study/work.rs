@@ -8,7 +8,7 @@ use flowcast_trace::parallel::each_as_done;
 
 use super::rows::{Form, Found, row};
 use super::{Study, StudyError};
-use crate::error::{finite, finite_times};
+use crate::error::finite_times;
 use crate::{Contention, Error, IntervalOptions, Options};
 
 /// Lanes of a walk fill up in steps of this many sets.
@@ -101,7 +101,7 @@ impl Study {
         let mut found = Vec::new();
         for network in networks {
             let prepared = self.prepared(network, options)?;
-            let outcome = finite(prepared.engine()?.run()?, Some(network), &[])?;
+            let outcome = prepared.outcome()?;
             let interval = prepared.interval(&outcome, &asked)?;
             finite_times(interval.iter().flat_map(|one| [one.low, one.high]), || {
                 format!("the network {}", network.name)

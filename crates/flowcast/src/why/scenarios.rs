@@ -13,7 +13,7 @@ use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
 use serde_json::{Value, json};
 
 use super::{NoiseOptions, Noisy, percent, program_of, ratio};
-use crate::error::{finite, finite_times};
+use crate::error::finite_times;
 use crate::{Error, Options, PreparedProgram};
 
 /// A network and what is different on it.
@@ -120,10 +120,9 @@ impl Scenario {
                 )
             })?;
         }
-        let engine = prepared.engine()?;
         let model = prepared.model().name();
         if self.costs.is_empty() && self.noise.is_none() {
-            let outcome = finite(engine.run()?, Some(&self.network), &[])?;
+            let outcome = prepared.outcome()?;
             let communication = SetOutcome::from(&outcome).communication_share();
             return Ok(Found {
                 makespan: outcome.makespan(),
@@ -133,6 +132,7 @@ impl Scenario {
                 keeps_order: false,
             });
         }
+        let engine = prepared.engine()?;
         let (outcome, graph) = EventGraph::record(&engine)?;
         let computes: Time = outcome.ranks.iter().map(|rank| rank.compute).sum();
         let graph = self.changed(graph)?;

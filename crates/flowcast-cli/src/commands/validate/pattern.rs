@@ -247,13 +247,8 @@ impl ValidatePattern {
     fn spec(&self, set: &Set) -> Result<LabSpec> {
         let Some(lab) = &self.lab else {
             let (name, usual) = set.usual_lab();
-            let usual = usual.iter().map(|(key, value)| format!("{key}={value}"));
-            return load(
-                name,
-                &usual
-                    .chain(self.lab_set.iter().cloned())
-                    .collect::<Vec<_>>(),
-            );
+            let usual: Vec<String> = usual.iter().map(ToString::to_string).collect();
+            return load(name, &[usual, self.lab_set.clone()].concat());
         };
         load(lab, &self.lab_set)
     }
@@ -262,7 +257,7 @@ impl ValidatePattern {
     fn given(&self, spec: &LabSpec) -> Result<Network> {
         match &self.network {
             None => Ok(network_of(spec)),
-            Some(name) => Ok(network_args::load(name, &[])?.announced()),
+            Some(name) => network_args::load(name, &[]),
         }
     }
 

@@ -325,7 +325,7 @@ impl ValidateApp {
     ) -> Result<(Network, Network)> {
         let overrides = parse_overrides(&self.overrides)?;
         let given = match (&self.network, spec) {
-            (Some(name), _) => network_args::load(name, &overrides)?.announced(),
+            (Some(name), _) => network_args::load(name, &overrides)?,
             (None, Some(spec)) => network_of(spec).with_overrides(&overrides)?,
             (None, None) => bail!("found neither --network nor --lab, expected --network NET"),
         };
