@@ -5,7 +5,7 @@ use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 pub(crate) use flowcast_io::parse_overrides;
-use flowcast_io::{load_network, load_networks};
+use flowcast_io::{LoadedNetwork, load_network, load_networks};
 
 use crate::terminal::output::say;
 use crate::trace_args::Maps;
@@ -24,7 +24,7 @@ pub(crate) struct NetworkArgs {
 impl NetworkArgs {
     /// Reads the network; what of it is not modelled goes to standard error.
     pub(crate) fn load(&self) -> Result<Network> {
-        Ok(load(&self.network, &parse_overrides(&self.overrides)?)?.announced())
+        load(&self.network, &parse_overrides(&self.overrides)?)
     }
 }
 
@@ -55,30 +55,20 @@ pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
     }
 }
 
-/// A network and what its file says beyond it.
-#[derive(Debug)]
-pub(crate) struct LoadedNetwork(flowcast_io::LoadedNetwork);
-
-impl LoadedNetwork {
-    /// Prints the warnings and gives the network.
-    pub(crate) fn announced(self) -> Network {
-        for warning in &self.0.warnings {
-            say!("flowcast: note: {warning}");
-        }
-        self.0.network
+fn announced(loaded: LoadedNetwork) -> Network {
+    for warning in &loaded.warnings {
+        say!("flowcast: note: {warning}");
     }
+    loaded.network
 }
 
-/// A file if there is one of that name, else a built-in network.
-pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<LoadedNetwork> {
-    load_network(name, overrides, &mut Maps::default()).map(LoadedNetwork)
+/// A network by the name of a built-in one, or from a file; says what in it is not modelled.
+pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<Network> {
+    load_network(name, overrides, &mut Maps::default()).map(announced)
 }
 
-/// All networks that names and patterns of names mean, in their order.
-pub(crate) fn load_all(
-    names: &[String],
-    overrides: &[(String, String)],
-) -> Result<Vec<LoadedNetwork>> {
+/// As [`load`], of several names, each of which may be a pattern.
+pub(crate) fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<Network>> {
     let loaded = load_networks(names, overrides, &mut Maps::default())?;
-    Ok(loaded.into_iter().map(LoadedNetwork).collect())
+    Ok(loaded.into_iter().map(announced).collect())
 }

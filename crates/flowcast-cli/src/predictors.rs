@@ -1,6 +1,8 @@
 //! The ways of predicting a recording: each model with each way of carrying out collectives.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anyhow::{Context, Result};
 use flowcast::model::machine::Mapping;
@@ -100,12 +102,8 @@ pub(crate) fn settle(
     for predictor in predictors {
         let (expanded, way) =
             recorded.expanded(&predictor.collectives, setting.network, threads())?;
-        let (model, interval) = match expanded {
-            Some(expanded) => {
-                expanded.judged(setting.network, &predictor.options(setting), asked)?
-            }
-            None => recorded.judged(setting.network, &predictor.options(setting), asked)?,
-        };
+        let (model, interval) =
+            expanded.judged(setting.network, &predictor.options(setting), asked)?;
         if predictor.contention == Contention::Automatic {
             predictor.name = predictor.name.replacen(AUTOMATIC, &model, 1);
         }
@@ -141,17 +139,16 @@ fn predict_one(
 ) -> Result<Vec<Vec<RunTimes>>> {
     let recorded = Recorded::new(files, setting.clock, setting.mapping.clone(), threads())?;
     print_notes(recorded.program().ignored());
-    let mut expanded: BTreeMap<&str, Option<Recorded>> = BTreeMap::new();
+    let mut expanded: BTreeMap<&str, Cow<'_, Recorded>> = BTreeMap::new();
     let mut all = Vec::new();
     for predictor in predictors {
-        if !expanded.contains_key(predictor.way.as_str()) {
-            let (carried_out, _) =
-                recorded.expanded(&predictor.collectives, setting.network, threads())?;
-            expanded.insert(&predictor.way, carried_out);
-        }
-        let recorded = expanded[predictor.way.as_str()]
-            .as_ref()
-            .unwrap_or(&recorded);
+        let recorded = match expanded.entry(&predictor.way) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let how = &predictor.collectives;
+                place.insert(recorded.expanded(how, setting.network, threads())?.0)
+            }
+        };
         all.push(recorded.run_times(
             setting.network,
             &predictor.options(setting),

@@ -93,36 +93,28 @@ impl Carrying {
     /// Says that the next of them was carried, which took from `began` on, and how long the others will take at this rate.
     pub(crate) fn report(&mut self, name: &str, run: &PatternRun, began: Instant) {
         self.done += 1;
-        let left = self.seconds() / self.done as f64 * (self.of - self.done) as f64;
-        report_carried((self.done, self.of), name, run, (began, left));
+        let left = self.of - self.done;
+        let seconds = self.seconds() / self.done as f64 * left as f64;
+        say!(
+            "flowcast: {} of {}: {name}: {} flows, {} repetitions{}, {:.1} s; {}",
+            self.done,
+            self.of,
+            run.repetitions.first().map_or(0, Vec::len),
+            run.repetitions.len(),
+            if run.is_precise {
+                ""
+            } else {
+                " (not as precise as asked)"
+            },
+            began.elapsed().as_secs_f64(),
+            if left == 0 {
+                "all done".to_owned()
+            } else {
+                let left = HumanDuration(Duration::from_secs_f64(seconds));
+                format!("about {left} left")
+            }
+        );
     }
-}
-
-fn report_carried(
-    (number, of): (usize, usize),
-    name: &str,
-    run: &PatternRun,
-    (began, left): (Instant, f64),
-) {
-    say!(
-        "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s; {}",
-        run.repetitions.first().map_or(0, Vec::len),
-        run.repetitions.len(),
-        if run.is_precise {
-            ""
-        } else {
-            " (not as precise as asked)"
-        },
-        began.elapsed().as_secs_f64(),
-        if number == of {
-            "all done".to_owned()
-        } else {
-            format!(
-                "about {} left",
-                HumanDuration(Duration::from_secs_f64(left))
-            )
-        }
-    );
 }
 
 impl Repeating {

@@ -130,31 +130,20 @@ pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
 
 /// The name for messages and the content of a pattern; `-` is the standard input.
 pub(crate) fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
-    let is_named = path != Path::new(STANDARD_INPUT);
-    let name = if is_named {
-        path.display().to_string()
-    } else {
-        INPUT_NAME.to_owned()
-    };
-    Ok((name, read_bytes(&first_file(path)?)?))
+    let (name, first) = named(path)?;
+    Ok((name, read_bytes(&first)?))
 }
 
 /// The name for messages, and the file to begin with.
 fn named(path: &Path) -> Result<(String, PathBuf)> {
     let first = first_file(path)?;
-    let is_named = path != Path::new(STANDARD_INPUT);
-    Ok((
-        if is_named {
-            first.display().to_string()
-        } else {
-            INPUT_NAME.to_owned()
-        },
-        first,
-    ))
+    let name = if path == Path::new(STANDARD_INPUT) {
+        "standard input".to_owned()
+    } else {
+        first.display().to_string()
+    };
+    Ok((name, first))
 }
-
-/// The standard input in messages.
-const INPUT_NAME: &str = "standard input";
 
 /// What stands for the standard input among file names.
 const STANDARD_INPUT: &str = "-";

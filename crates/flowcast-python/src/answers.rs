@@ -210,45 +210,35 @@ impl Answer {
     /// The answer in words and the first rows of its tables, for notebooks.
     fn _repr_html_(&self) -> String {
         const SHOWN: usize = 10;
-        let words: String = self
-            .answer
-            .lines
-            .iter()
-            .map(|line| format!("<br>{}", escaped(line)))
-            .collect();
-        let tables = self.answer.tables.iter().map(|table| {
-            let row = |(index, cells): (usize, &Vec<String>)| {
+        let mut html = format!("<p><b>{}</b>", escaped(&self.answer.title));
+        for line in self.answer.words() {
+            html += &format!("<br>{}", escaped(line));
+        }
+        html += "</p>";
+        for table in self.answer.tables() {
+            html += &format!("<table><caption>{}</caption>", escaped(&table.heading));
+            for (index, cells) in table.texts().iter().take(SHOWN + 1).enumerate() {
                 let kind = if index == 0 { "th" } else { "td" };
-                let cells: String = cells
-                    .iter()
-                    .map(|cell| format!("<{kind}>{}</{kind}>", escaped(cell)))
-                    .collect();
-                format!("<tr>{cells}</tr>")
-            };
-            let rows = table.head_and_rows();
-            let shown: String = rows.iter().take(SHOWN + 1).enumerate().map(row).collect();
-            let heading = escaped(&table.heading);
-            format!(
-                "<table><caption>{heading}</caption>{shown}</table><p>{} rows</p>",
-                rows.len() - 1
-            )
-        });
-        format!(
-            "<p><b>{}</b>{words}</p>{}",
-            escaped(&self.answer.title),
-            tables.collect::<String>()
-        )
+                html += "<tr>";
+                for cell in cells {
+                    html += &format!("<{kind}>{}</{kind}>", escaped(cell));
+                }
+                html += "</tr>";
+            }
+            html += &format!("</table><p>{} rows</p>", table.rows);
+        }
+        html
     }
 
     fn __str__(&self) -> String {
-        self.answer.lines.join("\n")
+        self.lines().join("\n")
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<Answer {}: {}>",
             self.answer.title,
-            self.answer.lines.first().map_or("", String::as_str)
+            self.answer.words().next().unwrap_or_default()
         )
     }
 }

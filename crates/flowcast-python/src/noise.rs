@@ -82,7 +82,7 @@ pub(crate) struct Noise {
 }
 
 fn seconds(times: &[Time]) -> Values {
-    Values::Floats(times.iter().map(|time| time.as_seconds()).collect())
+    Values::floats(times.iter().map(|time| time.as_seconds()))
 }
 
 #[pymethods]
@@ -127,7 +127,7 @@ impl Noise {
     /// By how much later each rank ends on average.
     #[getter]
     fn ranks(&self) -> Table {
-        let numbers = Values::Integers((0..self.noisy.later.len() as i64).collect());
+        let numbers = Values::integers(0..self.noisy.later.len() as i64);
         Table::of(
             Columns::default()
                 .with("rank", numbers)

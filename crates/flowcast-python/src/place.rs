@@ -1,16 +1,12 @@
 //! Placement.
 
-use std::sync::Arc;
-
 use anyhow::{Result, ensure};
-use flowcast::flows::concurrent::Method;
 use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::network::Network as Cluster;
 use flowcast::model::sharing::model::Model;
 use flowcast::place::exhaustive::{self, Slots};
-use flowcast::place::step_cost::{InsideNode, MappingCost, StepCost};
-use flowcast::trace::Trace;
-use flowcast::units::{Rate, Time};
+use flowcast::place::step_cost::{MappingCost, StepCost};
+use flowcast::units::Time;
 use flowcast::{Contention, Options, PatternOptions, TraceCost};
 use pyo3::prelude::*;
 
@@ -20,70 +16,47 @@ use crate::work::beside;
 /// How many mappings there are, the best ones, and the times with how many mappings take each.
 type Placed = (u64, Vec<Vec<u32>>, Vec<(f64, u64)>);
 
-/// All mappings of the ranks of a communication in steps, or of a program, to equal nodes, and what each costs.
+/// All mappings of the ranks of a communication to equal nodes, and what each costs.
 #[pyclass(frozen, module = "flowcast")]
 pub(crate) struct Placing {
-    placed: Communication,
-    network: Arc<Cluster>,
+    cost: Box<dyn MappingCost + Send + Sync>,
     slots: Slots,
+    /// How many mappings there are.
     #[pyo3(get)]
     mappings: u64,
 }
 
-/// What is placed.
-enum Communication {
-    Steps {
-        steps: Steps,
-        method: Method,
-        inside: InsideNode,
-    },
-    Trace {
-        trace: Box<Trace>,
-        options: Options,
-    },
-}
-
-impl Communication {
-    /// What the bytes hold: steps, or a trace that is one file.
-    fn read(
-        name: &str,
-        content: Vec<u8>,
-        network: &Cluster,
-        model: Option<&str>,
-        inside: Option<&str>,
-    ) -> Result<Communication> {
-        if !Pattern::is_pattern(&content) {
-            ensure!(
-                inside.is_none(),
-                "inside: found a trace, expected steps between ranks"
-            );
-            let contention = model.map_or(Ok(Contention::Automatic), Contention::named)?;
-            let options = Options {
-                contention,
-                ..Options::default()
-            };
-            let trace = Box::new(flowcast::read_text(name, content)?);
-            return Ok(Communication::Trace { trace, options });
-        }
-        let model = model.map(Model::named).transpose()?;
-        let inside = match inside {
-            Some(text) => InsideNode {
-                latency: Time::parse(text)?,
-                rate: Rate::default(),
-            },
-            None => InsideNode::of(network),
-        };
-        let method = PatternOptions {
-            model,
+fn cost_of(
+    name: &str,
+    content: Vec<u8>,
+    network: &Cluster,
+    model: Option<&str>,
+    inside: Option<&str>,
+) -> Result<Box<dyn MappingCost + Send + Sync>> {
+    if Pattern::is_pattern(&content) {
+        let options = PatternOptions {
+            model: model.map(Model::named).transpose()?,
             ..PatternOptions::default()
-        }
-        .method(network);
-        Ok(Communication::Steps {
-            steps: Steps::read(name, &content)?,
-            method,
-            inside,
-        })
+        };
+        let inside = inside.map(Time::parse).transpose()?;
+        let steps = Steps::read(name, &content)?;
+        return Ok(Box::new(StepCost::new(steps, network, &options, inside)));
     }
+    ensure!(
+        inside.is_none(),
+        "inside: found a trace, expected steps between ranks"
+    );
+    Ok(Box::new(TraceCost {
+        trace: flowcast::read_text(name, content)?,
+        network: network.clone(),
+        options: Options {
+            contention: model
+                .map(Contention::named)
+                .transpose()?
+                .unwrap_or_default(),
+            ..Options::default()
+        },
+    }))
 }
 
 #[pymethods]
@@ -105,11 +78,10 @@ impl Placing {
         inside: Option<String>,
     ) -> PyResult<Placing> {
         beside(py, move || {
-            let network = network.network;
-            let placed = Communication::read(
+            let cost = cost_of(
                 &name,
                 content,
-                &network,
+                &network.network,
                 model.as_deref(),
                 inside.as_deref(),
             )?;
@@ -117,15 +89,11 @@ impl Placing {
                 nodes,
                 per_node: slots,
             };
-            let mut placing = Placing {
-                placed,
-                network,
+            Ok(Placing {
+                mappings: exhaustive::count(cost.ranks(), slots)?,
+                cost,
                 slots,
-                mappings: 0,
-            };
-            let ranks = placing.cost().ranks();
-            placing.mappings = exhaustive::count(ranks, slots)?;
-            Ok(placing)
+            })
         })
     }
 
@@ -134,7 +102,7 @@ impl Placing {
         let placing = slf.clone().unbind();
         beside(slf.py(), move || {
             let placing = placing.get();
-            let times = exhaustive::times(&*placing.cost(), placing.slots, start..end, &mut || {})?;
+            let times = exhaustive::times(&*placing.cost, placing.slots, start..end, &mut || {})?;
             Ok(times.into_iter().map(Time::as_nanos).collect())
         })
     }
@@ -142,7 +110,7 @@ impl Placing {
     /// What the times of all mappings say: the best of them, and the times in seconds with how many mappings take each.
     fn ranking(&self, times: Vec<f64>) -> Placed {
         let times: Vec<Time> = times.into_iter().map(Time::from_nanos).collect();
-        let ranking = exhaustive::rank(self.cost().ranks(), self.slots, &times);
+        let ranking = exhaustive::rank(self.cost.ranks(), self.slots, &times);
         let best = ranking
             .best
             .iter()
@@ -154,28 +122,5 @@ impl Placing {
             .map(|(time, count)| (time.as_seconds(), *count))
             .collect();
         (ranking.mappings, best, histogram)
-    }
-}
-
-impl Placing {
-    fn cost(&self) -> Box<dyn MappingCost + '_> {
-        let network = &self.network;
-        match &self.placed {
-            Communication::Steps {
-                steps,
-                method,
-                inside,
-            } => Box::new(StepCost {
-                steps,
-                network,
-                method: *method,
-                inside: *inside,
-            }),
-            Communication::Trace { trace, options } => Box::new(TraceCost {
-                trace,
-                network,
-                options,
-            }),
-        }
     }
 }

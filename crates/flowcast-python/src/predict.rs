@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::timeline::MessageSpan;
 use flowcast::report::Page;
@@ -54,26 +54,31 @@ impl Asked {
         work(&Prepared::new(&self.trace.trace, network, &self.options)?)
     }
 
-    /// The messages, column by column.
-    fn messages(&self) -> Result<Table> {
+    /// What is read from the journal of one replay.
+    fn journal<T>(&self, read: impl FnOnce(Replayed<'_>) -> Result<T>) -> Result<T> {
         self.replayed(|prepared| {
-            let mut columns = Columns::default();
             let outputs = Outputs {
                 journal: Some(Keeps::default()),
                 ..Outputs::default()
             };
+            let mut found = None;
             prepared.predict_and_export(outputs, &[], |replayed| {
-                columns = message_columns(replayed);
+                found = Some(read(replayed)?);
                 anyhow::Ok(())
             })?;
+            found.context("a journal was asked for")
+        })
+    }
+
+    fn messages(&self) -> Result<Table> {
+        self.journal(|replayed| {
             Ok(Table {
-                columns: Arc::new(columns),
+                columns: Arc::new(message_columns(replayed)),
                 head: format!("# schema: {}\n", tables::MESSAGES),
             })
         })
     }
 
-    /// A table that is written as text in a replay of its own.
     fn table(
         &self,
         write: impl FnOnce(
@@ -82,17 +87,17 @@ impl Asked {
             &mut dyn std::io::Write,
         ) -> std::io::Result<()>,
     ) -> Result<Table> {
-        self.replayed(|prepared| {
+        self.journal(|replayed| {
             let mut text = Vec::new();
-            let outputs = Outputs {
-                journal: Some(Keeps::default()),
-                ..Outputs::default()
-            };
-            prepared.predict_and_export(outputs, &[], |replayed| {
-                anyhow::Ok(write(replayed, &BTreeMap::new(), &mut text)?)
-            })?;
+            write(replayed, &BTreeMap::new(), &mut text)?;
             Table::of_csv(std::str::from_utf8(&text)?)
         })
+    }
+
+    /// Behind the name of the trace.
+    fn on(&self) -> String {
+        let network = self.network.as_ref();
+        network.map_or(String::new(), |one| format!(" on {}", one.network.name))
     }
 
     fn page(&self) -> Result<String> {
@@ -102,9 +107,7 @@ impl Asked {
                 ..Outputs::default()
             };
             let prediction = prepared.predict(outputs, &[])?;
-            let network = self.network.as_ref().map_or(String::new(), |network| {
-                format!(" on {}", network.network.name)
-            });
+            let network = self.on();
             let page = Page {
                 title: self.trace.trace.name().to_owned(),
                 subtitle: format!(
@@ -128,15 +131,9 @@ pub(crate) fn provenance() -> BTreeMap<String, String> {
 
 /// The columns of the command's table of messages.
 fn message_columns(replayed: Replayed<'_>) -> Columns {
-    let whole =
-        |of: fn(MessageSpan) -> i64| Values::Integers(replayed.messages().map(of).collect());
+    let whole = |of: fn(MessageSpan) -> i64| Values::integers(replayed.messages().map(of));
     let time = |of: fn(MessageSpan) -> Time| {
-        Values::Floats(
-            replayed
-                .messages()
-                .map(|span| of(span).as_seconds())
-                .collect(),
-        )
+        Values::floats(replayed.messages().map(|span| of(span).as_seconds()))
     };
     Columns::default()
         .with("src", whole(|span| i64::from(span.src.0)))
@@ -359,10 +356,10 @@ impl Prediction {
     fn ranks(&self) -> Table {
         let ranks = &self.prediction.outcome.ranks;
         let seconds = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| {
-            Values::Floats(ranks.iter().map(|rank| of(rank).as_seconds()).collect())
+            Values::floats(ranks.iter().map(|rank| of(rank).as_seconds()))
         };
         let columns = Columns::default()
-            .with("rank", Values::Integers((0..ranks.len() as i64).collect()))
+            .with("rank", Values::integers(0..ranks.len() as i64))
             .with("end_s", seconds(|rank| rank.end))
             .with("compute_s", seconds(|rank| rank.compute))
             .with("blocked_s", seconds(|rank| rank.blocked))
@@ -411,9 +408,7 @@ impl Prediction {
 
     /// The predicted time, the model, and the ranks, for notebooks.
     fn _repr_html_(&self) -> String {
-        let on = self
-            .network()
-            .map_or(String::new(), |network| format!(" on {network}"));
+        let on = self.asked.on();
         let first = escaped(&format!(
             "{}{on}: {}",
             self.asked.trace.trace.name(),
@@ -427,9 +422,7 @@ impl Prediction {
     }
 
     fn __repr__(&self) -> String {
-        let on = self
-            .network()
-            .map_or(String::new(), |network| format!(" on {network}"));
+        let on = self.asked.on();
         format!(
             "<Prediction of {}{on}: {} ({})>",
             self.asked.trace.trace.name(),
@@ -484,20 +477,11 @@ pub(crate) fn predict_pattern(
             ..PatternOptions::default()
         };
         let predicted = predict_steps(&steps, &network.network, &options)?;
-        let interval = match (&steps.steps[..], &predicted[..]) {
-            ([flows], [one]) => {
-                let pattern = Pattern {
-                    flows: flows.clone(),
-                    racks: steps.racks.clone(),
-                };
-                let asked = IntervalOptions {
-                    level,
-                    ..IntervalOptions::default()
-                };
-                pattern_intervals(&pattern, &network.network, (&options, one), &asked)?
-            }
-            _ => None,
+        let asked = IntervalOptions {
+            level,
+            ..IntervalOptions::default()
         };
+        let interval = pattern_intervals(&steps, &network.network, (&options, &predicted), &asked)?;
         let interval = interval.map(|intervals| intervals.makespan);
         Ok(PatternPrediction {
             name,
@@ -543,26 +527,17 @@ impl PatternPrediction {
     /// The flows in the order of the pattern.
     #[getter]
     fn flows(&self) -> Table {
-        let flows: Vec<_> = (1i64..)
-            .zip(&self.steps)
-            .flat_map(|(step, predicted)| {
-                predicted
-                    .prediction
-                    .flows
-                    .iter()
-                    .map(move |flow| (step, flow))
-            })
-            .collect();
         type Flow = flowcast::flows::concurrent::FlowPrediction;
-        let whole = |of: fn(&Flow) -> i64| {
-            Values::Integers(flows.iter().map(|(_, flow)| of(flow)).collect())
-        };
-        let real =
-            |of: fn(&Flow) -> f64| Values::Floats(flows.iter().map(|(_, flow)| of(flow)).collect());
+        let mut flows: Vec<(i64, &Flow)> = Vec::new();
+        for (step, predicted) in (1..).zip(&self.steps) {
+            flows.extend(predicted.prediction.flows.iter().map(|flow| (step, flow)));
+        }
+        let whole = |of: fn(&Flow) -> i64| Values::integers(flows.iter().map(|(_, flow)| of(flow)));
+        let real = |of: fn(&Flow) -> f64| Values::floats(flows.iter().map(|(_, flow)| of(flow)));
         let columns = Columns::default()
             .with(
                 "step",
-                Values::Integers(flows.iter().map(|(step, _)| *step).collect()),
+                Values::integers(flows.iter().map(|(step, _)| *step)),
             )
             .with("id", whole(|flow| flow.flow.id as i64))
             .with("src", whole(|flow| i64::from(flow.flow.src.0)))

@@ -108,33 +108,31 @@ impl Values {
         if let Some(values) = cells.iter().map(integer).collect() {
             return Values::Integers(values);
         }
-        let floats: Option<Vec<f64>> = cells.iter().map(float).collect();
-        floats.map_or_else(
-            || Values::texts(cells.iter().map(|cell| cell.as_str().unwrap_or(""))),
-            Values::Floats,
-        )
+        match cells.iter().map(float).collect() {
+            Some(values) => Values::Floats(values),
+            None => Values::texts(cells.iter().map(|cell| cell.as_str().unwrap_or(""))),
+        }
     }
 
     fn of(name: &str, cells: &[&str]) -> Values {
         let is_measured = ["_s", "_share", "_per_byte"]
             .iter()
             .any(|ending| name.ends_with(ending));
-        let integers = || {
-            cells
-                .iter()
-                .map(|cell| cell.parse().ok())
-                .collect::<Option<Vec<i64>>>()
-        };
-        let floats = || {
-            cells
-                .iter()
-                .map(|cell| cell.parse().ok())
-                .collect::<Option<Vec<f64>>>()
-        };
-        if let Some(values) = integers().filter(|_| !is_measured) {
+        if !is_measured && let Some(values) = cells.iter().map(|cell| cell.parse().ok()).collect() {
             return Values::Integers(values);
         }
-        floats().map_or_else(|| Values::texts(cells.iter().copied()), Values::Floats)
+        match cells.iter().map(|cell| cell.parse().ok()).collect() {
+            Some(values) => Values::Floats(values),
+            None => Values::texts(cells.iter().copied()),
+        }
+    }
+
+    pub(crate) fn integers(values: impl IntoIterator<Item = i64>) -> Values {
+        Values::Integers(values.into_iter().collect())
+    }
+
+    pub(crate) fn floats(values: impl IntoIterator<Item = f64>) -> Values {
+        Values::Floats(values.into_iter().collect())
     }
 
     /// A column of texts.

@@ -32,43 +32,25 @@ type Times = (
 );
 
 fn times_of(times: RunTimes) -> Times {
-    let list = |times: Vec<Time>| times.into_iter().map(Time::as_nanos).collect();
-    let named = |times: BTreeMap<String, Time>| {
-        times
-            .into_iter()
-            .map(|(name, time)| (name, time.as_nanos()))
-            .collect()
-    };
     let RunTimes {
         total,
         communication,
         computation,
         calls,
         regions,
-    } = times;
-    (
-        total.as_nanos(),
-        list(communication),
-        list(computation),
-        named(calls),
-        named(regions),
-    )
+    } = times.map(Time::as_nanos);
+    (total, communication, computation, calls, regions)
 }
 
 fn of_times((total, communication, computation, calls, regions): Times) -> RunTimes {
-    let list = |nanos: Vec<f64>| nanos.into_iter().map(Time::from_nanos).collect();
-    let named = |nanos: BTreeMap<String, f64>| {
-        nanos
-            .into_iter()
-            .map(|(name, time)| (name, Time::from_nanos(time)))
+    let nanos = RunTimes {
+        total,
+        communication,
+        computation,
+        calls,
+        regions,
     };
-    RunTimes {
-        total: Time::from_nanos(total),
-        communication: list(communication),
-        computation: list(computation),
-        calls: named(calls).collect(),
-        regions: named(regions).collect(),
-    }
+    nanos.map(Time::from_nanos)
 }
 
 fn open(folder: &Path, threads: usize) -> Result<Vec<RankFile>> {
@@ -116,10 +98,7 @@ pub(crate) fn predicted_times(
         );
         let recorded = Recorded::new(&open(&recording, 1)?, clock, options.mapping.clone(), 1)?;
         let (expanded, _) = recorded.expanded(&options.collectives, network, 1)?;
-        let mut times = expanded
-            .as_ref()
-            .unwrap_or(&recorded)
-            .run_times(network, &options, 0)?;
+        let mut times = expanded.run_times(network, &options, 0)?;
         Ok(times_of(times.remove(0)))
     })
 }
@@ -160,9 +139,8 @@ pub(crate) fn validation_table(
         .iter()
         .flat_map(|row| (0..validation.predictors.len()).map(move |at| (row, at)))
         .collect();
-    let floats = |of: fn(&Row, usize) -> f64| {
-        Values::Floats(cells.iter().map(|(row, at)| of(row, *at)).collect())
-    };
+    let floats =
+        |of: fn(&Row, usize) -> f64| Values::floats(cells.iter().map(|(row, at)| of(row, *at)));
     Ok(Table::of(
         Columns::default()
             .with(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{LimitPart, Limits, NetworkView, Page, charts, data};
+use super::{Limits, NetworkView, Page, charts, data};
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::Activity;
 use flowcast_table::escape;

@@ -34,7 +34,7 @@ pub mod link;
 pub mod opcodes;
 pub mod otf2;
 pub mod packed;
-mod parallel;
+pub mod parallel;
 pub mod program;
 pub mod read;
 pub mod recorded_times;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use flowcast_units::Time;
+use serde::{Deserialize, Serialize};
 
 /// Sends of all kinds, non-blocking ones too.
 pub const SENDING: &str = "sends";
@@ -12,19 +13,43 @@ pub const RECEIVING: &str = "receives and waits";
 /// One-sided transfers and their locks, and what no replay has a model for: making communicators, files.
 pub const OTHER: &str = "other calls";
 
-/// What a run took.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RunTimes {
+/// What a run took: times, or numbers of a unit that the user of a file knows. Files have seconds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunTimes<T = Time> {
     /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
-    pub total: Time,
+    #[serde(rename = "total_s")]
+    pub total: T,
     /// Time in MPI's calls, by rank.
-    pub communication: Vec<Time>,
+    #[serde(rename = "communication_s")]
+    pub communication: Vec<T>,
     /// The rest, by rank.
-    pub computation: Vec<Time>,
+    #[serde(rename = "computation_s")]
+    pub computation: Vec<T>,
     /// Time in each type of call, all ranks together.
-    pub calls: BTreeMap<String, Time>,
+    #[serde(rename = "calls_s")]
+    pub calls: BTreeMap<String, T>,
     /// Time in each region, on the rank that spent longest in it.
-    pub regions: BTreeMap<String, Time>,
+    #[serde(rename = "regions_s")]
+    pub regions: BTreeMap<String, T>,
+}
+
+impl<T> RunTimes<T> {
+    /// The same with each time told otherwise.
+    pub fn map<U>(self, told: impl Fn(T) -> U) -> RunTimes<U> {
+        let list = |times: Vec<T>| times.into_iter().map(&told).collect();
+        let named = |times: BTreeMap<String, T>| {
+            let times = times.into_iter();
+            times.map(|(name, time)| (name, told(time))).collect()
+        };
+        RunTimes {
+            communication: list(self.communication),
+            computation: list(self.computation),
+            calls: named(self.calls),
+            regions: named(self.regions),
+            total: told(self.total),
+        }
+    }
 }
 
 impl RunTimes {

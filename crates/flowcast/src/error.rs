@@ -63,6 +63,21 @@ pub enum Error {
     Stopped,
 }
 
+impl Error {
+    /// An option that does not go with what is there.
+    pub(crate) fn option(
+        option: &'static str,
+        found: impl Into<String>,
+        expected: &'static str,
+    ) -> Error {
+        Error::Option {
+            option,
+            found: found.into(),
+            expected,
+        }
+    }
+}
+
 /// Refuses times that are no numbers; `of` says what they are the result of.
 pub(crate) fn finite_times(
     times: impl IntoIterator<Item = Time>,

@@ -111,19 +111,9 @@ impl<'a> PreparedFolded<'a> {
         &self.model
     }
 
-    /// Number of collectives, each counted once however many ranks take part.
-    pub fn collectives(&self) -> u64 {
-        self.sum(|part| part.program().collectives())
-    }
-
     /// What the reader found and the replay leaves out.
     pub fn ignored(&self) -> &[IgnoredRecords] {
         &self.ignored
-    }
-
-    /// Collectives that keep their formula although messages were asked for.
-    pub fn collectives_by_formula(&self) -> u64 {
-        self.sum(PreparedProgram::collectives_by_formula)
     }
 
     fn described(&self) -> ModelChoice {
@@ -153,15 +143,7 @@ impl<'a> PreparedFolded<'a> {
         of_each.fold(Transfers::default(), Transfers::and)
     }
 
-    fn sum(&self, of: impl Fn(&PreparedProgram<'a>) -> u64) -> u64 {
-        let of_each = self
-            .pieces()
-            .into_iter()
-            .map(|(part, times)| of(part).saturating_mul(times));
-        of_each.fold(0, u64::saturating_add)
-    }
-
-    fn pieces(&self) -> Vec<(&PreparedProgram<'a>, u64)> {
+    pub(crate) fn pieces(&self) -> Vec<(&PreparedProgram<'a>, u64)> {
         pieces(&self.parts).expect("the iterations were counted")
     }
 
@@ -236,7 +218,7 @@ impl<'a> PreparedFolded<'a> {
         let flat = Cow::Owned(Folded::new(parts)?.unfold()?);
         let is_used = self.described().collectives.is_some();
         let way = CollectivesWay {
-            kept: self.collectives_by_formula(),
+            kept: sum(&self.pieces(), PreparedProgram::collectives_by_formula),
             is_used,
             ..first.collectives
         };
@@ -257,6 +239,17 @@ impl<'a> PreparedFolded<'a> {
                 .collect()
         })
     }
+}
+
+/// What the programs have together, each as often as it is walked.
+pub(crate) fn sum<'a>(
+    pieces: &[(&PreparedProgram<'a>, u64)],
+    of: impl Fn(&PreparedProgram<'a>) -> u64,
+) -> u64 {
+    let of_each = pieces
+        .iter()
+        .map(|(part, times)| of(part).saturating_mul(*times));
+    of_each.fold(0, u64::saturating_add)
 }
 
 /// The replay of the parts on a network; `None` if a loop over them cannot be jumped.

@@ -17,8 +17,8 @@ pub struct PatternOptions {
     pub model: Option<Model>,
     /// Flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
     pub is_strict: bool,
-    /// Under the packet model: so many runs with random starts and random times of hosts, from 1 on.
-    pub seeds: Option<u32>,
+    /// Under the packet model: so many runs with random starts and random times of hosts.
+    pub runs: Option<Runs>,
 }
 
 /// When each flow of a pattern ends.
@@ -59,18 +59,15 @@ pub fn predict_pattern(
 ) -> Result<PatternPrediction, Error> {
     let method = options.method(network);
     let model = method.model;
-    let (prediction, spreads) = match options.seeds {
+    let (prediction, spreads) = match options.runs {
         None => (predict(pattern, network, method)?, Vec::new()),
-        Some(seeds) if model == Model::Packet => {
-            predict_seeds(pattern, network, Runs::once(seeds))?
-        }
+        Some(runs) if model == Model::Packet => predict_seeds(pattern, network, runs)?,
         Some(_) => {
-            let found = format!("the model {}", model.name());
-            return Err(Error::Option {
-                option: "--seeds",
-                found,
-                expected: "packet (--model packet)",
-            });
+            return Err(Error::option(
+                "--seeds",
+                format!("the model {}", model.name()),
+                "packet (--model packet)",
+            ));
         }
     };
     if !prediction
@@ -100,17 +97,17 @@ pub fn predict_steps(
     network: &Network,
     options: &PatternOptions,
 ) -> Result<Vec<PatternPrediction>, Error> {
-    let mut begin = Time::ZERO;
-    let predict_step = |flows: &Vec<_>| {
+    let (mut begin, mut predicted) = (Time::ZERO, Vec::new());
+    for flows in &steps.steps {
         let pattern = Pattern {
             flows: flows.clone(),
             racks: steps.racks.clone(),
         };
         let step = predict_pattern(&pattern, network, options)?.later(begin);
         begin = step.prediction.makespan();
-        Ok(step)
-    };
-    steps.steps.iter().map(predict_step).collect()
+        predicted.push(step);
+    }
+    Ok(predicted)
 }
 
 impl PatternPrediction {

@@ -13,7 +13,7 @@ use flowcast_report::export::Replayed;
 use flowcast_trace::program::{IgnoredRecords, Transfers};
 use flowcast_trace::{Program, Trace};
 
-use crate::folded::{Loops, PreparedFolded};
+use crate::folded::{Loops, PreparedFolded, sum};
 use crate::program::PreparedProgram;
 use crate::schedule::PreparedSchedule;
 use crate::{Error, ModelChoice, Options};
@@ -137,29 +137,27 @@ impl<'a> Prepared<'a> {
 
     /// What is replayed, unless it is a schedule; of a program with loops the part that comes first, which has all ranks.
     pub fn program(&self) -> Option<&Program> {
+        let (first, _) = self.pieces().into_iter().next()?;
+        Some(first.program())
+    }
+
+    /// The programs that are replayed, each with how often; none of a schedule.
+    fn pieces(&self) -> Vec<(&PreparedProgram<'a>, u64)> {
         match self {
-            Prepared::Program(prepared) => Some(prepared.program()),
-            Prepared::Folded(prepared) => Some(prepared.first().program()),
-            Prepared::Schedule(_) => None,
+            Prepared::Program(prepared) => vec![(prepared, 1)],
+            Prepared::Folded(prepared) => prepared.pieces(),
+            Prepared::Schedule(_) => Vec::new(),
         }
     }
 
     /// Number of collectives that are carried out by formula, each counted once however many ranks take part.
     pub fn collectives(&self) -> u64 {
-        match self {
-            Prepared::Program(prepared) => prepared.program().collectives(),
-            Prepared::Folded(prepared) => prepared.collectives(),
-            Prepared::Schedule(_) => 0,
-        }
+        sum(&self.pieces(), |program| program.program().collectives())
     }
 
     /// Collectives that keep their formula although messages were asked for.
     pub fn collectives_by_formula(&self) -> u64 {
-        match self {
-            Prepared::Program(prepared) => prepared.collectives_by_formula(),
-            Prepared::Folded(prepared) => prepared.collectives_by_formula(),
-            Prepared::Schedule(_) => 0,
-        }
+        sum(&self.pieces(), PreparedProgram::collectives_by_formula)
     }
 
     /// What the reader found and the replay leaves out.

@@ -65,11 +65,11 @@ impl<'a> PreparedProgram<'a> {
         options: &Options,
     ) -> Result<PreparedProgram<'a>, Error> {
         if options.loggops.is_some() {
-            return Err(Error::Option {
-                option: "--goal-params",
-                found: "a trace that is not a GOAL schedule".into(),
-                expected: "one (use --network)",
-            });
+            return Err(Error::option(
+                "--goal-params",
+                "a trace that is not a GOAL schedule",
+                "one (use --network)",
+            ));
         }
         let network = network.ok_or(Error::NoNetwork)?;
         let carried_out =
@@ -241,6 +241,14 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
+    /// Replays.
+    ///
+    /// # Errors
+    /// Those of the replay, and [`Error::NotFinite`].
+    pub(crate) fn outcome(&self) -> Result<Outcome, Error> {
+        finite(self.engine()?.run()?, Some(self.network), &[])
+    }
+
     /// Replays and notifies an observer of all that happens.
     ///
     /// # Errors
@@ -326,7 +334,7 @@ impl<'a> PreparedProgram<'a> {
         let mut engine = self.engine()?;
         let timed = |engine: &Engine<'_>| -> Result<RunTimes, Error> {
             let mut timer = RunTimer::new(&self.program, regions);
-            let outcome = engine.observed(&mut timer)?;
+            let outcome = finite(engine.observed(&mut timer)?, Some(self.network), &[])?;
             Ok(timer.finish(&outcome))
         };
         if seeds == 0 || self.model.contention != Contention::Shared(Model::Packet) {
@@ -417,12 +425,11 @@ fn model_for(
     network: &Network,
 ) -> Result<ModelChoice, Error> {
     if contention == Contention::Loggops {
-        let found = "a trace that is not a GOAL schedule".into();
-        return Err(Error::Option {
-            option: "--model loggops",
-            found,
-            expected: "one",
-        });
+        return Err(Error::option(
+            "--model loggops",
+            "a trace that is not a GOAL schedule",
+            "one",
+        ));
     }
     Ok(ModelChoice::for_program(contention, program, network))
 }

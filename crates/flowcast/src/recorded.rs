@@ -1,5 +1,7 @@
 //! Recordings of programs, replayed and compared with what they took.
 
+use std::borrow::Cow;
+
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::Network;
 use flowcast_recording::decode::RankFile;
@@ -53,7 +55,7 @@ impl Recorded {
         &self.program
     }
 
-    /// The same with its collectives as messages, none where the formula holds; and how they are carried out.
+    /// The recording with its collectives carried out, and how; as it is where the formula holds.
     ///
     /// # Errors
     /// [`TraceError::Limit`] for more messages than a program can hold.
@@ -62,13 +64,16 @@ impl Recorded {
         collectives: &Collectives,
         network: &Network,
         threads: usize,
-    ) -> Result<(Option<Recorded>, CollectivesWay), TraceError> {
+    ) -> Result<(Cow<'_, Recorded>, CollectivesWay), TraceError> {
         let carried_out = collectives.carry_out(&self.program, Some(network), threads)?;
-        let with = |expanded: Expanded| Recorded {
-            program: expanded.program,
-            ..self.clone()
+        let recorded = match carried_out.expanded {
+            Some(Expanded { program, .. }) => Cow::Owned(Recorded {
+                program,
+                ..self.clone()
+            }),
+            None => Cow::Borrowed(self),
         };
-        Ok((carried_out.expanded.map(with), carried_out.way))
+        Ok((recorded, carried_out.way))
     }
 
     /// By which model `predict` predicts it, and the interval of the whole run.
@@ -86,7 +91,7 @@ impl Recorded {
             ..options.clone()
         };
         let prepared = PreparedProgram::new(&self.program, network, &options)?;
-        let outcome = prepared.engine()?.run()?;
+        let outcome = prepared.outcome()?;
         Ok((
             prepared.model().name().to_owned(),
             prepared.interval(&outcome, asked)?,

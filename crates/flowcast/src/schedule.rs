@@ -115,11 +115,13 @@ impl<'a> PreparedSchedule<'a> {
     /// [`Error::Replay`] for ranks that wait for each other and for messages without receive, [`Error::Stopped`] for the
     /// same where the schedule was given up.
     pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
+        self.replay(self.costs(), observer)
+    }
+
+    fn replay<O: Observer>(&self, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, Error> {
         match &self.source {
-            Source::Given(schedule) => Ok(loggops::placed(schedule, self.costs(), observer)?),
-            Source::Laid(layout) => layout
-                .observed(self.costs(), observer)?
-                .ok_or(Error::Stopped),
+            Source::Given(schedule) => Ok(loggops::placed(schedule, costs, observer)?),
+            Source::Laid(layout) => layout.observed(costs, observer)?.ok_or(Error::Stopped),
         }
     }
 
@@ -153,15 +155,7 @@ impl<'a> PreparedSchedule<'a> {
 
     /// Replays on a network with other numbers, whose machine has the same nodes.
     pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
-        let setting = self.setting.on(network);
-        match &self.source {
-            Source::Given(schedule) => {
-                Ok(loggops::placed(schedule, setting.costs(), &mut Unobserved)?)
-            }
-            Source::Laid(layout) => layout
-                .observed(setting.costs(), &mut Unobserved)?
-                .ok_or(Error::Stopped),
-        }
+        self.replay(self.setting.on(network).costs(), &mut Unobserved)
     }
 
     /// Replays for all that is asked for; the journal goes to `export`.
@@ -264,21 +258,19 @@ impl<'a> Setting<'a> {
             options.collectives,
             Collectives::Automatic | Collectives::Formula
         ) {
-            let found = "a GOAL schedule, which has no collectives".into();
-            return Err(Error::Option {
-                option: "--collectives",
-                found,
-                expected: "another trace",
-            });
+            return Err(Error::option(
+                "--collectives",
+                "a GOAL schedule, which has no collectives",
+                "another trace",
+            ));
         }
         let choice = match (options.contention, options.loggops, network) {
             (Contention::Limits, ..) => {
-                let found = "a GOAL schedule".into();
-                return Err(Error::Option {
-                    option: "--model limits",
-                    found,
-                    expected: "another trace",
-                });
+                return Err(Error::option(
+                    "--model limits",
+                    "a GOAL schedule",
+                    "another trace",
+                ));
             }
             (Contention::Automatic, Some(_), _) => ModelChoice::by_parameters(),
             (asked, _, Some(network)) => ModelChoice::for_schedule(asked, schedule, network),

@@ -5,7 +5,7 @@ use flowcast_model::sharing::model::Model;
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 use flowcast_trace::Program;
 
-use crate::error::{finite, finite_times};
+use crate::error::finite_times;
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 
 /// Replays a program on each of the networks; results in the order of the networks.
@@ -31,12 +31,11 @@ pub fn sweep(
     {
         return PreparedProgram::new(program, first, options)?.sweep(networks, options);
     }
-    let one = |network| {
+    let alone = |network| {
         let prepared = PreparedProgram::new(program, network, options)?;
-        finite(prepared.engine()?.run()?, Some(network), &[])
-            .map(|outcome| SetOutcome::from(&outcome))
+        Ok(SetOutcome::from(&prepared.outcome()?))
     };
-    networks.iter().map(one).collect()
+    networks.iter().map(alone).collect()
 }
 
 impl PreparedProgram<'_> {
@@ -61,15 +60,8 @@ impl PreparedProgram<'_> {
             )
         };
         if !choices.iter().all(walks) {
-            let one = |network| {
-                let outcome = finite(
-                    self.moved(network, options)?.engine()?.run()?,
-                    Some(network),
-                    &[],
-                )?;
-                Ok(SetOutcome::from(&outcome))
-            };
-            return networks.iter().map(one).collect();
+            let alone = |network| Ok(SetOutcome::from(&self.moved(network, options)?.outcome()?));
+            return networks.iter().map(alone).collect();
         }
         let what_if = |(network, choice): (&Network, &Contention)| {
             let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
@@ -85,13 +77,12 @@ impl PreparedProgram<'_> {
             .zip(&choices)
             .map(what_if)
             .collect::<Result<_, Error>>()?;
-        let outcomes = run(self.program(), &what_ifs)?.into_iter().zip(networks);
-        let used = |(outcome, network): (SetOutcome, &Network)| {
+        let outcomes = run(self.program(), &what_ifs)?;
+        for (outcome, network) in outcomes.iter().zip(networks) {
             finite_times(outcome.ends.iter().copied(), || {
                 format!("the network {}", network.name)
             })?;
-            Ok(outcome)
-        };
-        outcomes.map(used).collect()
+        }
+        Ok(outcomes)
     }
 }

@@ -10,17 +10,16 @@ use crate::trace::Trace;
 use crate::{Options, predict};
 
 /// A trace whose ranks are to be placed: each mapping is replayed.
-#[derive(Debug, Clone, Copy)]
-pub struct TraceCost<'a> {
+pub struct TraceCost {
     /// The program, or a schedule.
-    pub trace: &'a Trace,
+    pub trace: Trace,
     /// What its nodes are joined by.
-    pub network: &'a Network,
+    pub network: Network,
     /// How it is replayed, but for the mapping.
-    pub options: &'a Options,
+    pub options: Options,
 }
 
-impl MappingCost for TraceCost<'_> {
+impl MappingCost for TraceCost {
     fn ranks(&self) -> usize {
         self.trace.ranks()
     }
@@ -31,7 +30,7 @@ impl MappingCost for TraceCost<'_> {
             mapping: Some(machine::Mapping::List(nodes)),
             ..self.options.clone()
         };
-        Ok(predict(self.trace, self.network, &options)?
+        Ok(predict(&self.trace, &self.network, &options)?
             .outcome
             .makespan())
     }

@@ -197,8 +197,8 @@ fn table_four(case: &Case) -> Result<(), Mismatch> {
     let mapping = Mapping([3, 0, 0, 1, 1, 2, 2, 3].map(Node).to_vec());
     let time = |model| {
         let cost = StepCost {
-            steps: &steps,
-            network: &network,
+            steps: steps.clone(),
+            network: network.clone(),
             method: Method { model, ..METHOD },
             inside,
         };
@@ -248,8 +248,8 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
         ..METHOD
     };
     let cost = StepCost {
-        steps: &steps,
-        network: &network,
+        steps,
+        network,
         method,
         inside,
     };

@@ -228,7 +228,7 @@ impl Compare {
     /// What the runs of a recording took, what is predicted of a trace, or what was predicted and saved.
     fn runs(&self, path: &Path) -> Result<Vec<RunTimes>> {
         if let Some(name) = &self.network {
-            let network = load(name, &parse_overrides(&self.overrides)?)?.announced();
+            let network = load(name, &parse_overrides(&self.overrides)?)?;
             let trace = open_trace(path)?;
             let Trace::Program(program) = &trace else {
                 bail!(

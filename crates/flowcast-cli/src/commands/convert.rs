@@ -16,7 +16,7 @@ use flowcast::{
 };
 
 use crate::collectives::CollectivesArgs;
-use crate::network_args::{LoadedNetwork, load, parse_overrides};
+use crate::network_args::{load, parse_overrides};
 use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
 use crate::terminal::files::{Batch, Output, declare, write_whole};
@@ -150,12 +150,8 @@ impl Convert {
 
     fn network(&self) -> Result<Option<Network>> {
         let overrides = parse_overrides(&self.overrides)?;
-        Ok(self
-            .network
-            .as_deref()
-            .map(|name| load(name, &overrides))
-            .transpose()?
-            .map(LoadedNetwork::announced))
+        let network = self.network.as_deref();
+        network.map(|name| load(name, &overrides)).transpose()
     }
 
     fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<Losses>) -> Result<Losses> {

@@ -11,7 +11,7 @@ use flowcast::trace::{ReadOptions, Trace};
 
 use super::explain_events::{Gradient, Path, Slack};
 use crate::collectives::{self, CollectivesArgs};
-use crate::network_args::{LoadedNetwork, load, parse_overrides};
+use crate::network_args::{load, parse_overrides};
 use crate::terminal::output::Format;
 use crate::trace_args::{open_trace, program_help, threads};
 
@@ -60,7 +60,6 @@ impl Collectives {
             .as_deref()
             .map(|name| load(name, &overrides))
             .transpose()?;
-        let network = network.map(LoadedNetwork::announced);
         let trace = open_trace(&self.input)?;
         let Trace::Program(program) = &trace else {
             bail!(

@@ -260,7 +260,7 @@ impl Fit {
             known: self
                 .network
                 .as_ref()
-                .map(|name| anyhow::Ok(network_args::load(name, &[])?.announced()))
+                .map(|name| network_args::load(name, &[]))
                 .transpose()?,
             format: Format { json: self.json },
         };

@@ -34,11 +34,8 @@ pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<Pac
     let ready = |files: &Vec<RankFile>| {
         let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
         print_notes(recorded.program().ignored());
-        let expanded = recorded
-            .expanded(&Collectives::OpenMpi, network, threads())?
-            .0
-            .unwrap_or(recorded);
-        anyhow::Ok((expanded, measured(files).regions))
+        let (expanded, _) = recorded.expanded(&Collectives::OpenMpi, network, threads())?;
+        anyhow::Ok((expanded.into_owned(), measured(files).regions))
     };
     let all = recordings.iter().map(ready).collect::<Result<Vec<_>>>()?;
     let with = |latency: Time| {

@@ -71,7 +71,7 @@ impl Networks {
     pub(crate) fn run(self) -> Result<()> {
         match self.action {
             Some(Action::Show { name, overrides }) => {
-                let network = load(&name, &parse_overrides(&overrides)?)?.announced();
+                let network = load(&name, &parse_overrides(&overrides)?)?;
                 if self.json {
                     println_out!("{}", serde_json::to_string(&network.to_table())?)
                 } else {

@@ -7,19 +7,19 @@ use clap::Args;
 use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::place::exhaustive::{Slots, search};
-use flowcast::place::step_cost::{InsideNode, MappingCost, StepCost};
-use flowcast::units::{Rank, Rate, Time};
+use flowcast::place::exhaustive::{Ranking, Slots, search};
+use flowcast::place::step_cost::{MappingCost, StepCost};
+use flowcast::report::answer::Grouped;
+use flowcast::units::{Rounded, Time};
 use flowcast::{Contention, Options, PatternOptions, Prepared, TraceCost};
 use flowcast_io::{Holding, is_pattern};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::network_args::NetworkArgs;
-use crate::terminal::output::{Format, Seconds, Shown, println_out, show};
+use crate::terminal::output::{Format, println_out};
 use crate::terminal::progress::Progress;
 use crate::terminal::tables::table;
 use crate::trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut};
-use flowcast::report::answer::Grouped;
 
 /// Find the best mapping of ranks to nodes for a communication in steps or a program, by trying all
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ impl Place {
         let network = self.network.load()?;
         match is_pattern(&first_file(&self.input)?)? {
             Holding::Pattern => self.place_steps(&network),
-            Holding::Trace => self.place_trace(&network),
+            Holding::Trace => self.place_trace(network),
         }
     }
 
@@ -81,61 +81,39 @@ impl Place {
                 "{name}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
             );
         }
-        let model = self.model.as_deref().map(Model::named).transpose()?;
-        let method = PatternOptions {
-            model,
+        let options = PatternOptions {
+            model: self.model.as_deref().map(Model::named).transpose()?,
             is_strict: self.strict,
-            seeds: None,
-        }
-        .method(network);
-        let inside = match self.inside {
-            Some(latency) => InsideNode {
-                latency,
-                rate: Rate::default(),
-            },
-            None => InsideNode::of(network),
+            runs: None,
         };
-        self.search(
-            &StepCost {
-                steps: &steps,
-                network,
-                method,
-                inside,
-            },
-            &network.name,
-            method.model.name(),
-        )
+        let cost = StepCost::new(steps, network, &options, self.inside);
+        self.search(&cost, &network.name, cost.method.model.name())
     }
 
-    fn place_trace(&self, network: &Network) -> Result<()> {
+    fn place_trace(&self, network: Network) -> Result<()> {
         if self.inside.is_some() || self.strict {
             bail!(
                 "--inside, --strict: found a trace, expected steps between ranks (costs inside nodes: machine.nodes)"
             );
         }
-        let contention = self
-            .model
-            .as_deref()
-            .map_or(Ok(Contention::Automatic), Contention::named)?;
+        let contention = self.model.as_deref().map(Contention::named).transpose()?;
         let options = Options {
-            contention,
+            contention: contention.unwrap_or_default(),
             ..Options::default()
         };
         let trace = open_trace(&self.input)?;
         refuse_cut(&trace)?;
         print_notes(&trace.ignored());
-        let model = Prepared::new(&trace, Some(network), &options)?
+        let model = Prepared::new(&trace, Some(&network), &options)?
             .model()
             .name();
-        self.search(
-            &TraceCost {
-                trace: &trace,
-                network,
-                options: &options,
-            },
-            &network.name,
-            model,
-        )
+        let name = network.name.clone();
+        let cost = TraceCost {
+            trace,
+            network,
+            options,
+        };
+        self.search(&cost, &name, model)
     }
 
     fn search(&self, cost: &dyn MappingCost, network: &str, model: &'static str) -> Result<()> {
@@ -153,93 +131,66 @@ impl Place {
             },
         )?;
         drop(progress);
-        let bests = || ranking.best.iter();
-        let placed = Placed {
-            network,
-            model,
-            mappings: ranking.mappings,
-            best_time_s: Seconds(ranking.histogram[0].0),
-            best: bests()
-                .map(|mapping| mapping.0.iter().map(|node| node.0).collect())
-                .collect(),
-            groups: ranking.best[0].groups(),
-            histogram: ranking
-                .histogram
-                .iter()
-                .map(|(time, count)| Bar {
-                    time_s: Seconds(*time),
-                    mappings: *count,
-                })
-                .collect(),
-        };
-        show(&placed, self.format)
-    }
-}
-
-/// The best mappings, and how long each of the others takes.
-#[derive(Serialize)]
-struct Placed<'a> {
-    network: &'a str,
-    model: &'static str,
-    mappings: u64,
-    best_time_s: Seconds,
-    best: Vec<Vec<u32>>,
-    #[serde(skip)]
-    groups: Vec<Vec<Rank>>,
-    histogram: Vec<Bar>,
-}
-
-/// How many mappings take the same time.
-#[derive(Serialize)]
-struct Bar {
-    time_s: Seconds,
-    mappings: u64,
-}
-
-impl Shown for Placed<'_> {
-    const SCHEMA: &'static str = "flowcast/placement/1";
-
-    fn print(&self) {
-        const WIDEST: u64 = 40;
-        let mut table = table(&[">time", ">against the best", ">mappings", ""]);
-        let best = self.best_time_s.0;
-        let most = self
-            .histogram
-            .iter()
-            .map(|bar| bar.mappings)
-            .max()
-            .unwrap_or(1);
-        for Bar { time_s, mappings } in &self.histogram {
-            let slower = if best == Time::ZERO {
-                1.0
-            } else {
-                time_s.0.as_nanos() / best.as_nanos()
-            };
-            let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
-            table.add_row([
-                time_s.to_string(),
-                format!("{slower:.2}x"),
-                Grouped(*mappings).to_string(),
-                bar,
-            ]);
+        if !self.format.json {
+            print(&ranking);
+            return Ok(());
         }
-        println_out!("{table}");
-        let node = |ranks: &Vec<Rank>| {
-            ranks
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        let groups = self.groups.iter().map(node).collect::<Vec<_>>().join(" | ");
-        let also = match self.best.len() {
-            1 => "the only best".to_owned(),
-            several => format!("one of {} best", Grouped(several as u64)),
-        };
-        println_out!(
-            "best of {} mappings, {}: ranks {groups} ({also})",
-            Grouped(self.mappings),
-            self.best_time_s
-        );
+        let mut best: Vec<Vec<u32>> = Vec::new();
+        for mapping in &ranking.best {
+            best.push(mapping.0.iter().map(|node| node.0).collect());
+        }
+        let histogram = ranking.histogram.iter();
+        let histogram: Vec<Value> = histogram
+            .map(|(time, mappings)| json!({"time_s": time.as_seconds(), "mappings": mappings}))
+            .collect();
+        let document = json!({
+            "schema": "flowcast/placement/1",
+            "network": network,
+            "model": model,
+            "mappings": ranking.mappings,
+            "best_time_s": ranking.histogram[0].0.as_seconds(),
+            "best": best,
+            "histogram": histogram,
+        });
+        println_out!("{document}");
+        Ok(())
     }
+}
+
+fn print(ranking: &Ranking) {
+    const WIDEST: u64 = 40;
+    let mut table = table(&[">time", ">against the best", ">mappings", ""]);
+    let best = ranking.histogram[0].0;
+    let counts = ranking.histogram.iter().map(|(_, mappings)| *mappings);
+    let most = counts.max().unwrap_or(1);
+    for (time, mappings) in &ranking.histogram {
+        let slower = if best == Time::ZERO {
+            1.0
+        } else {
+            time.as_nanos() / best.as_nanos()
+        };
+        let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
+        table.add_row([
+            Rounded(*time).to_string(),
+            format!("{slower:.2}x"),
+            Grouped(*mappings).to_string(),
+            bar,
+        ]);
+    }
+    println_out!("{table}");
+    let mut groups = Vec::new();
+    for ranks in ranking.best[0].groups() {
+        let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+        groups.push(ranks.join(" "));
+    }
+    let also = match ranking.best.len() {
+        1 => "the only best".to_owned(),
+        several => format!("one of {} best", Grouped(several as u64)),
+    };
+    println_out!(
+        "best of {} mappings, {}: ranks {} ({also})",
+        Grouped(ranking.mappings),
+        Rounded(best),
+        groups.join(" | ")
+    );
 }

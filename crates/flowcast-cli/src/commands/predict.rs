@@ -1,6 +1,5 @@
 //! `flowcast predict`: a pattern of concurrent communications, or a program's trace; its content says which.
 
-pub(in crate::commands) mod applications;
 pub(in crate::commands) mod comparison;
 pub(in crate::commands) mod pattern;
 pub(in crate::commands) mod stand_ins;
@@ -10,16 +9,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::{Contention, IntervalOptions, PatternOptions};
+use flowcast::report::{NetworkView, Page};
+use flowcast::{Contention, IntervalOptions};
 use flowcast_io::{Holding, is_pattern};
 
-use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
+use crate::network_args::{load_all, parse_overrides};
 use crate::terminal::files::{Output, declare};
-use crate::trace_args::{first_file, read_pattern, trace_help};
+use crate::terminal::provenance;
+use crate::trace_args::{first_file, trace_help};
 use pattern::PatternArgs;
+use stand_ins::stand_in_sentences;
 use trace::TraceArgs;
 
 /// Predict how long communications, or a program's communication, take
@@ -74,32 +74,29 @@ pub(crate) struct Predict {
     pattern: PatternArgs,
 }
 
-/// What all predictions of a command have in common.
-pub(super) struct Asked {
-    /// The fields of the network that were set on the command line.
-    pub fields: Vec<String>,
-    /// These fields with their values.
+/// What is asked for, read.
+pub(super) struct Asked<'a> {
+    /// As it was typed.
+    pub args: &'a Predict,
+    /// The fields of the network that are set, with their values.
     pub overrides: Vec<(String, String)>,
-    /// Start of the random numbers.
-    pub seed: u64,
+    /// The networks, in the order given.
+    pub networks: Vec<Network>,
     /// The models, in the order given.
     pub models: Vec<Contention>,
-    /// Whether to say what communication cost.
-    pub explain: bool,
-    /// Machine-readable output.
-    pub json: bool,
-    /// Probability with which intervals hold what is measured, above 0 and below 1.
-    pub level: f64,
-    /// What is judged, by its name in the ledger.
-    pub judged: Option<String>,
 }
 
-impl Asked {
+impl Asked<'_> {
+    /// The fields of the network that are set.
+    pub(super) fn fields(&self) -> Vec<String> {
+        self.overrides.iter().map(|(key, _)| key.clone()).collect()
+    }
+
     /// How intervals are made.
     pub(super) fn interval(&self) -> IntervalOptions<'_> {
         IntervalOptions {
-            level: self.level,
-            judged: self.judged.as_deref(),
+            level: self.args.level,
+            judged: self.args.judged.as_deref(),
             ..IntervalOptions::default()
         }
     }
@@ -118,6 +115,51 @@ impl Asked {
             ),
         }
     }
+
+    /// The page of `--report`.
+    pub(super) fn page(
+        &self,
+        title: String,
+        subtitle: String,
+        notes: &[String],
+        views: Vec<NetworkView>,
+    ) -> String {
+        let page = Page {
+            title,
+            subtitle,
+            notes: [notes, &stand_in_sentences(&self.networks)].concat(),
+            networks: views,
+            provenance: provenance::of_this_run(),
+        };
+        page.to_html()
+    }
+
+    /// Predicts what the input holds and prints.
+    fn predict(&self) -> Result<()> {
+        let Predict {
+            inputs,
+            trace,
+            pattern,
+            ..
+        } = self.args;
+        if let Some(file) = &trace.scenarios {
+            return trace::run_scenarios(self, file);
+        }
+        if let [input] = &inputs[..]
+            && is_pattern(&first_file(input)?)? == Holding::Pattern
+        {
+            return pattern::run(self, input);
+        }
+        if pattern.is_given() {
+            bail!("found a trace, expected a pattern for --plot, --strict and --seeds");
+        }
+        let combinations =
+            self.networks.len().max(1) * self.models.len().max(1) * trace.mapping.len().max(1);
+        if inputs.len() == 1 && combinations > 1 {
+            return comparison::of_trace(self);
+        }
+        trace::run(self)
+    }
 }
 
 impl Predict {
@@ -129,53 +171,15 @@ impl Predict {
             self.seed
                 .map(|seed| ("machine.random.seed".to_owned(), seed.to_string())),
         );
+        let model =
+            |name: &String| Contention::named(name).with_context(|| format!("--model {name}"));
         let asked = Asked {
-            models: self.models()?,
-            fields: overrides.iter().map(|(key, _)| key.clone()).collect(),
-            overrides: overrides.clone(),
-            seed: self.seed.unwrap_or(1),
-            explain: self.explain,
-            json: self.json,
-            level: self.level,
-            judged: self.judged.clone(),
+            models: self.model.iter().map(model).collect::<Result<_>>()?,
+            networks: load_all(&self.network, &overrides)?,
+            overrides,
+            args: &self,
         };
-        if let Some(file) = &self.trace.scenarios {
-            let [input] = &self.inputs[..] else {
-                bail!("--scenarios: found several inputs, expected one trace")
-            };
-            return trace::run_scenarios(input, file, &self.network, &asked, &self.trace);
-        }
-        let networks: Vec<Network> = load_all(&self.network, &overrides)?
-            .into_iter()
-            .map(LoadedNetwork::announced)
-            .collect();
-        if let [_, _, ..] = self.inputs[..] {
-            let [network] = &networks[..] else {
-                return Err(one_network(&networks));
-            };
-            if self.pattern.is_given() {
-                bail!(
-                    "found several inputs, expected one pattern for --plot, --strict and --seeds"
-                );
-            }
-            if self.trace.noise.is_some() {
-                bail!("--noise: found several traces, expected one");
-            }
-            return applications::run(&self.inputs, network, &asked, &self.trace);
-        }
-        let input = &self.inputs[0];
-        if is_pattern(&first_file(input)?)? == Holding::Pattern {
-            return self.predict_pattern(input, &networks, &asked);
-        }
-        if self.pattern.is_given() {
-            bail!("found a trace, expected a pattern for --plot, --strict and --seeds");
-        }
-        let combinations =
-            networks.len().max(1) * asked.models.len().max(1) * self.trace.mapping.len().max(1);
-        if combinations > 1 {
-            return comparison::of_trace(input, &networks, &asked, &self.trace);
-        }
-        trace::run(input, networks.first(), &asked, &self.trace)
+        asked.predict()
     }
 
     /// Refuses files to write that are among those to read, or cannot be written.
@@ -204,59 +208,6 @@ impl Predict {
             outputs,
         )
     }
-
-    fn models(&self) -> Result<Vec<Contention>> {
-        self.model
-            .iter()
-            .map(|name| Contention::named(name).with_context(|| format!("--model {name}")))
-            .collect()
-    }
-
-    fn predict_pattern(&self, input: &Path, networks: &[Network], asked: &Asked) -> Result<()> {
-        let (name, content) = read_pattern(input)?;
-        let steps = Steps::read(&name, &content)?;
-        if self.trace.is_given() {
-            bail!(
-                "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
-            );
-        }
-        let Some(first) = networks.first() else {
-            return Err(flowcast::Error::NoNetwork.into());
-        };
-        tell_rate_kind(
-            &asked.fields,
-            self.model
-                .first()
-                .map_or(Model::of(first).name(), String::as_str),
-        );
-        let mut models = Vec::new();
-        for (name, model) in self.model.iter().zip(&asked.models) {
-            let Some(model) = model.model() else {
-                bail!("--model {name}: found a pattern, expected a trace");
-            };
-            models.push(Some(model));
-        }
-        if models.is_empty() {
-            models.push(None);
-        }
-        let options = |model| PatternOptions {
-            model,
-            is_strict: self.pattern.strict,
-            seeds: self.pattern.seeds,
-        };
-        match (networks, &models[..]) {
-            ([network], [model]) => {
-                pattern::run(&steps, network, (&self.pattern, &options(*model)), asked)
-            }
-            _ if self.pattern.plot.is_some() || asked.explain => {
-                bail!("--plot, --explain: found several networks or models, expected one")
-            }
-            _ => {
-                let options: Vec<PatternOptions> = models.into_iter().map(options).collect();
-                comparison::of_pattern(&steps, networks, &options, asked)
-            }
-        }
-    }
 }
 
 /// A probability of `--level`.
@@ -268,15 +219,6 @@ pub(crate) fn probability(text: &str) -> Result<f64, String> {
             percent / 100.0
         )),
         _ => Err("expected a probability above 0 and below 1, such as 0.90".to_owned()),
-    }
-}
-
-fn one_network(networks: &[Network]) -> anyhow::Error {
-    match networks.len() {
-        0 => flowcast::Error::NoNetwork.into(),
-        found => {
-            anyhow::anyhow!("--network: found {found} of them, expected one beside several traces")
-        }
     }
 }
 

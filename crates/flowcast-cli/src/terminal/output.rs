@@ -4,21 +4,17 @@
 
 use std::borrow::Cow;
 use std::fmt::{Arguments, Display, Formatter};
-use std::io::{ErrorKind, Write, sink, stderr, stdout};
+use std::io::{ErrorKind, Write, stderr, stdout};
 use std::process::exit;
 
 use anyhow::Result;
 use clap::Args;
 use flowcast::model::name::is_hidden;
 use flowcast::trace::{Program, Trace};
-use flowcast::units::{Rounded, Time};
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
-use serde_json::Value;
 
 use crate::terminal::tables::{RECORD, TableForm, written};
 use flowcast::report::answer::Grouped;
-use flowcast::table::{Document, NotFinite, Part};
+use flowcast::table::{Document, Part};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -67,36 +63,6 @@ impl Format {
         }
         Ok(())
     }
-}
-
-/// The result of a command: its fields are those of the JSON.
-pub(crate) trait Shown: Serialize {
-    /// Name and version of the JSON, such as `flowcast/compile/1`.
-    const SCHEMA: &'static str;
-
-    /// Prints the result for people.
-    fn print(&self);
-}
-
-/// Prints a result in the format that the user asked for.
-///
-/// # Errors
-/// A time in it is no finite number, in whatever format.
-pub(crate) fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
-    if format.json {
-        println_out!("{}", document(result)?);
-    } else {
-        serde_json::to_writer(sink(), result)?;
-        result.print();
-    }
-    Ok(())
-}
-
-/// The JSON of a result: its schema and its fields, keys in alphabetical order.
-pub(crate) fn document<R: Shown>(result: &R) -> Result<Value> {
-    let mut document = serde_json::to_value(result)?;
-    document["schema"] = R::SCHEMA.into();
-    Ok(document)
 }
 
 /// What a trace holds, for people.
@@ -152,27 +118,6 @@ impl Display for Counts {
             1 => write!(f, ", 1 collective"),
             several => write!(f, ", {} collectives", Grouped(several)),
         }
-    }
-}
-
-/// A time that JSON has in seconds, and a table with a unit of its own.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seconds(pub Time);
-
-/// JSON has no other numbers, and no table shows them: they come of parameters that are too large or too small.
-impl Serialize for Seconds {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let seconds = self.0.as_seconds();
-        match seconds.is_finite() {
-            true => serializer.serialize_f64(seconds),
-            false => Err(S::Error::custom(NotFinite)),
-        }
-    }
-}
-
-impl Display for Seconds {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        Rounded(self.0).fmt(f)
     }
 }
 
@@ -232,13 +177,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_result_has_a_time_that_is_no_number() {
-        for nanos in [f64::INFINITY, f64::NAN] {
-            assert!(serde_json::to_value([Seconds(Time::from_nanos(nanos))]).is_err());
-        }
-    }
-
-    #[test]
     fn a_name_reaches_the_terminal_as_text_alone() {
         assert_eq!(escaped("name\twith ü\n"), "name\twith ü\n");
         assert_eq!(
@@ -247,7 +185,7 @@ mod tests {
         );
         let name = serde_json::json!({ "name": "a\u{202e}b" });
         assert_eq!(
-            serde_json::from_str::<Value>(&escaped(&name.to_string())).unwrap(),
+            serde_json::from_str::<serde_json::Value>(&escaped(&name.to_string())).unwrap(),
             name
         );
     }

@@ -13,21 +13,18 @@ mod evidence;
 
 use std::fmt;
 
-use flowcast_model::cluster::pattern::Pattern;
+use flowcast_model::cluster::pattern::Steps;
 use flowcast_model::ledger::Judged;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::rates::transient_windows;
-use flowcast_network::flows::concurrent;
+use flowcast_network::flows::concurrent::{self, predict_flows};
 use flowcast_replay::Engine;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::sweep::{self, WhatIf};
 use flowcast_units::Time;
 
-use crate::{
-    Error, PatternOptions, PatternPrediction, Prepared, PreparedFolded, PreparedProgram,
-    PreparedSchedule,
-};
+use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedProgram};
 use evidence::{
     DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time, matters,
     may_vary,
@@ -102,10 +99,35 @@ impl Prepared<'_> {
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
     ) -> Result<Option<Interval>, Error> {
+        let model = self.model().contention.model();
         match self {
             Prepared::Program(program) => program.interval(outcome, options),
-            Prepared::Folded(folded) => folded.interval(outcome, options),
-            Prepared::Schedule(schedule) => schedule.interval(outcome, options),
+            Prepared::Folded(folded) => {
+                let margin = Margin {
+                    network: folded.first().network,
+                    model,
+                    name: Some(folded.first().name_in_ledger()),
+                    usual_draws: Some(DRAWS_TOGETHER),
+                };
+                margin.interval(outcome, options, |networks| {
+                    Drawn::each(&networks, |network| folded.outcome_on(network))
+                })
+            }
+            Prepared::Schedule(schedule) => {
+                // Parameters of LogGOPSim that are given beside the network take the place of the network's.
+                let Some(network) = schedule.network_in_use() else {
+                    return Ok(None);
+                };
+                let margin = Margin {
+                    network,
+                    model,
+                    name: model.map(|model| model.name().to_owned()),
+                    usual_draws: draws_in_time(outcome, network, model),
+                };
+                margin.interval(outcome, options, |networks| {
+                    Drawn::each(&networks, |network| schedule.outcome_on(network))
+                })
+            }
         }
     }
 }
@@ -120,54 +142,38 @@ impl PreparedProgram<'_> {
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
     ) -> Result<Option<Interval>, Error> {
-        self.margin(&self.drawn_makespans(outcome, options)?, outcome, options)
-    }
-
-    fn margin(
-        &self,
-        drawn: &Drawn,
-        outcome: &Outcome,
-        options: &IntervalOptions<'_>,
-    ) -> Result<Option<Interval>, Error> {
-        let model = format!("{}/{}", self.model().name(), self.collectives.name);
-        let errors = &ModelErrors::of(self.network, &model, Judged::Programs, options.judged);
-        let makespan = outcome.makespan();
-        Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
-    }
-
-    fn drawn_makespans(
-        &self,
-        outcome: &Outcome,
-        options: &IntervalOptions<'_>,
-    ) -> Result<Drawn, Error> {
-        let model = self.model().contention.model();
-        if !may_vary(self.network, model) {
-            return Ok(Drawn::default());
-        }
-        let walks = matches!(self.engine()?, Engine::Free(_));
-        let usual = if walks {
-            Some(DRAWS_TOGETHER)
-        } else {
-            draws_in_time(outcome, self.network, model)
+        let (network, model) = (self.network, self.model().contention.model());
+        let walks = may_vary(network, model) && matches!(self.engine()?, Engine::Free(_));
+        let margin = Margin {
+            network,
+            model,
+            name: Some(self.name_in_ledger()),
+            usual_draws: if walks {
+                Some(DRAWS_TOGETHER)
+            } else {
+                draws_in_time(outcome, network, model)
+            },
         };
-        let Some(draws) = options.draws.or(usual) else {
-            return Ok(Drawn::too_long());
-        };
-        let networks = self
-            .network
-            .drawn(&|field| matters(field, model), draws, options.seed)?;
-        if !walks {
+        margin.interval(outcome, options, |networks| {
+            if walks {
+                return self.walked(networks);
+            }
             // Hosts that differ by a little carry tightly coupled exchanges in another order.
             let mut seed = options.seed;
-            return Drawn::each(&networks, |network| {
+            Drawn::each(&networks, |network| {
                 seed += 1;
-                self.on(network)
-                    .engine()?
-                    .disturbed(seed)
-                    .run()
-                    .map_err(Error::from)
-            });
-        }
+                let prepared = self.on(network);
+                Ok(prepared.engine()?.disturbed(seed).run()?)
+            })
+        })
+    }
+
+    fn name_in_ledger(&self) -> String {
+        format!("{}/{}", self.model().name(), self.collectives.name)
+    }
+
+    /// One walk for many networks.
+    fn walked(&self, networks: Vec<Network>) -> Result<Drawn, Error> {
         let what_if = |network: Network| {
             let placement = self.placement.on(&network.machine);
             WhatIf::placed(network, placement, self.rendezvous)
@@ -181,112 +187,82 @@ impl PreparedProgram<'_> {
     }
 }
 
-impl PreparedFolded<'_> {
-    /// As [`Prepared::interval`].
-    ///
-    /// # Errors
-    /// As [`Prepared::interval`].
-    pub fn interval(
-        &self,
-        outcome: &Outcome,
-        options: &IntervalOptions<'_>,
-    ) -> Result<Option<Interval>, Error> {
-        let (first, model) = (self.first(), self.model().contention.model());
-        if !may_vary(first.network, model) {
-            return first.margin(&Drawn::default(), outcome, options);
-        }
-        let draws = options.draws.unwrap_or(DRAWS_TOGETHER);
-        let networks = first
-            .network
-            .drawn(&|field| matters(field, model), draws, options.seed)?;
-        first.margin(
-            &Drawn::each(&networks, |network| self.outcome_on(network))?,
-            outcome,
-            options,
-        )
-    }
+/// What decides how far a makespan may be off.
+struct Margin<'a> {
+    network: &'a Network,
+    model: Option<Model>,
+    /// Of the model in the ledger; without it no errors are known.
+    name: Option<String>,
+    /// How many networks are drawn where nobody says it; none where a replay takes too long for that.
+    usual_draws: Option<usize>,
 }
 
-impl PreparedSchedule<'_> {
-    /// As [`Prepared::interval`].
-    ///
-    /// # Errors
-    /// As [`Prepared::interval`].
-    pub fn interval(
-        &self,
+impl Margin<'_> {
+    fn interval(
+        self,
         outcome: &Outcome,
         options: &IntervalOptions<'_>,
+        replay: impl FnOnce(Vec<Network>) -> Result<Drawn, Error>,
     ) -> Result<Option<Interval>, Error> {
-        // Parameters of LogGOPSim that are given beside the network take the place of the network's.
-        let Some(network) = self.network_in_use() else {
-            return Ok(None);
-        };
-        let (model, makespan) = (self.model().contention.model(), outcome.makespan());
-        let drawn = match options.draws.or(draws_in_time(outcome, network, model)) {
+        let Margin { network, model, .. } = self;
+        let drawn = &match options.draws.or(self.usual_draws) {
             _ if !may_vary(network, model) => Drawn::default(),
             None => Drawn::too_long(),
             Some(draws) => {
-                let networks =
-                    network.drawn(&|field| matters(field, model), draws, options.seed)?;
-                Drawn::each(&networks, |network| self.outcome_on(network))?
+                let matters = |field: &str| matters(field, model);
+                replay(network.drawn(&matters, draws, options.seed)?)?
             }
         };
-        let errors = match model {
-            Some(model) => ModelErrors::of(network, model.name(), Judged::Programs, options.judged),
-            None => ModelErrors::default(),
-        };
-        Ok(Evidence {
-            drawn: &drawn,
-            errors: &errors,
-        }
-        .interval(makespan, makespan, options.level)?)
+        let of_programs =
+            |name: String| ModelErrors::of(network, &name, Judged::Programs, options.judged);
+        let errors = &self.name.map(of_programs).unwrap_or_default();
+        let makespan = outcome.makespan();
+        Ok(Evidence { drawn, errors }.interval(makespan, makespan, options.level)?)
     }
 }
 
-/// The intervals of a pattern's prediction; none where the network file knows none ([`no_margin`]).
+/// The intervals of the flows of a pattern and of their makespan; none where the network file knows none ([`no_margin`]),
+/// and of several steps.
 ///
 /// # Errors
 /// As [`Prepared::interval`].
 pub fn pattern_intervals(
-    pattern: &Pattern,
+    steps: &Steps,
     network: &Network,
-    (options, prediction): (&PatternOptions, &PatternPrediction),
+    (options, predicted): (&PatternOptions, &[PatternPrediction]),
     asked: &IntervalOptions<'_>,
 ) -> Result<Option<PatternIntervals>, Error> {
+    let ([flows], [PatternPrediction { prediction, .. }]) = (&steps.steps[..], predicted) else {
+        return Ok(None);
+    };
     let method = options.method(network);
+    let predict = |network: &Network| predict_flows(flows, &steps.racks, network, method);
     let is_transient = transient_windows(method.model, network)?.is_some();
     let name = if is_transient {
         "closed-loop/transient"
     } else {
         method.model.name()
     };
-    let is_slow = is_transient || method.model == Model::Packet || pattern.flows.len() > MANY_FLOWS;
+    let is_slow = is_transient || method.model == Model::Packet || flows.len() > MANY_FLOWS;
     let draws = asked.draws.unwrap_or(if is_slow {
         DRAWS_ONE_BY_ONE.0
     } else {
         DRAWS_TOGETHER
     });
-    let networks = network.drawn(
-        &|field| matters(field, Some(method.model)),
-        draws,
-        asked.seed,
-    )?;
+    let matters = |field: &str| matters(field, Some(method.model));
+    let networks = network.drawn(&matters, draws, asked.seed)?;
     let drawn: Vec<concurrent::Prediction> = networks
         .iter()
-        .filter_map(|network| concurrent::predict(pattern, network, method).ok())
+        .filter_map(|network| predict(network).ok())
         .collect();
     // Medians of several seeds are not what a single run gives: draws are held against a single one.
-    let single = match options.seeds {
-        Some(_) if !drawn.is_empty() => &concurrent::predict(pattern, network, method)?,
-        _ => &prediction.prediction,
+    let single = match options.runs {
+        Some(_) if !drawn.is_empty() => &predict(network)?,
+        _ => prediction,
     };
     let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::Prediction) -> Time| {
-        let drawn = Drawn::some(drawn.iter().map(of).collect(), networks.len());
-        Evidence {
-            drawn: &drawn,
-            errors,
-        }
-        .interval(of(&prediction.prediction), of(single), asked.level)
+        let drawn = &Drawn::some(drawn.iter().map(of).collect(), networks.len());
+        Evidence { drawn, errors }.interval(of(prediction), of(single), asked.level)
     };
     let errors = |judged| ModelErrors::of(network, name, judged, asked.judged);
     let Some(makespan) = interval(&errors(Judged::Patterns), &concurrent::Prediction::makespan)?
@@ -294,14 +270,13 @@ pub fn pattern_intervals(
         return Ok(None);
     };
     let of_flows = errors(Judged::Flows);
-    let of_flow =
-        |index: usize| interval(&of_flows, &|prediction| prediction.flows[index].duration);
-    let flows: Vec<Option<Interval>> = (0..pattern.flows.len())
-        .map(of_flow)
-        .collect::<Result<_, _>>()?;
+    let mut intervals = Vec::new();
+    for index in 0..flows.len() {
+        intervals.extend(interval(&of_flows, &|one| one.flows[index].duration)?);
+    }
     Ok(Some(PatternIntervals {
         makespan,
-        flows: flows.into_iter().flatten().collect(),
+        flows: intervals,
     }))
 }
 

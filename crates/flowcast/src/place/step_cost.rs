@@ -11,7 +11,9 @@ use flowcast_model::cluster::racks::Racks;
 pub use flowcast_model::machine::inside::InsideNode;
 use flowcast_model::network::Network;
 use flowcast_network::flows::concurrent::{Method, PredictError, predict_flows};
-use flowcast_units::{Node, Rank, Time};
+use flowcast_units::{Node, Rank, Rate, Time};
+
+use crate::PatternOptions;
 
 /// The node of each rank.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,20 +49,43 @@ pub trait MappingCost {
     fn time(&self, mapping: &Mapping) -> Result<Time, Box<dyn Error + Send + Sync>>;
 }
 
-/// Steps between ranks (the flows' nodes are ranks) and what their messages cost.
-#[derive(Debug, Clone, Copy)]
-pub struct StepCost<'a> {
-    /// Steps of communication, one after the other; their flows go between ranks.
-    pub steps: &'a Steps,
-    /// The network that messages between nodes share.
-    pub network: &'a Network,
-    /// The model of conflicts.
+/// Messages in steps: each step begins when the one before has ended.
+#[derive(Debug, Clone)]
+pub struct StepCost {
+    /// The messages, between ranks.
+    pub steps: Steps,
+    /// The network between nodes.
+    pub network: Network,
+    /// How messages between nodes meet.
     pub method: Method,
-    /// What a message between two ranks of one node costs.
+    /// What a message inside a node takes.
     pub inside: InsideNode,
 }
 
-impl MappingCost for StepCost<'_> {
+impl StepCost {
+    /// Messages inside a node take a fixed time, or what the network says.
+    pub fn new(
+        steps: Steps,
+        network: &Network,
+        options: &PatternOptions,
+        inside: Option<Time>,
+    ) -> StepCost {
+        StepCost {
+            steps,
+            method: options.method(network),
+            inside: match inside {
+                Some(latency) => InsideNode {
+                    latency,
+                    rate: Rate::default(),
+                },
+                None => InsideNode::of(network),
+            },
+            network: network.clone(),
+        }
+    }
+}
+
+impl MappingCost for StepCost {
     /// One more than the highest rank.
     fn ranks(&self) -> usize {
         let flows = self.steps.steps.iter().flatten();
@@ -77,7 +102,7 @@ impl MappingCost for StepCost<'_> {
     }
 }
 
-impl StepCost<'_> {
+impl StepCost {
     fn step_time(&self, step: &[Flow], mapping: &Mapping) -> Result<Time, PredictError> {
         let mut longest = Time::ZERO;
         let mut between = Vec::with_capacity(step.len());
@@ -92,7 +117,7 @@ impl StepCost<'_> {
         if between.is_empty() {
             return Ok(longest);
         }
-        let prediction = predict_flows(&between, &Racks::default(), self.network, self.method)?;
+        let prediction = predict_flows(&between, &Racks::default(), &self.network, self.method)?;
         Ok(longest.max(prediction.makespan()))
     }
 }

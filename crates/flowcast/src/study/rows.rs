@@ -19,6 +19,16 @@ pub struct RowsError {
     expected: &'static str,
 }
 
+impl RowsError {
+    fn at(place: String, found: String, expected: &'static str) -> RowsError {
+        RowsError {
+            place,
+            found,
+            expected,
+        }
+    }
+}
+
 /// How the lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -107,11 +117,7 @@ impl Rows {
         match self.0.insert(set, line) {
             Some(before) if before != self.0[&set] => {
                 let found = format!("two different results for set {set}");
-                Err(RowsError {
-                    place: String::new(),
-                    found,
-                    expected: "one",
-                })
+                Err(RowsError::at(String::new(), found, "one"))
             }
             _ => Ok(()),
         }
@@ -131,9 +137,13 @@ impl Rows {
         self.0.len()
     }
 
-    /// The lines with the number of their set.
-    pub fn numbered(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.0.iter().map(|(set, line)| (*set, line.as_str()))
+    /// Adds all rows of a part.
+    ///
+    /// # Errors
+    /// As [`Rows::insert`].
+    pub fn merge(&mut self, part: Rows) -> Result<(), RowsError> {
+        let mut rows = part.0.into_iter();
+        rows.try_for_each(|(set, line)| self.insert(set, line))
     }
 
     /// The lines in the order of the sets.
@@ -204,22 +214,14 @@ impl Part {
         let header: String = lines.by_ref().take(above).collect();
         if whole > 0 && sets_of(&header).is_none() {
             let found = "no description of a sweep (flowcast/sweep/1)".to_owned();
-            return Err(RowsError {
-                place: format!("{name}:1: "),
-                found,
-                expected: "one",
-            });
+            return Err(RowsError::at(format!("{name}:1: "), found, "one"));
         }
         let mut rows = Rows::default();
         for (index, line) in lines.enumerate() {
             let Some(set) = set_of(form, line) else {
                 let place = format!("{name}:{}: ", above + index + 1);
                 let found = "a line that is no row".to_owned();
-                return Err(RowsError {
-                    place,
-                    found,
-                    expected: "the number of a set first",
-                });
+                return Err(RowsError::at(place, found, "the number of a set first"));
             };
             rows.insert(set, line.to_owned())?;
         }

@@ -1,17 +1,14 @@
 //! Sets dealt to threads; each thread replays several sets in one walk.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::Engine;
 use flowcast_replay::sweep::{SetOutcome, WIDEST};
+use flowcast_trace::parallel::each_as_done;
 
 use super::rows::{Form, Found, row};
 use super::{Study, StudyError};
-use crate::error::{finite, finite_times};
+use crate::error::finite_times;
 use crate::{Contention, Error, IntervalOptions, Options};
 
 /// Lanes of a walk fill up in steps of this many sets.
@@ -40,23 +37,12 @@ impl Study {
             false => 1,
         };
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
-        let next = AtomicUsize::new(0);
-        let (sender, receiver) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for _ in 0..threads.min(portions.len()) {
-                let (sender, next, portions) = (sender.clone(), &next, &portions);
-                scope.spawn(move || {
-                    while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if self.send((portion, form), &sender).is_break() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            // An error drops the receiver, at which the threads stop.
-            receiver.into_iter().try_for_each(|lines| done(lines?))
-        })
+        each_as_done(
+            &portions,
+            threads,
+            |portion| self.lines(portion, form),
+            |_, lines| done(lines?),
+        )
     }
 
     /// Whether several sets come to their end together, in one walk. Those that do not are told each as it ends.
@@ -75,20 +61,6 @@ impl Study {
             };
         }
         Ok(walks)
-    }
-
-    fn send(
-        &self,
-        portion: (&[usize], Form),
-        sender: &mpsc::Sender<Result<Lines, StudyError>>,
-    ) -> ControlFlow<()> {
-        let lines = self.lines(portion.0, portion.1);
-        let failed = lines.is_err();
-        if sender.send(lines).is_err() || failed {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
     }
 
     /// The lines of these sets, on this thread.
@@ -113,34 +85,32 @@ impl Study {
     }
 
     fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<Found>, Error> {
+        let first = self.prepared(&networks[0], options)?;
         let Some(level) = self.level else {
-            let outcomes = self
-                .prepared(&networks[0], options)?
-                .sweep(networks, options)?;
-            return Ok(outcomes
-                .into_iter()
-                .map(|outcome| Found {
-                    outcome,
-                    interval: None,
-                })
-                .collect());
+            let outcomes = first.sweep(networks, options)?.into_iter();
+            let found = outcomes.map(|outcome| Found {
+                outcome,
+                interval: None,
+            });
+            return Ok(found.collect());
         };
         let asked = IntervalOptions {
             level,
             ..IntervalOptions::default()
         };
-        let one = |network| {
+        let mut found = Vec::new();
+        for network in networks {
             let prepared = self.prepared(network, options)?;
-            let outcome = finite(prepared.engine()?.run()?, Some(network), &[])?;
+            let outcome = prepared.outcome()?;
             let interval = prepared.interval(&outcome, &asked)?;
             finite_times(interval.iter().flat_map(|one| [one.low, one.high]), || {
                 format!("the network {}", network.name)
             })?;
-            Ok(Found {
+            found.push(Found {
                 outcome: SetOutcome::from(&outcome),
                 interval: Some(interval),
-            })
-        };
-        networks.iter().map(one).collect()
+            });
+        }
+        Ok(found)
     }
 }

@@ -30,11 +30,11 @@ fn program_of(trace: &Trace) -> Result<Cow<'_, Program>, Error> {
     match trace {
         Trace::Program(program) => Ok(Cow::Borrowed(program)),
         Trace::Folded(folded) => Ok(Cow::Owned(folded.unfold()?)),
-        Trace::Schedule(_) => Err(Error::Option {
-            option: "TRACE",
-            found: "a GOAL schedule".into(),
-            expected: "a trace of a program",
-        }),
+        Trace::Schedule(_) => Err(Error::option(
+            "TRACE",
+            "a GOAL schedule",
+            "a trace of a program",
+        )),
     }
 }
 

@@ -6,11 +6,11 @@ use std::ops::Range;
 use flowcast_graph::EventGraph;
 use flowcast_graph::noise::{Noise, factors_of};
 use flowcast_trace::Program;
-use flowcast_units::{Rank, Rounded, Time};
+use flowcast_units::{Rounded, Time};
 use serde_json::{Value, json};
 
-use crate::error::finite;
-use crate::{Error, Prepared, PreparedProgram};
+use super::with_graph;
+use crate::{Error, Prepared};
 
 /// Which delays, and how often they are drawn.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,11 +54,11 @@ pub fn parse_noise(text: &str, recorded: Option<&Program>) -> Result<Noise, Erro
     let factors = factors_of(recorded);
     if factors.is_empty() {
         let expected = "a recording with computations";
-        return Err(Error::Option {
-            option: "--noise",
-            found: "one without computations".into(),
+        return Err(Error::option(
+            "--noise",
+            "one without computations",
             expected,
-        });
+        ));
     }
     Ok(Noise::Factors(factors))
 }
@@ -106,10 +106,12 @@ impl Prepared<'_> {
             let is_whole = ends.len() == options.runs && ends.iter().all(|run| run.len() == ranks);
             is_whole.then(|| Noisy::gathered(graph, options, ends))
         })?
-        .ok_or_else(|| Error::Option {
-            option: "--noise-runs",
-            found: format!("the ends of {} runs", ends.len()),
-            expected: "an end for each run and rank",
+        .ok_or_else(|| {
+            Error::option(
+                "--noise-runs",
+                format!("the ends of {} runs", ends.len()),
+                "an end for each run and rank",
+            )
         })
     }
 
@@ -118,49 +120,29 @@ impl Prepared<'_> {
         options: &NoiseOptions,
         work: impl FnOnce(&EventGraph<'_>) -> T,
     ) -> Result<T, Error> {
-        let wrong = |found: String, expected| Error::Option {
-            option: "--noise",
-            found,
-            expected,
-        };
-        match self {
-            Prepared::Program(program) => program.on_events(options, work),
-            Prepared::Folded(folded) => folded.unfolded()?.on_events(options, work),
-            Prepared::Schedule(_) => Err(wrong("a GOAL schedule".into(), "a trace of a program")),
-        }
-    }
-}
-
-impl PreparedProgram<'_> {
-    fn on_events<T>(
-        &self,
-        options: &NoiseOptions,
-        work: impl FnOnce(&EventGraph<'_>) -> T,
-    ) -> Result<T, Error> {
-        let wrong = |found: String, expected| Error::Option {
-            option: "--noise",
-            found,
-            expected,
-        };
         if options.runs == 0 {
-            return Err(Error::Option {
-                option: "--noise-runs",
-                found: "0".into(),
-                expected: "at least 1",
-            });
+            return Err(Error::option("--noise-runs", "0", "at least 1"));
         }
-        let known: &Program = self.program();
-        if let Noise::Once {
-            rank: Rank(rank), ..
-        } = options.noise
-            && rank as usize >= known.ranks()
+        let unfolded;
+        let program = match self {
+            Prepared::Program(program) => program,
+            Prepared::Folded(folded) => {
+                unfolded = folded.unfolded()?;
+                &unfolded
+            }
+            Prepared::Schedule(_) => {
+                let expected = "a trace of a program";
+                return Err(Error::option("--noise", "a GOAL schedule", expected));
+            }
+        };
+        if let Noise::Once { rank, .. } = options.noise
+            && rank.index() >= program.program().ranks()
         {
-            return Err(wrong(format!("rank {rank}"), "a rank of the trace"));
+            let found = format!("rank {rank}");
+            return Err(Error::option("--noise", found, "a rank of the trace"));
         }
-        let engine = self.engine()?;
-        let (outcome, graph) = EventGraph::record(&engine)?;
-        finite(outcome, Some(self.network), &[])?;
-        Ok(work(&graph))
+        let (_, found) = with_graph(program, program.network, |graph| Ok(work(graph)))?;
+        Ok(found)
     }
 }
 

@@ -45,11 +45,11 @@ pub fn compare_runs(
         .find(|run| run.communication.len() != ranks || ranks == 0)
     {
         let found = format!("runs of {ranks} and of {} ranks", other.communication.len());
-        return Err(Error::Option {
-            option: "compare",
+        return Err(Error::option(
+            "compare",
             found,
-            expected: "runs of one program on as many ranks",
-        });
+            "runs of one program on as many ranks",
+        ));
     }
     let compared = compared(before, after, ranks, test)?;
     let whole = &compared[0];

@@ -8,11 +8,11 @@ use flowcast_model::network::Network;
 use flowcast_replay::sweep::SetOutcome;
 use flowcast_table::{self as table, Document, figure, fixed, or_dash, rows};
 use flowcast_trace::aggregate::aggregated;
-use flowcast_trace::{Program, Trace};
+use flowcast_trace::{Program, Trace, parallel};
 use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
 
 use super::{NoiseOptions, Noisy, program_of, ratio};
-use crate::error::{finite, finite_times};
+use crate::error::finite_times;
 use crate::{Error, Options, PreparedProgram};
 
 /// A network and what is different on it.
@@ -51,11 +51,11 @@ impl Cost {
     pub fn slow_link(node: Node, rate: f64) -> Result<Cost, Error> {
         if !(rate > 0.0 && rate.is_finite()) {
             let found = rate.to_string();
-            return Err(Error::Option {
-                option: "slow_links",
+            return Err(Error::option(
+                "slow_links",
                 found,
-                expected: "a part of the rate, above 0",
-            });
+                "a part of the rate, above 0",
+            ));
         }
         let selector = Selector::parse(&format!("gap_per_byte[node={node},link=between]"))?;
         Ok(Cost {
@@ -91,28 +91,13 @@ struct Found {
 pub fn scenarios(trace: &Trace, all: &[Scenario]) -> Result<Document, Error> {
     let program = &*program_of(trace)?;
     let Some(first) = all.first() else {
-        return Err(Error::Option {
-            option: "--scenarios",
-            found: "none".into(),
-            expected: "at least one [[scenario]]",
-        });
+        return Err(Error::option(
+            "--scenarios",
+            "none",
+            "at least one [[scenario]]",
+        ));
     };
-    let portions = all.chunks(all.len().div_ceil(first.options.threads.max(1)));
-    let found = std::thread::scope(|scope| {
-        let follow = |portion: &'_ [Scenario]| {
-            portion
-                .iter()
-                .map(|one| one.predict(program))
-                .collect::<Vec<_>>()
-        };
-        let running: Vec<_> = portions
-            .map(|portion| scope.spawn(move || follow(portion)))
-            .collect();
-        running
-            .into_iter()
-            .flat_map(|one| one.join().expect("a prediction does not panic"))
-            .collect::<Vec<_>>()
-    });
+    let found = parallel::map(all, first.options.threads, |one| one.predict(program));
     let found: Vec<Found> = found.into_iter().collect::<Result<_, _>>()?;
     Ok(answer(trace, all, &found))
 }
@@ -126,16 +111,17 @@ impl Scenario {
         for (node, factor) in &self.slow_nodes {
             let found = format!("node {node}, {factor} times as long");
             let slow = prepared.slowed(*node, *factor);
-            prepared = slow.ok_or(Error::Option {
-                option: "slow_nodes",
-                found,
-                expected: "a node on which ranks run, and a factor above 0",
+            prepared = slow.ok_or_else(|| {
+                Error::option(
+                    "slow_nodes",
+                    found,
+                    "a node on which ranks run, and a factor above 0",
+                )
             })?;
         }
-        let engine = prepared.engine()?;
         let model = prepared.model().name();
         if self.costs.is_empty() && self.noise.is_none() {
-            let outcome = finite(engine.run()?, Some(&self.network), &[])?;
+            let outcome = prepared.outcome()?;
             let communication = SetOutcome::from(&outcome).communication_share();
             return Ok(Found {
                 makespan: outcome.makespan(),
@@ -145,6 +131,7 @@ impl Scenario {
                 keeps_order: false,
             });
         }
+        let engine = prepared.engine()?;
         let (outcome, graph) = EventGraph::record(&engine)?;
         let computes: Time = outcome.ranks.iter().map(|rank| rank.compute).sum();
         let graph = self.changed(graph)?;
@@ -173,11 +160,7 @@ impl Scenario {
                     "{} in {}, of which the program has none",
                     cost.selector, self.name
                 );
-                return Err(Error::Option {
-                    option: "costs",
-                    found,
-                    expected: "costs that occur",
-                });
+                return Err(Error::option("costs", found, "costs that occur"));
             }
             Ok((selected, cost.to))
         };
@@ -214,21 +197,21 @@ impl PreparedProgram<'_> {
 
 fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Document {
     let base = found[0].makespan;
-    let worst = found
-        .iter()
-        .enumerate()
-        .max_by_key(|(index, found)| (found.makespan, std::cmp::Reverse(*index)));
-    let best = found
-        .iter()
-        .enumerate()
-        .min_by_key(|(index, found)| (found.makespan, *index));
-    let told = |place: Option<(usize, &Found)>| {
-        let (index, found) = place.expect("there is a scenario");
+    let (mut shortest, mut longest) = (0, 0);
+    for (at, one) in found.iter().enumerate() {
+        if one.makespan < found[shortest].makespan {
+            shortest = at;
+        }
+        if one.makespan > found[longest].makespan {
+            longest = at;
+        }
+    }
+    let told = |at: usize| {
         format!(
             "{} {} ({:.3} of {})",
-            all[index].name,
-            Rounded(found.makespan),
-            ratio(found.makespan, base),
+            all[at].name,
+            Rounded(found[at].makespan),
+            ratio(found[at].makespan, base),
             all[0].name
         )
     };
@@ -267,8 +250,8 @@ fn answer(trace: &Trace, all: &[Scenario], found: &[Found]) -> Document {
         .titled(format!("{}: scenarios", trace.name()))
         .line(format!(
             "shortest: {}; longest: {}",
-            told(best),
-            told(worst)
+            told(shortest),
+            told(longest)
         ))
         .line(format!("by model {}", models.join(", ")))
         .lines((!kept.is_empty()).then(|| {

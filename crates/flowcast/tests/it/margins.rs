@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::cluster::racks::Racks;
 use flowcast::model::ledger::{Accuracy, Judged};
 use flowcast::model::network::{Interval as OfField, Network};
@@ -487,7 +487,11 @@ fn judge(carried: &[Carried], network: &Network, model: Model, draws: usize) -> 
             draws: Some(draws),
             ..IntervalOptions::default()
         };
-        let found = pattern_intervals(&one.pattern, network, (&options, &predicted), &asked)
+        let steps = Steps {
+            steps: vec![one.pattern.flows.clone()],
+            racks: one.pattern.racks.clone(),
+        };
+        let found = pattern_intervals(&steps, network, (&options, &[predicted]), &asked)
             .unwrap()
             .unwrap();
         found

@@ -56,7 +56,7 @@ pub(crate) struct MeasureCheck {
 impl MeasureCheck {
     /// Measures, compares and says what has changed.
     pub(crate) fn run(self) -> Result<()> {
-        let network = load(&self.network, &[])?.announced();
+        let network = load(&self.network, &[])?;
         let plan = CheckPlan {
             size: self.size,
             max_time: self.max_time,

@@ -1,104 +1,140 @@
 //! `flowcast predict` with several networks, models or mappings: one table, one page.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::replay::inside::InsideTraffic;
-use flowcast::report::Page;
+use flowcast::replay::outcome::RankOutcome;
+use flowcast::report::NetworkView;
 use flowcast::report::answer::Grouped;
 use flowcast::units::{Rounded, Time};
 use flowcast::{
-    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps,
+    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prediction, Prepared,
+    pattern_intervals, predict_steps,
 };
 use serde_json::{Value, json};
 
 use super::Asked;
-use super::pattern::step_intervals;
-use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_ins_json};
-use super::trace::{
-    TraceArgs, add_inside, add_interval, add_model, add_transfers, parse_mapping, print_assumptions,
-};
+use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
+use super::trace::{add_interval, parse_mapping, prediction_document, print_assumptions};
 use crate::terminal::files::write_text;
 use crate::terminal::output::println_out;
-use crate::terminal::provenance;
 use crate::terminal::tables::table;
 use crate::trace_args::print_notes;
 
-/// One row.
+/// One combination.
 struct Row<'a> {
-    /// None where the parameters are given as numbers.
     network: Option<&'a Network>,
     model: &'static str,
-    mapping: Option<String>,
+    mapping: Option<&'a str>,
     makespan: Time,
     interval: Option<Interval>,
-    /// Of a trace: the share of the ranks' time that is not their own computation.
-    communication: Option<f64>,
-    /// Of a trace: what happened inside nodes.
-    inside: Option<InsideTraffic>,
-    /// What else JSON has of it.
-    more: Value,
+    /// Of a trace.
+    prediction: Option<Prediction>,
 }
 
 impl Row<'_> {
     fn name(&self) -> &str {
         self.network.map_or("LogGOPS", |network| &network.name)
     }
+
+    /// The part of the ranks' time that is not the program's own computation.
+    fn communication(&self) -> Option<f64> {
+        let ranks = &self.prediction.as_ref()?.outcome.ranks;
+        let sum = |of: fn(&RankOutcome) -> Time| ranks.iter().map(of).sum::<Time>().as_nanos();
+        let all = sum(|rank| rank.end);
+        Some(if all > 0.0 {
+            sum(RankOutcome::communication) / all
+        } else {
+            0.0
+        })
+    }
+
+    fn inside(&self) -> Option<InsideTraffic> {
+        self.prediction.as_ref()?.inside
+    }
+
+    fn document(&self) -> Value {
+        let mut document = match &self.prediction {
+            Some(prediction) => {
+                let mut document =
+                    prediction_document(prediction, self.network, self.interval.as_ref());
+                document["messages"] = prediction.outcome.messages.into();
+                document["communication_share"] = self.communication().into();
+                document["slowest_rank"] = prediction.outcome.slowest().map(|rank| rank.0).into();
+                document
+            }
+            None => {
+                let mut document = json!({
+                    "stand_ins": self.network.map(stand_ins_json),
+                    "makespan_s": self.makespan.as_seconds(),
+                });
+                add_interval(&mut document, self.interval.as_ref());
+                document
+            }
+        };
+        document["network"] = self.name().into();
+        document["model"] = self.model.into();
+        document["mapping"] = self.mapping.into();
+        document
+    }
 }
 
-/// A trace on each network by each model with each mapping, in the order given, the last changing first.
-pub(in crate::commands) fn of_trace(
-    input: &Path,
-    networks: &[Network],
-    asked: &Asked,
-    args: &TraceArgs,
-) -> Result<()> {
-    if args.outputs.is_given() || asked.explain || args.noise.is_some() {
+/// Predicts a trace for each combination and prints a row for each.
+pub(super) fn of_trace(asked: &Asked<'_>) -> Result<()> {
+    let (args, networks) = (&asked.args.trace, &asked.networks);
+    if args.outputs.is_given() || asked.args.explain || args.noise.is_some() {
         bail!(
             "found several networks, models or mappings, expected one of each for --explain, --noise and files to write"
         );
     }
-    let mappings = mappings(&args.mapping)?;
+    let mut mappings = Vec::new();
+    for text in &args.mapping {
+        mappings.push((Some(text.as_str()), Some(parse_mapping(text)?)));
+    }
+    if mappings.is_empty() {
+        mappings.push((None, None));
+    }
     let models = if asked.models.is_empty() {
         &[Contention::Automatic][..]
     } else {
         &asked.models
     };
-    let trace = args.open(input)?;
+    let trace = args.open(&asked.args.inputs[0])?;
     let outputs = Outputs {
         view: args.report.is_some(),
         ..Outputs::default()
     };
-    let places: Vec<Option<&Network>> = if networks.is_empty() {
-        vec![None]
-    } else {
-        networks.iter().map(Some).collect()
-    };
-    let (mut rows, mut views, mut said) = (Vec::new(), Vec::new(), Vec::new());
+    let mut places: Vec<Option<&Network>> = networks.iter().map(Some).collect();
+    if places.is_empty() {
+        places.push(None);
+    }
+    let (mut rows, mut views) = (Vec::new(), Vec::new());
     let mut notes: Vec<String> = Vec::new();
     for network in places {
         for model in models {
             for (name, mapping) in &mappings {
-                let prepared =
-                    Prepared::new(&trace, network, &args.options(*model, mapping.clone())?)?;
+                let options = args.options(*model, mapping.clone())?;
+                let prepared = Prepared::new(&trace, network, &options)?;
                 if rows.is_empty() {
                     print_notes(prepared.ignored());
                 }
-                let prediction = prepared.predict(outputs, &asked.fields)?;
-                let interval = prepared.interval(&prediction.outcome, &asked.interval())?;
-                let row = row(network, name.clone(), &prediction, interval);
-                let new: Vec<String> = prediction
-                    .notes
-                    .iter()
-                    .filter(|note| !notes.contains(*note))
-                    .cloned()
-                    .collect();
-                notes.extend(new);
-                said.push(prediction.model);
-                views.extend(prediction.view.map(|view| flowcast::report::NetworkView {
+                let mut prediction = prepared.predict(outputs, &asked.fields())?;
+                for note in &prediction.notes {
+                    if !notes.contains(note) {
+                        notes.push(note.clone());
+                    }
+                }
+                let view = prediction.view.take();
+                let row = Row {
+                    network,
+                    model: prediction.model.name(),
+                    mapping: *name,
+                    makespan: prediction.outcome.makespan(),
+                    interval: prepared.interval(&prediction.outcome, &asked.interval())?,
+                    prediction: Some(prediction),
+                };
+                views.extend(view.map(|view| NetworkView {
                     name: label(&row, models.len() > 1, mappings.len() > 1),
                     ..view
                 }));
@@ -115,127 +151,62 @@ pub(in crate::commands) fn of_trace(
             false => format!("{} to {}", Grouped(least), Grouped(most)),
         };
         let subtitle = format!("{} ranks, {messages} messages", trace.ranks());
-        let (title, notes) = (
-            trace.name().to_owned(),
-            [notes.clone(), stand_in_sentences(networks)].concat(),
-        );
-        let page = Page {
-            title,
-            subtitle,
-            notes,
-            networks: views,
-            provenance: provenance::of_this_run(),
-        };
-        write_text(path, &page.to_html())?;
+        let page = asked.page(trace.name().to_owned(), subtitle, &notes, views);
+        write_text(path, &page)?;
     }
-    show(&rows, &said, networks, asked.json);
+    show(&rows, asked);
     print_assumptions(&notes, &trace.ignored());
     Ok(())
 }
 
-/// A pattern on each network by each model, in the order given.
-pub(in crate::commands) fn of_pattern(
+/// Predicts a pattern for each combination and prints a row for each.
+pub(super) fn of_pattern(
     steps: &Steps,
-    networks: &[Network],
     options: &[PatternOptions],
-    asked: &Asked,
+    asked: &Asked<'_>,
 ) -> Result<()> {
     let mut rows = Vec::new();
-    for network in networks {
+    for network in &asked.networks {
         for options in options {
             let predicted = predict_steps(steps, network, options)
                 .with_context(|| format!("on {}", network.name))?;
             let last = predicted.last().expect("a pattern has a step");
+            let intervals =
+                pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
             rows.push(Row {
                 network: Some(network),
                 model: last.model.name(),
                 mapping: None,
                 makespan: last.prediction.makespan(),
-                interval: step_intervals(steps, network, (options, &predicted), asked)?
-                    .map(|intervals| intervals.makespan),
-                communication: None,
-                inside: None,
-                more: json!({ "stand_ins": stand_ins_json(network) }),
+                interval: intervals.map(|intervals| intervals.makespan),
+                prediction: None,
             });
         }
     }
-    show(&rows, &[], networks, asked.json);
+    show(&rows, asked);
     Ok(())
 }
 
-fn mappings(texts: &[String]) -> Result<Vec<(Option<String>, Option<Mapping>)>> {
-    if texts.is_empty() {
-        return Ok(vec![(None, None)]);
-    }
-    let one = |text: &String| Ok((Some(text.clone()), Some(parse_mapping(text)?)));
-    texts.iter().map(one).collect()
+fn label(row: &Row<'_>, several_models: bool, several_mappings: bool) -> String {
+    let model = several_models.then_some(row.model);
+    let mapping = row.mapping.filter(|_| several_mappings);
+    let names = [Some(row.name()), model, mapping];
+    names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn row<'a>(
-    network: Option<&'a Network>,
-    mapping: Option<String>,
-    prediction: &flowcast::Prediction,
-    interval: Option<Interval>,
-) -> Row<'a> {
-    let outcome = &prediction.outcome;
-    let sum = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| {
-        outcome.ranks.iter().map(of).sum::<Time>()
-    };
-    let all = sum(|rank| rank.end).as_nanos();
-    let communication = if all > 0.0 {
-        sum(|rank| rank.communication()).as_nanos() / all
-    } else {
-        0.0
-    };
-    let mut more = json!({
-        "messages": outcome.messages,
-        "communication_share": communication,
-        "slowest_rank": outcome.slowest().map(|rank| rank.0),
-    });
-    add_model(&mut more, &prediction.model, &prediction.notes);
-    add_transfers(&mut more, prediction.transfers);
-    add_inside(&mut more, prediction.inside.as_ref());
-    more["stand_ins"] = network.map(stand_ins_json).into();
-    Row {
-        network,
-        model: prediction.model.name(),
-        mapping,
-        makespan: outcome.makespan(),
-        interval,
-        communication: Some(communication),
-        inside: prediction.inside,
-        more,
-    }
-}
-
-fn label(row: &Row, several_models: bool, several_mappings: bool) -> String {
-    let model = several_models.then(|| row.model.to_owned());
-    let mapping = row.mapping.clone().filter(|_| several_mappings);
-    std::iter::once(row.name().to_owned())
-        .chain(model)
-        .chain(mapping)
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bool) {
+fn show(rows: &[Row<'_>], asked: &Asked<'_>) {
     let first = rows.first().map_or(0.0, |row| row.makespan.as_nanos());
-    let ratio = |row: &Row| {
+    let ratio = |row: &Row<'_>| {
         if first > 0.0 {
             row.makespan.as_nanos() / first
         } else {
             1.0
         }
     };
-    if as_json {
-        let prediction = |row: &Row| {
-            let mut document = row.more.clone();
-            document["network"] = row.name().into();
-            document["model"] = row.model.into();
-            document["mapping"] = row.mapping.as_deref().into();
-            document["makespan_s"] = row.makespan.as_seconds().into();
+    if asked.args.json {
+        let prediction = |row: &Row<'_>| {
+            let mut document = row.document();
             document["ratio"] = ratio(row).into();
-            add_interval(&mut document, row.interval.as_ref());
             document
         };
         let predictions: Vec<Value> = rows.iter().map(prediction).collect();
@@ -245,9 +216,13 @@ fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bo
         );
         return;
     }
+    let choices: Vec<&ModelChoice> = rows
+        .iter()
+        .filter_map(|row| Some(&row.prediction.as_ref()?.model))
+        .collect();
     let mut told: Vec<String> = choices
         .iter()
-        .map(|choice| with_inside(choice, choices).to_string())
+        .map(|choice| with_inside(choice, &choices).to_string())
         .collect();
     told.sort();
     told.dedup();
@@ -260,7 +235,7 @@ fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bo
         ">to the first",
         ">in communication",
     ];
-    let has_inside = rows.iter().any(|row| row.inside.is_some());
+    let has_inside = rows.iter().any(|row| row.inside().is_some());
     if has_inside {
         columns.push(">inside nodes");
     }
@@ -269,25 +244,25 @@ fn show(rows: &[Row], choices: &[ModelChoice], networks: &[Network], as_json: bo
         let mut cells = vec![
             row.network.map_or(row.name().to_owned(), marked_name),
             row.model.to_owned(),
-            row.mapping.clone().unwrap_or("-".to_owned()),
+            row.mapping.unwrap_or("-").to_owned(),
             row.interval
                 .as_ref()
                 .map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
             format!("{:.3}", ratio(row)),
-            row.communication
+            row.communication()
                 .map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0)),
         ];
         if has_inside {
-            cells.push(row.inside.as_ref().map_or("-".to_owned(), inside_cell));
+            cells.push(row.inside().as_ref().map_or("-".to_owned(), inside_cell));
         }
         table.add_row(cells);
     }
     println_out!("{table}");
-    print_stand_ins(networks);
+    print_stand_ins(&asked.networks);
 }
 
 /// The choice of a row where all messages go between nodes is said with the same choice of a row where some do not.
-fn with_inside<'a>(choice: &'a ModelChoice, choices: &'a [ModelChoice]) -> &'a ModelChoice {
+fn with_inside<'a>(choice: &'a ModelChoice, choices: &[&'a ModelChoice]) -> &'a ModelChoice {
     let is_same = |other: &&ModelChoice| {
         ModelChoice {
             inside: choice.inside,
@@ -296,6 +271,7 @@ fn with_inside<'a>(choice: &'a ModelChoice, choices: &'a [ModelChoice]) -> &'a M
     };
     let with = choices
         .iter()
+        .copied()
         .filter(is_same)
         .find(|other| other.inside.is_some());
     if choice.inside.is_none() {

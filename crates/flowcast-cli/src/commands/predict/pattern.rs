@@ -6,27 +6,28 @@ use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Cell;
 use flowcast::flows::concurrent::{FlowPrediction, Prediction};
-use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
 use flowcast::model::sharing::completion::Interval;
-use flowcast::packet::seeds::{LEVEL, Spread};
+use flowcast::model::sharing::model::Model;
+use flowcast::packet::seeds::{LEVEL, Runs, Spread};
+use flowcast::report::answer::Grouped;
 use flowcast::report::{pattern_page, pattern_plot};
 use flowcast::units::Rounded;
-use flowcast::{
-    PatternIntervals, PatternOptions, PatternPrediction, pattern_intervals, predict_steps,
-};
+use flowcast::{PatternOptions, PatternPrediction, pattern_intervals, predict_steps};
 use serde_json::{Value, json};
 
 use super::Asked;
+use super::comparison::of_pattern;
 use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use super::trace::{add_interval, margin};
+use crate::network_args::tell_rate_kind;
 use crate::terminal::files::write_text;
 use crate::terminal::output::println_out;
 use crate::terminal::tables::{Most, USUAL_ROWS, cells, table};
-use flowcast::report::answer::Grouped;
+use crate::trace_args::read_pattern;
 
-/// Options for patterns.
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct PatternArgs {
     /// Patterns: draw the flows over time (.svg or .html)
@@ -48,17 +49,60 @@ impl PatternArgs {
     pub(in crate::commands) fn is_given(&self) -> bool {
         self.plot.is_some() || self.strict || self.seeds.is_some()
     }
+
+    fn options(&self, model: Option<Model>) -> PatternOptions {
+        PatternOptions {
+            model,
+            is_strict: self.strict,
+            runs: self.seeds.map(Runs::once),
+        }
+    }
 }
 
 /// Predicts, prints and draws; a pattern without `step` lines has one step.
-pub(in crate::commands) fn run(
+/// Predicts and prints; for several networks or models a row for each.
+pub(super) fn run(asked: &Asked<'_>, input: &Path) -> Result<()> {
+    let (args, typed) = (&asked.args.pattern, asked.args);
+    let (name, content) = read_pattern(input)?;
+    let steps = Steps::read(&name, &content)?;
+    if typed.trace.is_given() {
+        bail!(
+            "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
+        );
+    }
+    let Some(first) = asked.networks.first() else {
+        return Err(flowcast::Error::NoNetwork.into());
+    };
+    let model = typed.model.first().map(String::as_str);
+    tell_rate_kind(&asked.fields(), model.unwrap_or(Model::of(first).name()));
+    let mut options = Vec::new();
+    for (name, contention) in typed.model.iter().zip(&asked.models) {
+        let Some(model) = contention.model() else {
+            bail!("--model {name}: found a pattern, expected a trace");
+        };
+        options.push(args.options(Some(model)));
+    }
+    if options.is_empty() {
+        options.push(args.options(None));
+    }
+    match (&asked.networks[..], &options[..]) {
+        ([network], [options]) => predict(&steps, network, options, asked),
+        _ if args.plot.is_some() || typed.explain => {
+            bail!("--plot, --explain: found several networks or models, expected one")
+        }
+        _ => of_pattern(&steps, &options, asked),
+    }
+}
+
+fn predict(
     steps: &Steps,
     network: &Network,
-    (args, options): (&PatternArgs, &PatternOptions),
-    asked: &Asked,
+    options: &PatternOptions,
+    asked: &Asked<'_>,
 ) -> Result<()> {
+    let (args, explain) = (&asked.args.pattern, asked.args.explain);
     let predicted = predict_steps(steps, network, options)?;
-    let intervals = step_intervals(steps, network, (options, &predicted), asked)?;
+    let intervals = pattern_intervals(steps, network, (options, &predicted), &asked.interval())?;
     let last = predicted.last().expect("a pattern has a step");
     let (model, makespan) = (last.model, last.prediction.makespan());
     let flows = flows_text(
@@ -74,13 +118,11 @@ pub(in crate::commands) fn run(
             &format!("{flows} on {}, {}", network.name, model.name()),
         )?;
     }
-    if asked.json {
-        let mut document = document(&predicted, network, (args, asked.explain));
+    let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
+    if asked.args.json {
+        let mut document = document(&predicted, network, (args, explain));
         if args.seeds.is_none() {
-            add_interval(
-                &mut document,
-                intervals.as_ref().map(|intervals| &intervals.makespan),
-            );
+            add_interval(&mut document, interval);
         }
         for (index, interval) in intervals
             .iter()
@@ -99,7 +141,6 @@ pub(in crate::commands) fn run(
     } else {
         String::new()
     };
-    let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
     println_out!(
         "{flows}{in_steps} on {} ({}): the last ends at {makespan}",
@@ -114,32 +155,10 @@ pub(in crate::commands) fn run(
     if let Some(seeds) = args.seeds {
         println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
     }
-    if asked.explain {
+    if explain {
         print_intervals(&predicted, network);
     }
     Ok(())
-}
-
-/// The intervals of a pattern without steps, if the network knows any.
-pub(in crate::commands) fn step_intervals(
-    steps: &Steps,
-    network: &Network,
-    (options, predicted): (&PatternOptions, &[PatternPrediction]),
-    asked: &Asked,
-) -> Result<Option<PatternIntervals>> {
-    let ([flows], [predicted]) = (&steps.steps[..], predicted) else {
-        return Ok(None);
-    };
-    let pattern = Pattern {
-        flows: flows.clone(),
-        racks: steps.racks.clone(),
-    };
-    Ok(pattern_intervals(
-        &pattern,
-        network,
-        (options, predicted),
-        &asked.interval(),
-    )?)
 }
 
 fn document(

@@ -2,40 +2,37 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::graph::noise::Noise;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::{Network, Progress};
-use flowcast::replay::influence::Unused;
 use flowcast::replay::inside::InsideTraffic;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
-use flowcast::report::Page;
+use flowcast::report::answer::Grouped;
 use flowcast::trace::program::{IgnoredRecords, Transfers};
 use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::why::{NoiseOptions, Noisy, parse_noise, scenarios};
 use flowcast::{
-    Contention, Error, Interval, Loops, ModelChoice, Options, Outputs, Prediction, Prepared,
+    Contention, Error, Interval, Loops, Options, Outputs, Prediction, Prepared, PreparedProgram,
     no_margin,
 };
 use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Asked;
-use super::stand_ins::{marked_name, print_stand_ins, stand_in_sentences, stand_ins_json};
+use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::commands::explain_trace;
-use crate::network_args::{LoadedNetwork, load, tell_rate_kind};
+use crate::network_args::tell_rate_kind;
 use crate::replay_files::OutputArgs;
 use crate::terminal::answers::give_answer;
 use crate::terminal::files::Batch;
 use crate::terminal::output::{Counts, Format, println_out, say};
-use crate::terminal::provenance;
 use crate::terminal::tables::{Most, USUAL_ROWS, table};
 use crate::trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads};
-use flowcast::report::answer::Grouped;
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -85,7 +82,7 @@ pub(in crate::commands) struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Reads a trace; a recording of which a part is missing only if that is asked for.
+    /// The trace; loops stay loops, which unfold where they cannot be jumped, or where they are to.
     pub(in crate::commands) fn open(&self, path: &Path) -> Result<Trace> {
         let trace = if self.unfold {
             open_trace(path)?
@@ -98,7 +95,7 @@ impl TraceArgs {
         Ok(trace)
     }
 
-    /// Whether any of them was given.
+    /// Whether one of them was given.
     pub(in crate::commands) fn is_given(&self) -> bool {
         !self.mapping.is_empty()
             || self.rendezvous_from.is_some()
@@ -109,20 +106,42 @@ impl TraceArgs {
             || self.outputs.is_given()
     }
 
+    /// As the library takes them.
+    pub(in crate::commands) fn options(
+        &self,
+        contention: Contention,
+        mapping: Option<Mapping>,
+    ) -> Result<Options> {
+        let loggops = self.goal_params.as_deref().map(read_goal_params);
+        Ok(Options {
+            contention,
+            mapping,
+            rendezvous_from: self.rendezvous_from,
+            collectives: self.collectives.read()?,
+            loggops: loggops.transpose()?,
+            threads: threads(),
+        })
+    }
+
+    /// As the library takes them where there is one model and one mapping.
+    fn options_of_one(&self, asked: &Asked<'_>) -> Result<Options> {
+        let mapping = self.mapping.first().map(|mapping| parse_mapping(mapping));
+        self.options(asked.model()?, mapping.transpose()?)
+    }
+
     /// How delays are drawn.
-    fn noise(&self, noise: Noise, asked: &Asked) -> NoiseOptions {
-        let (seed, level) = (asked.seed, asked.level);
+    fn noise(&self, noise: Noise, asked: &Asked<'_>) -> NoiseOptions {
         NoiseOptions {
             noise,
             runs: self.noise_runs,
-            seed,
-            level,
+            seed: asked.args.seed.unwrap_or(1),
+            level: asked.args.level,
             threads: threads(),
         }
     }
 
     /// What the predicted time is under the delays that were asked for.
-    fn noisy(&self, prepared: &Prepared<'_>, asked: &Asked) -> Result<Option<Noisy>> {
+    fn noisy(&self, prepared: &Prepared<'_>, asked: &Asked<'_>) -> Result<Option<Noisy>> {
         let Some(text) = &self.noise else {
             return Ok(None);
         };
@@ -138,168 +157,219 @@ impl TraceArgs {
             &self.noise(parse_noise(text, recorded)?, asked),
         )?))
     }
-
-    /// As the library takes them.
-    pub(in crate::commands) fn options(
-        &self,
-        contention: Contention,
-        mapping: Option<Mapping>,
-    ) -> Result<Options> {
-        Ok(Options {
-            contention,
-            mapping,
-            rendezvous_from: self.rendezvous_from,
-            collectives: self.collectives.read()?,
-            loggops: self
-                .goal_params
-                .as_deref()
-                .map(read_goal_params)
-                .transpose()?,
-            threads: threads(),
-        })
-    }
 }
 
 /// Predicts each scenario of the file and prints one table.
-pub(in crate::commands) fn run_scenarios(
-    input: &Path,
-    file: &Path,
-    named: &[String],
-    asked: &Asked,
-    args: &TraceArgs,
-) -> Result<()> {
+pub(super) fn run_scenarios(asked: &Asked<'_>, file: &Path) -> Result<()> {
+    let args = &asked.args.trace;
+    let [input] = &asked.args.inputs[..] else {
+        bail!("--scenarios: found several inputs, expected one trace")
+    };
     if args.outputs.is_given()
-        || asked.explain
+        || asked.args.explain
         || args.noise.is_some()
-        || named.len() > 1
+        || asked.networks.len() > 1
         || args.mapping.len() > 1
     {
         bail!(
             "--scenarios: found --explain, --noise, files to write or several networks, expected these in the file"
         );
     }
-    let mapping = args
-        .mapping
-        .first()
-        .map(|mapping| parse_mapping(mapping))
-        .transpose()?;
-    let options = args.options(asked.model()?, mapping)?;
-    let noise = args.noise(Noise::Exponential(Time::ZERO), asked);
-    let network = named
-        .first()
-        .map(|name| load(name, &asked.overrides))
-        .transpose()?
-        .map(LoadedNetwork::announced);
     let defaults = ScenarioDefaults {
-        network: network.as_ref(),
+        network: asked.networks.first(),
         overrides: &asked.overrides,
-        options: &options,
-        noise: &noise,
+        options: &args.options_of_one(asked)?,
+        noise: &args.noise(Noise::Exponential(Time::ZERO), asked),
     };
     let all = read_scenarios(file, &defaults, &mut Maps::default())?;
     let answer = scenarios(&args.open(input)?, &all)?;
     give_answer(
         &answer,
         args.report.as_deref(),
-        Format { json: asked.json },
+        Format {
+            json: asked.args.json,
+        },
         (args.show_ranks, "--show-ranks"),
     )
 }
 
-/// Predicts and prints.
-pub(in crate::commands) fn run(
-    input: &Path,
-    network: Option<&Network>,
-    asked: &Asked,
-    args: &TraceArgs,
-) -> Result<()> {
-    let mapping = args
+/// A program among several that run at once.
+struct Part<'a> {
+    path: &'a Path,
+    program: Program,
+}
+
+/// Opens the programs that run at once, and refuses what only one trace takes.
+fn open_parts<'a>(asked: &'a Asked<'_>) -> Result<Vec<Part<'a>>> {
+    let args = &asked.args.trace;
+    if args.goal_params.is_some()
+        || args.outputs.is_given()
+        || args.noise.is_some()
+        || args.collectives.collectives.is_some()
+    {
+        bail!(
+            "found several traces, expected one for --goal-params, --noise, --collectives and files to write"
+        );
+    }
+    let mut parts = Vec::new();
+    for path in &asked.args.inputs {
+        let program = match args.open(path)? {
+            Trace::Program(program) => program,
+            Trace::Folded(folded) => folded.unfold()?,
+            Trace::Schedule(_) => bail!(
+                "{}: found a GOAL schedule, expected another trace beside others",
+                path.display()
+            ),
+        };
+        parts.push(Part { path, program });
+    }
+    Ok(parts)
+}
+
+/// The programs made ready to run at once, each where its mapping says.
+fn together<'a>(asked: &'a Asked<'_>, programs: &[&Program]) -> Result<Prepared<'a>> {
+    let (args, found) = (&asked.args.trace, asked.networks.len());
+    let [network] = &asked.networks[..] else {
+        match found {
+            0 => return Err(Error::NoNetwork.into()),
+            _ => bail!("--network: found {found} of them, expected one beside several traces"),
+        }
+    };
+    let (given, traces) = (args.mapping.len(), programs.len());
+    if given > 1 && given != traces {
+        bail!("--mapping: found {given} of them, expected one, or one for each of {traces} traces");
+    }
+    let mapping = |text: &String| parse_mapping(text).with_context(|| format!("--mapping {text}"));
+    let mappings = args
         .mapping
-        .first()
-        .map(|mapping| parse_mapping(mapping))
-        .transpose()?;
-    let options = args.options(asked.model()?, mapping)?;
-    let trace = args.open(input)?;
-    let name = trace.name().to_owned();
-    let prepared = Prepared::consuming(trace, network, &options)?;
-    tell_rate_kind(&asked.fields, prepared.model().name());
+        .iter()
+        .map(mapping)
+        .collect::<Result<Vec<_>>>()?;
+    let options = args.options(asked.model()?, None)?;
+    Ok(Prepared::Program(PreparedProgram::together(
+        programs, &mappings, network, &options,
+    )?))
+}
+
+/// Predicts one trace, or several that run at once, and prints.
+pub(super) fn run(asked: &Asked<'_>) -> Result<()> {
+    let (args, network) = (&asked.args.trace, asked.networks.first());
+    let mut parts = Vec::new();
+    let (title, prepared) = if let [input] = &asked.args.inputs[..] {
+        let options = args.options_of_one(asked)?;
+        let trace = args.open(input)?;
+        let name = trace.name().to_owned();
+        (name, Prepared::consuming(trace, network, &options)?)
+    } else {
+        parts = open_parts(asked)?;
+        let programs: Vec<&Program> = parts.iter().map(|part| &part.program).collect();
+        let names: Vec<&str> = programs.iter().map(|one| one.name.as_str()).collect();
+        (names.join(", "), together(asked, &programs)?)
+    };
+    tell_rate_kind(&asked.fields(), prepared.model().name());
     print_notes(prepared.ignored());
     note_formulas(prepared.collectives_by_formula());
-    let journal = args.outputs.is_given().then(|| args.outputs.keeps());
     let outputs = Outputs {
         view: args.report.is_some(),
-        explanation: asked.explain,
-        journal,
+        explanation: asked.args.explain,
+        journal: args.outputs.is_given().then(|| args.outputs.keeps()),
     };
     let mut files = Batch::new();
-    let predicted = prepared.predict_and_export(outputs, &asked.fields, |replayed| {
+    let predicted = prepared.predict_and_export(outputs, &asked.fields(), |replayed| {
         args.outputs.write(replayed, &mut files)
     });
-    let prediction = match predicted {
-        Ok(prediction) => prediction,
+    let mut prediction = match predicted {
         Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
             // What is at fault is told by the schedule itself, which was given up and is read again.
-            Prepared::new(&open_trace(input)?, network, &options)?
-                .predict(Outputs::default(), &asked.fields)?
+            let trace = open_trace(&asked.args.inputs[0])?;
+            Prepared::new(&trace, network, &args.options_of_one(asked)?)?
+                .predict(Outputs::default(), &asked.fields())?
         }
-        Err(error) => return Err(error),
+        predicted => predicted?,
     };
-    let Prediction {
-        model,
-        outcome,
-        view,
-        explanation,
-        unused,
-        transfers,
-        inside,
-        notes,
-        loops,
-    } = prediction;
-    let ranks = outcome.ranks.len();
-    if let (Some(path), Some(view)) = (&args.report, view) {
-        let on = network
-            .map(|network| format!(" on {}", network.name))
-            .filter(|_| prepared.program().is_some());
-        let subtitle = format!(
-            "{ranks} ranks, {} messages{}",
-            Grouped(outcome.messages),
-            on.unwrap_or_default()
-        );
-        let notes = [
-            notes.clone(),
-            stand_in_sentences(network.map_or(&[][..], std::slice::from_ref)),
-        ]
-        .concat();
-        let (networks, provenance) = (vec![view], provenance::of_this_run());
-        let page = Page {
-            title: name,
-            subtitle,
-            notes,
-            networks,
-            provenance,
+    if let (Some(path), Some(view)) = (&args.report, prediction.view.take()) {
+        let what = if parts.is_empty() {
+            let Outcome {
+                ranks, messages, ..
+            } = &prediction.outcome;
+            format!("{} ranks, {} messages", ranks.len(), Grouped(*messages))
+        } else {
+            format!("{} programs at once", parts.len())
         };
-        files.write_text(path, &page.to_html())?;
+        let on = network
+            .filter(|_| prepared.program().is_some())
+            .map_or(String::new(), |network| format!(" on {}", network.name));
+        let page = asked.page(title, what + &on, &prediction.notes, vec![view]);
+        files.write_text(path, &page)?;
     }
     files.commit()?;
-    let interval = prepared.interval(&outcome, &asked.interval())?;
-    let noisy = args.noisy(&prepared, asked)?;
-    let program = prepared.program();
-    if asked.json {
-        let mut document = json!({
-            "schema": "flowcast/replay/1",
-            "network": network.map(|network| &network.name),
-            "makespan_s": outcome.makespan().as_seconds(),
-            "messages": outcome.messages,
-            "bytes": outcome.bytes.0,
-            "ranks": ranks_json(program, &outcome),
-            "no_influence": unused_json(&unused),
-        });
-        add_model(&mut document, &model, &notes);
-        add_transfers(&mut document, transfers);
-        add_inside(&mut document, inside.as_ref());
-        document["stand_ins"] = network.map(stand_ins_json).into();
-        add_interval(&mut document, interval.as_ref());
-        if let Some(noisy) = &noisy {
+    let result = PredictionResult {
+        interval: prepared.interval(&prediction.outcome, &asked.interval())?,
+        noisy: args.noisy(&prepared, asked)?,
+        parts,
+        prepared,
+        prediction,
+        network,
+    };
+    if asked.args.json {
+        println_out!("{}", result.document());
+    } else {
+        result.print(args);
+    }
+    Ok(())
+}
+
+/// All that is told of a prediction.
+struct PredictionResult<'a> {
+    /// The programs, if there are several.
+    parts: Vec<Part<'a>>,
+    prepared: Prepared<'a>,
+    prediction: Prediction,
+    network: Option<&'a Network>,
+    interval: Option<Interval>,
+    noisy: Option<Noisy>,
+}
+
+impl PredictionResult<'_> {
+    /// The share of each of several programs in the result.
+    fn outcomes(&self) -> Vec<(&Part<'_>, Outcome)> {
+        let programs: Vec<&Program> = self.parts.iter().map(|part| &part.program).collect();
+        let outcomes = flowcast::split(&self.prediction.outcome, &programs);
+        self.parts.iter().zip(outcomes).collect()
+    }
+
+    fn document(&self) -> Value {
+        let Prediction {
+            outcome,
+            unused,
+            explanation,
+            loops,
+            ..
+        } = &self.prediction;
+        let mut document =
+            prediction_document(&self.prediction, self.network, self.interval.as_ref());
+        document["no_influence"] = unused
+            .iter()
+            .map(|one| json!({"parameter": one.parameter, "reason": one.reason}))
+            .collect();
+        let mut applications = Vec::new();
+        for (part, outcome) in self.outcomes() {
+            let mut application = json!({
+                "trace": part.path.display().to_string(),
+                "makespan_s": outcome.makespan().as_seconds(),
+            });
+            add_outcome(&mut application, Some(&part.program), &outcome);
+            applications.push(application);
+        }
+        if applications.is_empty() {
+            document["schema"] = "flowcast/replay/1".into();
+            document["network"] = self.network.map(|network| network.name.as_str()).into();
+            add_outcome(&mut document, self.prepared.program(), outcome);
+        } else {
+            document["schema"] = "flowcast/applications/1".into();
+            document["applications"] = applications.into();
+        }
+        if let Some(noisy) = &self.noisy {
             document["noise"] = noisy.document();
         }
         if let Some(Loops {
@@ -311,76 +381,114 @@ pub(in crate::commands) fn run(
             document["loops"] =
                 json!({"iterations": iterations, "walked": walked, "tick_s": tick.as_seconds()});
         }
-        if let Some(explanation) = &explanation {
+        if let Some(explanation) = explanation {
             document["explanation"] = explain_trace::document(explanation);
         }
-        println_out!("{document}");
-    } else {
-        let on = network.map_or(String::new(), |network| {
-            format!(" on {}", marked_name(network))
-        });
+        document
+    }
+
+    fn print(&self, args: &TraceArgs) {
+        let Prediction {
+            model,
+            outcome,
+            unused,
+            explanation,
+            notes,
+            loops,
+            ..
+        } = &self.prediction;
         println_out!("{model}");
         loops.iter().for_each(|loops| println_out!("{loops}"));
-        let time = interval.as_ref().map_or_else(
-            || Rounded(outcome.makespan()).to_string(),
-            Interval::to_string,
-        );
-        println_out!("predicted time{on}: {time}");
-        println_out!("{}", margin(network, interval.as_ref()));
-        print_stand_ins(network.map_or(&[], std::slice::from_ref));
-        if let (Some(noisy), Some(noise)) = (&noisy, &args.noise) {
-            println_out!("with noise {noise}: {noisy}");
+        let on = self.network.map_or(String::new(), |network| {
+            format!(" on {}", marked_name(network))
+        });
+        if self.parts.is_empty() {
+            let time = self.interval.as_ref().map_or_else(
+                || Rounded(outcome.makespan()).to_string(),
+                Interval::to_string,
+            );
+            println_out!("predicted time{on}: {time}");
+            self.print_margin();
+            if let (Some(noisy), Some(noise)) = (&self.noisy, &args.noise) {
+                println_out!("with noise {noise}: {noisy}");
+            }
+            let (program, collectives) = (self.prepared.program(), self.prepared.collectives());
+            print_counts(program, collectives, outcome, self.prediction.transfers);
+            print_ranks(program, outcome, args.show_ranks);
+        } else {
+            println_out!("{} programs at once{on}", self.parts.len());
+            for (Part { path, program }, outcome) in self.outcomes() {
+                let time = Rounded(outcome.makespan());
+                println_out!("{}: predicted time {time}", path.display());
+                let collectives = program.collectives();
+                print_counts(Some(program), collectives, &outcome, program.transfers());
+                print_ranks(Some(program), &outcome, args.show_ranks);
+            }
+            self.print_margin();
         }
-        print_counts(program, prepared.collectives(), &outcome);
-        print_transfers(transfers);
-        print_ranks(program, &outcome, args.show_ranks);
-        print_unused(&unused);
+        if !unused.is_empty() {
+            let names: Vec<String> = unused
+                .iter()
+                .map(|one| format!("{} ({})", one.parameter, one.reason))
+                .collect();
+            println_out!("no influence: {}", names.join(", "));
+        }
         explanation.iter().for_each(explain_trace::print);
-        print_assumptions(&notes, prepared.ignored());
+        print_assumptions(notes, self.prepared.ignored());
     }
-    Ok(())
+
+    fn print_margin(&self) {
+        println_out!("{}", margin(self.network, self.interval.as_ref()));
+        print_stand_ins(self.network.map_or(&[], std::slice::from_ref));
+    }
 }
 
 /// What was assumed, on standard error; the notes before that, on what is left out, have been printed.
-pub(in crate::commands) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
+pub(super) fn print_assumptions(notes: &[String], left_out: &[IgnoredRecords]) {
     notes
         .iter()
         .skip(left_out.len())
         .for_each(|note| say!("flowcast: note: {note}"));
 }
 
-/// The model of a prediction, why, and what it leaves out.
-pub(in crate::commands) fn add_model(
-    document: &mut serde_json::Value,
-    model: &ModelChoice,
-    notes: &[String],
-) {
-    document["model"] = model.name().into();
-    document["model_reason"] = model.reason.as_str().into();
-    document["collectives"] = model.collectives.into();
-    document["leaves_out"] = model.leaves_out().into();
-    document["progress"] = model.progress.map(Progress::name).into();
-    document["uncontended"] = model.is_uncontended.into();
-    document["notes"] = notes.into();
-}
-
-/// What happened inside nodes, and who says what it costs; null where nothing did.
-pub(in crate::commands) fn add_inside(
-    document: &mut serde_json::Value,
-    inside: Option<&InsideTraffic>,
-) {
-    document["inside_nodes"] = inside
-        .map(|InsideTraffic { source, messages, bytes, time }| {
-            json!({"source": source.name(), "messages": messages, "bytes": bytes.0, "time_s": time.as_seconds()})
-        })
-        .into();
+/// What all documents say of a prediction: its model, what it leaves out, what happened inside nodes, its margin.
+pub(super) fn prediction_document(
+    prediction: &Prediction,
+    network: Option<&Network>,
+    interval: Option<&Interval>,
+) -> Value {
+    let Prediction {
+        model,
+        outcome,
+        transfers,
+        inside,
+        notes,
+        ..
+    } = prediction;
+    let inside_nodes = inside.map(|InsideTraffic { source, messages, bytes, time }| {
+        json!({"source": source.name(), "messages": messages, "bytes": bytes.0, "time_s": time.as_seconds()})
+    });
+    let mut document = json!({
+        "makespan_s": outcome.makespan().as_seconds(),
+        "model": model.name(),
+        "model_reason": model.reason,
+        "collectives": model.collectives,
+        "leaves_out": model.leaves_out(),
+        "progress": model.progress.map(Progress::name),
+        "uncontended": model.is_uncontended,
+        "notes": notes,
+        "inside_nodes": inside_nodes,
+        "stand_ins": network.map(stand_ins_json),
+    });
+    if transfers.count > 0 {
+        document["one_sided"] = json!({"transfers": transfers.count, "bytes": transfers.bytes.0});
+    }
+    add_interval(&mut document, interval);
+    document
 }
 
 /// The margin of a prediction; null where none is known.
-pub(in crate::commands) fn add_interval(
-    document: &mut serde_json::Value,
-    interval: Option<&Interval>,
-) {
+pub(in crate::commands) fn add_interval(document: &mut Value, interval: Option<&Interval>) {
     document["interval_s"] = interval
         .map(|interval| [interval.low.as_seconds(), interval.high.as_seconds()])
         .into();
@@ -389,35 +497,12 @@ pub(in crate::commands) fn add_interval(
 }
 
 /// What the margin covers, or that there is none.
-pub(in crate::commands) fn margin(
-    network: Option<&Network>,
-    interval: Option<&Interval>,
-) -> String {
+pub(super) fn margin(network: Option<&Network>, interval: Option<&Interval>) -> String {
     match (network, interval) {
         (_, Some(interval)) => format!("margin: {}", interval.covers),
         (Some(network), None) => no_margin(network).to_owned(),
         (None, None) => "no margin known: parameters are given as numbers".to_owned(),
     }
-}
-
-/// One line that names the parameters that played no part.
-pub(in crate::commands) fn print_unused(unused: &[Unused]) {
-    if unused.is_empty() {
-        return;
-    }
-    let names: Vec<String> = unused
-        .iter()
-        .map(|one| format!("{} ({})", one.parameter, one.reason))
-        .collect();
-    println_out!("no influence: {}", names.join(", "));
-}
-
-/// The same for machines.
-pub(in crate::commands) fn unused_json(unused: &[Unused]) -> serde_json::Value {
-    unused
-        .iter()
-        .map(|one| json!({"parameter": one.parameter, "reason": one.reason}))
-        .collect()
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
@@ -448,13 +533,11 @@ pub(crate) fn parse_mapping(text: &str) -> Result<Mapping> {
     read_mapping(text, &mut Maps::default())
 }
 
-/// By rank; the threads of a task are ranks, and say so.
-pub(in crate::commands) fn ranks_json(
-    program: Option<&Program>,
-    outcome: &Outcome,
-) -> Vec<serde_json::Value> {
+/// What was sent, and the ranks; the threads of a task are ranks, and say so.
+fn add_outcome(document: &mut Value, program: Option<&Program>, outcome: &Outcome) {
     let threaded = program.filter(|program| program.has_threads());
-    let ranks = outcome.ranks.iter().enumerate().map(|(rank, times)| {
+    let mut ranks = Vec::new();
+    for (rank, times) in outcome.ranks.iter().enumerate() {
         let mut row = json!({
             "rank": rank,
             "end_s": times.end.as_seconds(),
@@ -466,16 +549,19 @@ pub(in crate::commands) fn ranks_json(
             row["task"] = json!(program.task(Rank(rank as u32)));
             row["thread"] = json!(program.thread(Rank(rank as u32)));
         }
-        row
-    });
-    ranks.collect()
+        ranks.push(row);
+    }
+    document["messages"] = outcome.messages.into();
+    document["bytes"] = outcome.bytes.0.into();
+    document["ranks"] = ranks.into();
 }
 
-/// What was replayed.
-pub(in crate::commands) fn print_counts(
+/// What was replayed, and the transfers of one-sided communication, if there are any.
+fn print_counts(
     program: Option<&Program>,
     collectives: u64,
     outcome: &Outcome,
+    transfers: Transfers,
 ) {
     let streams = outcome.ranks.len();
     let ranks = program.map_or(streams, |program| program.threads_of_tasks().len());
@@ -490,10 +576,6 @@ pub(in crate::commands) fn print_counts(
         format!(", {} threads", Grouped(streams as u64))
     };
     println_out!("{counts}, {} bytes{threads}", Grouped(outcome.bytes.0));
-}
-
-/// The transfers of one-sided communication, if there are any.
-pub(in crate::commands) fn print_transfers(transfers: Transfers) {
     if transfers.count > 0 {
         println_out!(
             "{} one-sided transfers, {} bytes",
@@ -503,15 +585,8 @@ pub(in crate::commands) fn print_transfers(transfers: Transfers) {
     }
 }
 
-/// The same for machines; no field where there are none.
-pub(in crate::commands) fn add_transfers(document: &mut serde_json::Value, transfers: Transfers) {
-    if transfers.count > 0 {
-        document["one_sided"] = json!({"transfers": transfers.count, "bytes": transfers.bytes.0});
-    }
-}
-
 /// The ranks, at most so many, the slowest first where not all have a row.
-pub(in crate::commands) fn print_ranks(program: Option<&Program>, outcome: &Outcome, show: Most) {
+fn print_ranks(program: Option<&Program>, outcome: &Outcome, show: Most) {
     let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
     if show.of(&rows).len() < rows.len() {
         rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));

@@ -95,7 +95,7 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
                 )
             }
             "device" => path.device = Some(value.to_owned()),
-            "network" => cost = Some(loggp(&network_args::load(value, &[])?.announced())),
+            "network" => cost = Some(loggp(&network_args::load(value, &[])?)),
             "loggp" => {
                 cost = Some(Rail::parse(&format!("{name}={}", value.replace('/', ",")))?.cost)
             }

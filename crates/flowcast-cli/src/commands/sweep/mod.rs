@@ -10,7 +10,6 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::network::Network;
 use flowcast::report::sweep_page;
 use flowcast::study::grid::Grid;
 use flowcast::study::rows::{self, Form, Part, Rows};
@@ -24,7 +23,7 @@ use self::remote::Executor;
 use super::predict::probability;
 use super::predict::trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, note_formulas};
-use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
+use crate::network_args::{load_all, parse_overrides};
 use crate::terminal::files::{self, declare, read_own_text, read_text, write_whole};
 use crate::terminal::output::say;
 use crate::terminal::progress::Progress;
@@ -203,7 +202,6 @@ impl Sweep {
 
     fn study(&self, input: &Path, trace: &Trace) -> Result<Study> {
         let networks = load_all(&self.network, &parse_overrides(&self.overrides)?)?;
-        let networks: Vec<Network> = networks.into_iter().map(LoadedNetwork::announced).collect();
         let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
         let options = Options {
             contention: self
@@ -278,11 +276,12 @@ impl Sweep {
             );
             return Ok(());
         }
-        let mut output = match &self.output {
-            Some(path) if self.resume => Output::resume(path, header)?,
-            Some(path) => Output::start(path, header)?,
-            None => Output::to_standard_output(header),
-        };
+        if !self.resume
+            && let Some(path) = &self.output
+        {
+            Output::refuse_earlier(path)?;
+        }
+        let mut output = Output::open(self.output.as_deref(), header)?;
         let sets: Vec<usize> = shard
             .clone()
             .filter(|set| !output.rows().contains(*set))
@@ -362,10 +361,7 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
                 parts[0].display()
             );
         }
-        for line in part.rows.numbered() {
-            rows.insert(line.0, line.1.to_owned())
-                .with_context(|| name.clone())?;
-        }
+        rows.merge(part.rows).with_context(|| name.clone())?;
     }
     let header = header.unwrap_or_default();
     let sets = rows::sets_of(&header).context("found no description of a sweep")?;

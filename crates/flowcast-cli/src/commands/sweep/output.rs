@@ -22,43 +22,28 @@ pub(super) struct Output {
 const CONTENT: &str = "the sets of an interrupted run";
 
 impl Output {
-    /// Nothing is kept before the end.
-    pub(super) fn to_standard_output(header: String) -> Output {
-        Output {
-            header,
-            rows: Rows::default(),
-            kept: None,
+    /// Refuses to lose what an interrupted run has left.
+    pub(super) fn refuse_earlier(target: &Path) -> Result<()> {
+        GrowingFile::start(&partial(target), CONTENT, "").map(drop)
+    }
+
+    /// Goes on with an interrupted run, if there is one; without a target it is for the standard output.
+    pub(super) fn open(target: Option<&Path>, header: String) -> Result<Output> {
+        let (mut rows, mut kept) = (Rows::default(), None);
+        if let Some(path) = target.map(partial) {
+            let (file, found) = GrowingFile::resume(&path, CONTENT, &header, |text| {
+                let name = path.display().to_string();
+                let part = Part::read(&name, text)?;
+                if part.header != header {
+                    bail!(
+                        "{name}: found the sets of another sweep, expected the same trace, network, fields and values"
+                    );
+                }
+                Ok(part.rows)
+            })?;
+            (rows, kept) = (found, Some(file));
         }
-    }
-
-    /// Starts afresh.
-    pub(super) fn start(target: &Path, header: String) -> Result<Output> {
-        let file = GrowingFile::start(&partial(target), CONTENT, &header)?;
-        Ok(Output {
-            header,
-            rows: Rows::default(),
-            kept: Some(file),
-        })
-    }
-
-    /// Goes on with the rows of an interrupted run, if there are any.
-    pub(super) fn resume(target: &Path, header: String) -> Result<Output> {
-        let path = partial(target);
-        let (file, rows) = GrowingFile::resume(&path, CONTENT, &header, |text| {
-            let name = path.display().to_string();
-            let part = Part::read(&name, text)?;
-            if part.header != header {
-                bail!(
-                    "{name}: found the sets of another sweep, expected the same trace, network, fields and values"
-                );
-            }
-            Ok(part.rows)
-        })?;
-        Ok(Output {
-            header,
-            rows,
-            kept: Some(file),
-        })
+        Ok(Output { header, rows, kept })
     }
 
     /// The rows so far.
@@ -141,14 +126,14 @@ mod tests {
     fn a_killed_run_goes_on_whatever_it_was_writing() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("sweep.csv");
-        let mut whole = Output::start(&target, HEADER.into()).unwrap();
+        let mut whole = Output::open(Some(&target), HEADER.into()).unwrap();
         whole.append(rows(&[2, 0, 1])).unwrap();
         let text = fs::read(partial(&target)).unwrap();
         whole.finish().unwrap();
         let expected = fs::read(&target).unwrap();
         for killed_at in 0..=text.len() {
             fs::write(partial(&target), &text[..killed_at]).unwrap();
-            let mut output = Output::resume(&target, HEADER.into()).unwrap();
+            let mut output = Output::open(Some(&target), HEADER.into()).unwrap();
             let missing: Vec<usize> = (0..3).filter(|set| !output.rows().contains(*set)).collect();
             assert_eq!(missing.is_empty(), killed_at == text.len());
             output.append(rows(&missing)).unwrap();
@@ -166,15 +151,15 @@ mod tests {
     fn sets_of_another_sweep_are_not_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("sweep.csv");
-        Output::start(&target, HEADER.into())
+        Output::open(Some(&target), HEADER.into())
             .unwrap()
             .append(rows(&[1]))
             .unwrap();
-        let message = format!("{:#}", Output::start(&target, HEADER.into()).unwrap_err());
+        let message = format!("{:#}", Output::refuse_earlier(&target).unwrap_err());
         assert!(message.contains("--resume"), "{message}");
         let message = format!(
             "{:#}",
-            Output::resume(&target, HEADER.replace('3', "4")).unwrap_err()
+            Output::open(Some(&target), HEADER.replace('3', "4")).unwrap_err()
         );
         assert!(message.contains("another sweep"), "{message}");
     }

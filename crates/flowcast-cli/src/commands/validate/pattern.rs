@@ -21,7 +21,7 @@ use crate::commands::lab::{explained, load, self_tested};
 use crate::network_args;
 use crate::repeating::{Carrying, Going, Over, Repeating};
 use crate::terminal::answers::write_page;
-use crate::terminal::output::{say, show};
+use crate::terminal::output::{println_out, say};
 use crate::terminal::provenance;
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
@@ -145,13 +145,13 @@ impl ValidatePattern {
             provenance: self.provenance(&header, &network),
         };
         let errors = validation.errors()?;
-        let document = results::Document::new(&validation, &errors, &finished)?;
-        write_page(
-            &self.output,
-            &html(&validation, &errors),
-            &crate::terminal::output::document(&document)?,
-        )?;
-        show(&document, self.going.format)?;
+        let document = results::document(&validation, &errors, &finished)?;
+        write_page(&self.output, &html(&validation, &errors), &document)?;
+        if self.going.format.json {
+            println_out!("{document}");
+        } else {
+            results::print(&validation, &errors, &finished)?;
+        }
         self.ledger.keep(
             &given,
             ledger::of_patterns(&validation, &network, header.over())?,
@@ -189,14 +189,11 @@ impl ValidatePattern {
         let ends = self.mapping.as_deref().map_or(Ends::Nodes, Ends::Ranks);
         let wanted = set.patterns(draw, ends, &spec)?;
         let header = Header::of(&spec, self.over);
-        let (mut journal, mut known) = if self.resume {
-            Journal::resume::<_, Finished>(&path_beside(&self.output), &header)?
-        } else {
-            (
-                Journal::start(&path_beside(&self.output), &header)?,
-                Vec::new(),
-            )
-        };
+        let path = path_beside(&self.output);
+        if !self.resume {
+            Journal::start(&path, &header)?;
+        }
+        let (mut journal, mut known) = Journal::resume::<_, Finished>(&path, &header)?;
         let missing: Vec<&Named> = wanted
             .iter()
             .filter(|named| !known.iter().any(|known| known.is(named)))
@@ -250,13 +247,8 @@ impl ValidatePattern {
     fn spec(&self, set: &Set) -> Result<LabSpec> {
         let Some(lab) = &self.lab else {
             let (name, usual) = set.usual_lab();
-            let usual = usual.iter().map(|(key, value)| format!("{key}={value}"));
-            return load(
-                name,
-                &usual
-                    .chain(self.lab_set.iter().cloned())
-                    .collect::<Vec<_>>(),
-            );
+            let usual: Vec<String> = usual.iter().map(ToString::to_string).collect();
+            return load(name, &[usual, self.lab_set.clone()].concat());
         };
         load(lab, &self.lab_set)
     }
@@ -265,7 +257,7 @@ impl ValidatePattern {
     fn given(&self, spec: &LabSpec) -> Result<Network> {
         match &self.network {
             None => Ok(network_of(spec)),
-            Some(name) => Ok(network_args::load(name, &[])?.announced()),
+            Some(name) => network_args::load(name, &[]),
         }
     }
 

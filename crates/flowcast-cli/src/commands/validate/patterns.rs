@@ -99,24 +99,19 @@ impl Set {
     }
 
     /// Profile and overrides of the usual lab.
-    pub(super) fn usual_lab(&self) -> (&'static str, Vec<(String, String)>) {
-        let set = |fields: &[(&str, &str)]| {
-            fields
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect::<Vec<_>>()
-        };
-        let window = ("tcp.window", "32KiB");
+    pub(super) fn usual_lab(&self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Set::Chain => {
-                let nodes = [("cluster.nodes", "31"), ("cluster.ranks_per_node", "1")];
-                (
-                    "asymmetric",
-                    set(&[nodes[0], nodes[1], ("nic.bandwidth", "20Mbit/s"), window]),
-                )
-            }
-            Set::TwoRacks => ("two-racks", set(&[("cluster.nodes", "10"), window])),
-            Set::Files(_) => ("asymmetric", Vec::new()),
+            Set::Chain => (
+                "asymmetric",
+                &[
+                    "cluster.nodes=31",
+                    "cluster.ranks_per_node=1",
+                    "nic.bandwidth=20Mbit/s",
+                    "tcp.window=32KiB",
+                ],
+            ),
+            Set::TwoRacks => ("two-racks", &["cluster.nodes=10", "tcp.window=32KiB"]),
+            Set::Files(_) => ("asymmetric", &[]),
         }
     }
 
@@ -327,6 +322,7 @@ pub(crate) fn racks_of(spec: &LabSpec) -> Racks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::lab::load;
     use flowcast_measure::lab::profile;
 
     const DRAW: Draw = Draw {
@@ -336,8 +332,9 @@ mod tests {
     };
 
     fn usual(set: &Set) -> LabSpec {
-        let (name, overrides) = set.usual_lab();
-        profile(name, &overrides).unwrap()
+        let (name, fields) = set.usual_lab();
+        let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+        load(name, &fields).unwrap()
     }
 
     #[test]

@@ -1,28 +1,26 @@
-//! Predictions of measured patterns, and their errors as a table, a page and its JSON.
+//! What was carried beside what models say: the cases of the page, and the numbers of the JSON.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use flowcast::flows::concurrent::{Method, predict, predict_seeds};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
-use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::stats::sample::median;
 use flowcast::packet::seeds::{LEVEL, Runs};
 use flowcast::report::validation::{Case, ModelErrors, Validation};
 use flowcast::units::Time;
-use serde::Serialize;
+use flowcast::{PatternOptions, predict_steps};
+use flowcast_measure::lab::LabSpec;
+use serde_json::{Value, json};
 
 use super::finished::Finished;
 use super::patterns::{by_step, racks_of};
-use crate::terminal::output::{Seconds, Shown, println_out};
+use crate::terminal::output::println_out;
 use crate::terminal::progress::Progress;
 use crate::terminal::tables::table;
-use flowcast_measure::lab::LabSpec;
 
-/// Predicts every finished pattern with every model; `seeds` is how often the packet model runs, if not once.
+/// Predicts what was carried with each model.
 pub(super) fn cases(
     finished: &[Finished],
     spec: &LabSpec,
@@ -32,42 +30,47 @@ pub(super) fn cases(
 ) -> Result<Vec<Case>> {
     let racks = racks_of(spec);
     let progress = Progress::of("predicting", "patterns", finished.len() as u64);
-    let case = |finished: &Finished| -> Result<Case> {
-        let (flows, step_of) = (finished.pattern_flows(), finished.steps());
+    let mut cases = Vec::new();
+    for carried in finished {
+        let flows = carried.pattern_flows();
+        let steps = Steps {
+            steps: by_step(&flows, &carried.steps()),
+            racks: racks.clone(),
+        };
+        let network = as_carried(network, carried);
         let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
-        let network = as_carried(network, finished);
         for model in models {
-            let mut of_model = Predicted::default();
             let runs = seeds.map(|seeds| Runs {
                 seeds,
-                repetitions: finished.repetitions(),
+                repetitions: carried.repetitions(),
             });
-            for flows in by_step(&flows, &step_of) {
-                let pattern = Pattern {
-                    flows,
-                    racks: racks.clone(),
-                };
-                of_model
-                    .add(&pattern, &network, *model, runs)
-                    .with_context(|| finished.name.clone())?;
-            }
-            predicted.push(of_model.durations);
-            intervals.push(of_model.intervals);
+            let options = PatternOptions {
+                model: Some(*model),
+                runs: runs.filter(|_| *model == Model::Packet),
+                ..PatternOptions::default()
+            };
+            let steps =
+                predict_steps(&steps, &network, &options).with_context(|| carried.name.clone())?;
+            let flows = steps.iter().flat_map(|step| &step.prediction.flows);
+            predicted.push(flows.map(|flow| flow.duration).collect());
+            let spreads = steps.iter().flat_map(|step| &step.spreads);
+            let ends = spreads.map(|spread| (spread.low.duration, spread.high.duration));
+            intervals.push(ends.collect());
         }
         progress.add(1);
-        Ok(Case {
-            name: finished.name.clone(),
-            configuration: finished.configuration.clone(),
+        cases.push(Case {
+            name: carried.name.clone(),
+            configuration: carried.configuration.clone(),
             predicted,
             intervals,
-            measured: finished.durations(),
+            measured: carried.durations(),
             flows,
-        })
-    };
-    finished.iter().map(case).collect()
+        });
+    }
+    Ok(cases)
 }
 
-/// Where a network asks for warm-ups, those of the measurement if they are known.
+/// The network with as many repetitions before those that count as there were.
 fn as_carried(network: &Network, finished: &Finished) -> Network {
     let mut network = network.clone();
     if let (Some(warm_ups), Some(found)) = (&mut network.sharing.packet.warm_ups, finished.warm_ups)
@@ -77,162 +80,89 @@ fn as_carried(network: &Network, finished: &Finished) -> Network {
     network
 }
 
-/// What a model says of a pattern's flows, step by step.
-#[derive(Default)]
-struct Predicted {
-    durations: Vec<Time>,
-    intervals: Vec<(Time, Time)>,
+/// The JSON of a validation.
+pub(super) fn document(
+    validation: &Validation,
+    errors: &[ModelErrors],
+    finished: &[Finished],
+) -> Result<Value> {
+    let mut models = Vec::new();
+    for (model, errors) in validation.models.iter().zip(errors) {
+        let mut entry = serde_json::to_value(errors)?;
+        entry["model"] = model.as_str().into();
+        entry["worst_configuration_mean_absolute_error"] = errors.worst_configuration().into();
+        if errors.coverage.is_some() {
+            entry["interval_level"] = LEVEL.into();
+        }
+        models.push(entry);
+    }
+    let mut patterns = Vec::new();
+    for (case, own) in validation.cases.iter().zip(finished) {
+        let mut entry = json!({
+            "pattern": case.name,
+            "configuration": case.configuration,
+            "is_precise": own.is_precise,
+            "flows": flows(&validation.models, case)?,
+        });
+        let of_flow = own.steps();
+        if let Some(found) = StepTimes::of(case, &of_flow)? {
+            let predicted: BTreeMap<&String, f64> =
+                validation.models.iter().zip(found.predicted_s).collect();
+            entry["steps"] = json!({
+                "of_flow": of_flow,
+                "measured_s": found.measured_s,
+                "predicted_s": predicted,
+            });
+        }
+        patterns.push(entry);
+    }
+    Ok(json!({
+        "schema": "flowcast/validation/1",
+        "title": validation.title,
+        "models": models,
+        "patterns": patterns,
+        "provenance": validation.provenance,
+    }))
 }
 
-impl Predicted {
-    fn add(
-        &mut self,
-        pattern: &Pattern,
-        network: &Network,
-        model: Model,
-        runs: Option<Runs>,
-    ) -> Result<()> {
-        let prediction = match runs.filter(|_| model == Model::Packet) {
-            None => predict(
-                pattern,
-                network,
-                Method {
-                    model,
-                    strictness: Strictness::Extended,
-                },
-            )?,
-            Some(runs) => {
-                let (prediction, spreads) = predict_seeds(pattern, network, runs)?;
-                self.intervals.extend(
-                    spreads
-                        .iter()
-                        .map(|spread| (spread.low.duration, spread.high.duration)),
-                );
-                prediction
+fn flows(models: &[String], case: &Case) -> Result<Vec<Value>> {
+    let mut flows = Vec::new();
+    for (index, (flow, measured)) in case.flows.iter().zip(case.medians()?).enumerate() {
+        let predicted = models.iter().zip(&case.predicted);
+        let predicted: BTreeMap<&String, f64> = predicted
+            .map(|(model, predicted)| (model, predicted[index].as_seconds()))
+            .collect();
+        let repetitions = case.measured[index].iter();
+        let mut entry = json!({
+            "id": flow.id,
+            "src": flow.src.0,
+            "dst": flow.dst.0,
+            "bytes": flow.size.0,
+            "start_s": flow.start.as_seconds(),
+            "measured_s": measured,
+            "repetitions_s": repetitions.map(|time| time.as_seconds()).collect::<Vec<_>>(),
+            "predicted_s": predicted,
+        });
+        for (model, intervals) in models.iter().zip(&case.intervals) {
+            if let Some((low, high)) = intervals.get(index) {
+                entry["predicted_interval_s"][model] = json!([low.as_seconds(), high.as_seconds()]);
             }
-        };
-        self.durations
-            .extend(prediction.flows.iter().map(|flow| flow.duration));
-        Ok(())
+        }
+        flows.push(entry);
     }
+    Ok(flows)
 }
 
-/// The results of a validation: the errors of each model, and every figure behind them.
-#[derive(Serialize)]
-pub(super) struct Document<'a> {
-    title: &'a str,
-    models: Vec<ModelEntry<'a>>,
-    patterns: Vec<PatternEntry>,
-    provenance: &'a BTreeMap<String, String>,
-}
-
-/// A model's errors, as shares of what was measured.
-#[derive(Serialize)]
-struct ModelEntry<'a> {
-    model: &'a str,
-    #[serde(flatten)]
-    errors: &'a ModelErrors,
-    worst_configuration_mean_absolute_error: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interval_level: Option<f64>,
-}
-
-/// A pattern: its flows, measured and predicted.
-#[derive(Serialize)]
-struct PatternEntry {
-    pattern: String,
-    configuration: String,
-    is_precise: bool,
-    flows: Vec<MeasuredFlow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<StepsEntry>,
-}
-
-#[derive(Serialize)]
-struct MeasuredFlow {
-    id: u32,
-    src: u32,
-    dst: u32,
-    bytes: u64,
-    start_s: Seconds,
+/// What the steps of a pattern took together, in seconds.
+struct StepTimes {
     measured_s: f64,
-    repetitions_s: Vec<Seconds>,
-    predicted_s: BTreeMap<String, Seconds>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    predicted_interval_s: BTreeMap<String, [Seconds; 2]>,
+    /// By model.
+    predicted_s: Vec<f64>,
 }
 
-/// A pattern of several steps as a whole: how long all of them took together.
-#[derive(Debug, Serialize)]
-struct StepsEntry {
-    of_flow: Vec<u32>,
-    /// The median of the repetitions.
-    measured_s: f64,
-    predicted_s: BTreeMap<String, f64>,
-}
-
-impl<'a> Document<'a> {
-    /// Of a validation.
-    pub(super) fn new(
-        validation: &'a Validation,
-        errors: &'a [ModelErrors],
-        finished: &[Finished],
-    ) -> Result<Document<'a>> {
-        let model = |(model, errors): (&'a String, &'a ModelErrors)| ModelEntry {
-            model,
-            errors,
-            worst_configuration_mean_absolute_error: errors.worst_configuration(),
-            interval_level: errors.coverage.map(|_| LEVEL),
-        };
-        let patterns = validation.cases.iter().zip(finished);
-        Ok(Document {
-            title: &validation.title,
-            models: validation.models.iter().zip(errors).map(model).collect(),
-            patterns: patterns
-                .map(|(case, own)| PatternEntry::new(&validation.models, case, own))
-                .collect::<Result<_>>()?,
-            provenance: &validation.provenance,
-        })
-    }
-}
-
-impl PatternEntry {
-    fn new(models: &[String], case: &Case, finished: &Finished) -> Result<PatternEntry> {
-        let medians = case.medians()?;
-        let flow = |(index, flow): (usize, &Flow)| {
-            let predicted = models.iter().zip(&case.predicted);
-            let intervals = models.iter().zip(&case.intervals);
-            let interval = |(model, intervals): (&String, &Vec<(Time, Time)>)| {
-                let (low, high) = intervals.get(index)?;
-                Some((model.clone(), [Seconds(*low), Seconds(*high)]))
-            };
-            MeasuredFlow {
-                id: flow.id,
-                src: flow.src.0,
-                dst: flow.dst.0,
-                bytes: flow.size.0,
-                start_s: Seconds(flow.start),
-                measured_s: medians[index],
-                repetitions_s: case.measured[index].iter().copied().map(Seconds).collect(),
-                predicted_s: predicted
-                    .map(|(model, predicted)| (model.clone(), Seconds(predicted[index])))
-                    .collect(),
-                predicted_interval_s: intervals.filter_map(interval).collect(),
-            }
-        };
-        Ok(PatternEntry {
-            pattern: case.name.clone(),
-            configuration: case.configuration.clone(),
-            is_precise: finished.is_precise,
-            flows: case.flows.iter().enumerate().map(flow).collect(),
-            steps: StepsEntry::of(models, case, finished.steps())?,
-        })
-    }
-}
-
-impl StepsEntry {
-    /// Of a pattern; nothing if it has one step.
-    fn of(models: &[String], case: &Case, of_flow: Vec<u32>) -> Result<Option<StepsEntry>> {
+impl StepTimes {
+    /// None of a pattern in one step.
+    fn of(case: &Case, of_flow: &[u32]) -> Result<Option<StepTimes>> {
         if of_flow.iter().all(|step| *step == of_flow[0]) {
             return Ok(None);
         }
@@ -253,122 +183,89 @@ impl StepsEntry {
             .predicted
             .iter()
             .map(|predicted| together(&|flow| predicted[flow]));
-        let predicted_s = models.iter().cloned().zip(predicted).collect();
-        Ok(Some(StepsEntry {
+        Ok(Some(StepTimes {
             measured_s: median(&measured)?,
-            predicted_s,
-            of_flow,
+            predicted_s: predicted.collect(),
         }))
     }
 }
 
-impl Shown for Document<'_> {
-    const SCHEMA: &'static str = "flowcast/validation/1";
-
-    fn print(&self) {
-        let columns = [
-            "model",
-            ">mean",
-            ">pattern min",
-            ">max",
-            ">global min",
-            ">max",
-            ">worst flow",
-            "which",
-            ">signed",
+/// Prints a validation for people.
+pub(super) fn print(
+    validation: &Validation,
+    errors: &[ModelErrors],
+    finished: &[Finished],
+) -> Result<()> {
+    let mut columns = vec![
+        "model",
+        ">mean",
+        ">pattern min",
+        ">max",
+        ">global min",
+        ">max",
+        ">worst flow",
+        "which",
+        ">signed",
+        ">worst configuration",
+    ];
+    let has_intervals = errors.iter().any(|errors| errors.coverage.is_some());
+    if has_intervals {
+        columns.push(">runs inside 90 %");
+    }
+    let mut out = table(&columns);
+    for (model, errors) in validation.models.iter().zip(errors) {
+        let (lowest, highest) = errors.signed_range;
+        let mut row = vec![
+            model.clone(),
+            percent(errors.mean_absolute),
+            percent(errors.mean_range.0),
+            percent(errors.mean_range.1),
+            percent(errors.global_range.0),
+            percent(errors.global_range.1),
+            percent(errors.worst.error),
+            format!("{}, flow {}", errors.worst.case, errors.worst.flow),
+            format!("{:+.1}..{:+.1} %", lowest * 100.0, highest * 100.0),
+            percent(errors.worst_configuration()),
         ];
-        let has_intervals = self
-            .models
-            .iter()
-            .any(|entry| entry.errors.coverage.is_some());
-        let more = [">worst configuration", ">runs inside 90 %"];
-        let mut table = table(&[&columns[..], &more[..1 + usize::from(has_intervals)]].concat());
-        for entry in &self.models {
-            let mut row = entry.cells();
-            if has_intervals {
-                row.push(
-                    entry
-                        .errors
-                        .coverage
-                        .map_or_else(|| "-".into(), |coverage| percent(coverage.share())),
-                );
-            }
-            table.add_row(row);
+        if has_intervals {
+            let coverage = errors.coverage.map(|coverage| percent(coverage.share()));
+            row.push(coverage.unwrap_or_else(|| "-".into()));
         }
-        println_out!("{table}");
-        let flows: usize = self.patterns.iter().map(|entry| entry.flows.len()).sum();
-        println_out!("{} patterns, {flows} flows", self.patterns.len());
-        self.print_steps();
+        out.add_row(row);
     }
+    println_out!("{out}");
+    let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
+    println_out!("{} patterns, {flows} flows", validation.cases.len());
+    print_steps(validation, finished)
 }
 
-impl ModelEntry<'_> {
-    fn cells(&self) -> Vec<String> {
-        let ModelErrors {
-            mean_absolute,
-            mean_range,
-            global_range,
-            worst,
-            signed_range,
-            ..
-        } = self.errors;
-        vec![
-            self.model.to_owned(),
-            percent(*mean_absolute),
-            percent(mean_range.0),
-            percent(mean_range.1),
-            percent(global_range.0),
-            percent(global_range.1),
-            percent(worst.error),
-            format!("{}, flow {}", worst.case, worst.flow),
-            format!(
-                "{:+.1}..{:+.1} %",
-                signed_range.0 * 100.0,
-                signed_range.1 * 100.0
-            ),
-            percent(self.worst_configuration_mean_absolute_error),
-        ]
+fn print_steps(validation: &Validation, finished: &[Finished]) -> Result<()> {
+    let mut with_steps = Vec::new();
+    for (case, own) in validation.cases.iter().zip(finished) {
+        let found = StepTimes::of(case, &own.steps())?;
+        with_steps.extend(found.map(|found| (&case.name, found)));
     }
-}
-
-impl Document<'_> {
-    /// The patterns that have several steps, the quickest first.
-    fn print_steps(&self) {
-        let with_steps = self
-            .patterns
-            .iter()
-            .filter_map(|entry| Some((&entry.pattern, entry.steps.as_ref()?)));
-        let mut with_steps: Vec<(&String, &StepsEntry)> = with_steps.collect();
-        if with_steps.is_empty() {
-            return;
-        }
-        with_steps.sort_by(|a, b| a.1.measured_s.total_cmp(&b.1.measured_s));
-        let mut columns = vec!["steps".to_owned(), ">measured".to_owned()];
-        columns.extend(self.models.iter().map(|entry| format!(">{}", entry.model)));
-        let mut table = table(&columns);
-        for (
-            name,
-            StepsEntry {
-                measured_s,
-                predicted_s,
-                ..
-            },
-        ) in with_steps
-        {
-            let cell = |entry: &ModelEntry| {
-                let predicted = predicted_s[entry.model];
-                format!(
-                    "{predicted:.3} s, {:+.1} %",
-                    (predicted - measured_s) / measured_s * 100.0
-                )
-            };
-            let row = [name.clone(), format!("{measured_s:.3} s")]
-                .into_iter()
-                .chain(self.models.iter().map(cell));
-            table.add_row(row);
-        }
-        println_out!("{table}");
+    if with_steps.is_empty() {
+        return Ok(());
     }
+    with_steps.sort_by(|a, b| a.1.measured_s.total_cmp(&b.1.measured_s));
+    let models = validation.models.iter().map(|model| format!(">{model}"));
+    let columns = ["steps".to_owned(), ">measured".to_owned()];
+    let mut out = table(&columns.into_iter().chain(models).collect::<Vec<_>>());
+    for (name, found) in with_steps {
+        let measured = found.measured_s;
+        let cell = |predicted: f64| {
+            let error = (predicted - measured) / measured * 100.0;
+            format!("{predicted:.3} s, {error:+.1} %")
+        };
+        let row = [name.clone(), format!("{measured:.3} s")];
+        out.add_row(
+            row.into_iter()
+                .chain(found.predicted_s.into_iter().map(cell)),
+        );
+    }
+    println_out!("{out}");
+    Ok(())
 }
 
 fn percent(share: f64) -> String {

@@ -1,9 +1,9 @@
 //! Intervals by fitting again to repetitions that are drawn again.
 
+use super::duplex::Assumption;
 use super::links::{BackboneLimit, Links};
 use super::outcome::{BackboneFit, Estimate};
-use super::search::Fitter;
-use super::{ConflictFitError, ConflictFitOptions, Whole, observe};
+use super::{ConflictFitError, ConflictFitOptions, observe};
 use crate::calibrate::conflict_samples::Measured;
 use crate::calibrate::descent::Lowest;
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
@@ -26,9 +26,8 @@ pub(super) struct Replicates {
 
 /// Draws repetitions again and fits everything again.
 pub(super) fn bootstrap(
-    fitter: &Fitter<'_>,
+    assumption: &Assumption<'_>,
     conflicts: &[&Measured],
-    whole: &Whole,
     options: &ConflictFitOptions,
 ) -> Result<Replicates, ConflictFitError> {
     let mut resampler = Resampler::from_seed(options.seed);
@@ -39,7 +38,7 @@ pub(super) fn bootstrap(
             .map(|measured| redraw(measured, &mut resampler))
             .collect();
         let observed = observe(&drawn.iter().collect::<Vec<_>>());
-        let Whole { links, found } = whole.near(fitter, &observed)?;
+        let (links, found) = assumption.near(&observed)?;
         all.push(Replicate {
             links,
             found,

@@ -3,7 +3,8 @@
 use super::outcome::name_of;
 use super::parameters::Needs;
 use super::search::Fitter;
-use super::{ConflictFitError, Errors, Observed, OtherDuplex, Whole};
+use super::{ConflictFitError, Errors, Links, Observed, OtherDuplex};
+use crate::calibrate::descent::Lowest;
 
 /// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.
 const CLEARLY: f64 = 0.9;
@@ -11,27 +12,36 @@ const CLEARLY: f64 = 0.9;
 /// All models under one assumption about the ports.
 pub(super) struct Assumption<'a> {
     pub fitter: Fitter<'a>,
-    pub whole: Whole,
-    /// Their errors on the conflicts that they were fitted to.
+    pub observed: &'a [Observed<'a>],
+    pub links: Links,
+    /// Where each candidate explains the conflicts best.
+    pub found: Vec<Lowest>,
+    /// The errors of each candidate on the conflicts that it was fitted to.
     pub fitted: Vec<Errors>,
 }
 
 impl<'a> Assumption<'a> {
-    /// Fits all models.
     pub(super) fn new(
         fitter: Fitter<'a>,
-        observed: &[Observed<'_>],
+        observed: &'a [Observed<'a>],
     ) -> Result<Assumption<'a>, ConflictFitError> {
-        let whole = Whole::of(&fitter, observed)?;
-        let places = 0..fitter.candidates.len();
-        let fitted = places
-            .map(|place| whole.fitted(&fitter, place, observed))
-            .collect::<Result<_, _>>()?;
-        Ok(Assumption {
+        let links = Links::new(observed, fitter.ports)?;
+        let candidates = fitter.candidates.iter();
+        let mut assumption = Assumption {
+            found: candidates
+                .map(|candidate| fitter.search(candidate, &links, observed))
+                .collect(),
+            links,
             fitter,
-            whole,
-            fitted,
-        })
+            observed,
+            fitted: Vec::new(),
+        };
+        for place in 0..assumption.found.len() {
+            let contended = observed.iter().filter(|one| one.is_fitted_to());
+            let fitted = assumption.errors(place, contended)?;
+            assumption.fitted.push(fitted);
+        }
+        Ok(assumption)
     }
 
     /// The smallest error of a model, of those that have nothing to fit or of all, on the flows of each conflict together: who of
@@ -57,7 +67,7 @@ impl<'a> Assumption<'a> {
         let (candidate, errors) = best.expect("there are models");
         let model = name_of(candidate.model, candidate.needs == Needs::Window);
         OtherDuplex {
-            duplex: self.whole.links.duplex,
+            duplex: self.links.duplex,
             model,
             mean_absolute: errors.mean_absolute,
         }

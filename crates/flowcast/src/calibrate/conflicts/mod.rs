@@ -157,42 +157,34 @@ pub fn fit_conflicts(
     };
     let has_bus = Links::new(&observed, Ports::Bus)?.bus.is_some();
     let bus = has_bus.then(|| assume(Ports::Bus)).transpose()?;
-    let (
-        Assumption {
-            fitter,
-            whole,
-            fitted,
-        },
-        other,
-    ) = duplex::better(assume(Ports::Full)?, assume(Ports::Half)?, bus);
-    let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
-    let mut models = Vec::with_capacity(fitter.candidates.len());
-    for (place, fitted) in fitted.into_iter().enumerate() {
-        models.push(whole.model_fit(&fitter, place, &observed, fitted, &replicates)?);
+    let (best, other_duplex) = duplex::better(assume(Ports::Full)?, assume(Ports::Half)?, bus);
+    let replicates = bootstrap(&best, &conflicts, &options)?;
+    let mut models = Vec::new();
+    for place in 0..best.found.len() {
+        models.push(ModelFit {
+            held_out: best.on_unseen(place, &random)?,
+            short: best.on_unseen(place, &short)?,
+            ..best.model_fit(place, &replicates)?
+        });
     }
-    for (place, model) in models.iter_mut().enumerate() {
-        model.held_out = whole.on_unseen(&fitter, place, &random)?;
-        model.short = whole.on_unseen(&fitter, place, &short)?;
-    }
+    let links = best.links;
+    let backbone = links.backbone.map(|limit| replicates.backbone(limit));
+    let processors = samples.provenance.get(PROCESSORS);
     Ok(ConflictFit {
         latency: replicates.estimate(
-            whole.links.latency,
+            links.latency,
             |one| one.links.latency.as_seconds(),
             Time::from_seconds,
         )?,
-        rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
-        smallest: whole.links.smallest,
-        backbone: whole
-            .links
-            .backbone
-            .map(|limit| replicates.backbone(limit))
-            .transpose()?,
-        duplex: whole.links.duplex,
-        bus: whole.links.bus,
-        other_duplex: other,
-        best: best(&models),
+        rate: replicates.rate(links.rate, |one| Some(one.links.rate))?,
+        smallest: links.smallest,
+        backbone: backbone.transpose()?,
+        duplex: links.duplex,
+        bus: links.bus,
+        other_duplex,
+        best: best_of(&models),
         models,
-        slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
+        slowdowns: best.slowdowns(&replicates)?,
         counts: (
             observed.len(),
             random.len() + short.len(),
@@ -200,11 +192,7 @@ pub fn fit_conflicts(
         ),
         has_racks: samples.racks.count() > 1,
         nodes_per_rack: samples.racks.block().unwrap_or(0),
-        processors: samples
-            .provenance
-            .get(PROCESSORS)
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(0),
+        processors: processors.and_then(|count| count.parse().ok()).unwrap_or(0),
         options: options.clone(),
     })
 }
@@ -218,62 +206,45 @@ fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
 }
 
 /// The first of those with the smallest mean error on what no fit has seen.
-fn best(models: &[ModelFit]) -> usize {
+fn best_of(models: &[ModelFit]) -> usize {
     let places = 0..models.len();
     places
         .min_by(|a, b| models[*a].unseen().total_cmp(&models[*b].unseen()))
         .expect("there are models")
 }
 
-/// Links and the parameters of all candidates, in the search's scale.
-#[derive(Debug, Clone)]
-struct Whole {
-    links: Links,
-    found: Vec<Lowest>,
-}
-
-impl Whole {
-    fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
-        let links = Links::new(observed, fitter.ports)?;
-        let found = fitter
-            .candidates
-            .iter()
-            .map(|candidate| fitter.search(candidate, &links, observed))
-            .collect();
-        Ok(Whole { links, found })
+impl Assumption<'_> {
+    /// What other values of the same conflicts give, near what was found.
+    fn near(&self, observed: &[Observed<'_>]) -> Result<(Links, Vec<Lowest>), ConflictFitError> {
+        let links = Links::new(observed, self.fitter.ports)?;
+        let mut found = Vec::new();
+        for (candidate, known) in self.fitter.candidates.iter().zip(&self.found) {
+            found.push(self.fitter.refine(candidate, &known.at, &links, observed));
+        }
+        Ok((links, found))
     }
 
-    /// From where another fit ended.
-    fn near(
+    fn network(&self, place: usize) -> Network {
+        let candidate = &self.fitter.candidates[place];
+        let at = &self.found[place].at;
+        self.fitter.network_with(candidate, at, &self.links)
+    }
+
+    fn errors<'o, 'c: 'o>(
         &self,
-        fitter: &Fitter<'_>,
-        observed: &[Observed<'_>],
-    ) -> Result<Whole, ConflictFitError> {
-        let links = Links::new(observed, fitter.ports)?;
-        let found = fitter.candidates.iter().zip(&self.found);
-        let found = found
-            .map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed))
-            .collect();
-        Ok(Whole { links, found })
-    }
-
-    fn network(&self, fitter: &Fitter<'_>, place: usize) -> Network {
-        fitter.network_with(
-            &fitter.candidates[place],
-            &self.found[place].at,
-            &self.links,
-        )
+        place: usize,
+        observed: impl Iterator<Item = &'o Observed<'c>>,
+    ) -> Result<Errors, ConflictFitError> {
+        let model = self.fitter.candidates[place].model;
+        self.fitter.errors(model, &self.network(place), observed)
     }
 
     fn model_fit(
         &self,
-        fitter: &Fitter<'_>,
         place: usize,
-        observed: &[Observed<'_>],
-        fitted: Errors,
         replicates: &Replicates,
     ) -> Result<ModelFit, ConflictFitError> {
-        let candidate = &fitter.candidates[place];
+        let candidate = &self.fitter.candidates[place];
         let mut parameters = Vec::new();
         for (at, parameter) in candidate.parameters.iter().enumerate() {
             let values: Vec<f64> = replicates
@@ -296,8 +267,8 @@ impl Whole {
             model: candidate.model,
             is_settling: candidate.needs == Needs::Window,
             parameters,
-            fitted,
-            left_out: self.left_out(fitter, place, observed)?,
+            fitted: self.fitted[place].clone(),
+            left_out: self.left_out(place)?,
             held_out: None,
             short: None,
         })
@@ -306,88 +277,45 @@ impl Whole {
     /// Patterns that nothing was fitted to; none of none.
     fn on_unseen(
         &self,
-        fitter: &Fitter<'_>,
         place: usize,
         patterns: &[Observed<'_>],
     ) -> Result<Option<Errors>, ConflictFitError> {
-        if patterns.is_empty() {
-            return Ok(None);
-        }
-        let network = self.network(fitter, place);
-        Ok(Some(fitter.errors(
-            fitter.candidates[place].model,
-            &network,
-            patterns.iter(),
-        )?))
-    }
-
-    /// The conflicts that all was fitted to.
-    fn fitted(
-        &self,
-        fitter: &Fitter<'_>,
-        place: usize,
-        observed: &[Observed<'_>],
-    ) -> Result<Errors, ConflictFitError> {
-        let contended = observed.iter().filter(|one| one.is_fitted_to());
-        fitter.errors(
-            fitter.candidates[place].model,
-            &self.network(fitter, place),
-            contended,
-        )
+        let is_any = !patterns.is_empty();
+        is_any
+            .then(|| self.errors(place, patterns.iter()))
+            .transpose()
     }
 
     /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
-    fn left_out(
-        &self,
-        fitter: &Fitter<'_>,
-        place: usize,
-        observed: &[Observed<'_>],
-    ) -> Result<Errors, ConflictFitError> {
+    fn left_out(&self, place: usize) -> Result<Errors, ConflictFitError> {
+        let (fitter, candidate) = (&self.fitter, &self.fitter.candidates[place]);
         let mut judged = search::Judged::default();
-        for (at, left) in observed
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| one.is_fitted_to())
-        {
-            let others: Vec<Observed<'_>> = observed
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != at)
-                .map(|(_, one)| one.clone())
-                .collect();
+        for (at, left) in self.observed.iter().enumerate() {
+            if !left.is_fitted_to() {
+                continue;
+            }
+            let mut others = self.observed.to_vec();
+            others.remove(at);
             let links = Links::new(&others, fitter.ports)?;
-            let found = fitter.refine(
-                &fitter.candidates[place],
-                &self.found[place].at,
-                &links,
-                &others,
-            );
-            let network = fitter.network_with(&fitter.candidates[place], &found.at, &links);
-            fitter.judge(fitter.candidates[place].model, &network, left, &mut judged);
+            let found = fitter.refine(candidate, &self.found[place].at, &links, &others);
+            let network = fitter.network_with(candidate, &found.at, &links);
+            fitter.judge(candidate.model, &network, left, &mut judged);
         }
         judged.errors()
     }
 
-    fn slowdowns(
-        &self,
-        fitter: &Fitter<'_>,
-        observed: &[Observed<'_>],
-        replicates: &Replicates,
-    ) -> Result<Vec<Slowdown>, ConflictFitError> {
+    fn slowdowns(&self, replicates: &Replicates) -> Result<Vec<Slowdown>, ConflictFitError> {
         let mut all = Vec::new();
-        for (at, one) in observed
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| one.is_fitted_to())
-        {
-            let candidates = fitter.candidates.iter().enumerate();
-            let predicted: Vec<Option<Vec<Time>>> = candidates
-                .map(|(at, known)| {
-                    fitter
-                        .durations(known.model, &self.network(fitter, at), one.conflict)
-                        .ok()
-                })
-                .collect();
+        for (at, one) in self.observed.iter().enumerate() {
+            if !one.is_fitted_to() {
+                continue;
+            }
+            let candidates = self.fitter.candidates.iter().enumerate();
+            let predicted = candidates.map(|(at, known)| {
+                let network = self.network(at);
+                self.fitter.durations(known.model, &network, one.conflict)
+            });
+            let predicted: Vec<_> = predicted.map(Result::ok).collect();
             for (place, flow) in one.conflict.flows.iter().enumerate() {
                 let times_alone = |time: Time, links: &Links| {
                     time.as_seconds() / links.alone(flow.size).as_seconds()

@@ -30,15 +30,20 @@ pub fn fit(regions: &[MeasuredRegion]) -> Result<DimemasFit, DimemasFitError> {
         return Err(DimemasFitError::NoTime(region.name.clone()));
     }
     let task = Task::new(regions);
-    let mut best = task.settled(line(regions)?);
-    let mut step = 1.5f64;
+    let start = task.settled(line(regions)?);
+    let best = by_smaller_steps(start, 1.5, |best, step| task.neighbour(best, step));
+    Ok(task.finish(&best))
+}
+
+/// Moves as long as there is something better a step away, then in smaller steps.
+fn by_smaller_steps<T>(mut best: T, mut step: f64, better: impl Fn(&T, f64) -> Option<T>) -> T {
     while step > 1.002 {
-        match task.neighbour(&best, step) {
+        match better(&best, step) {
             Some(better) => best = better,
             None => step = step.sqrt(),
         }
     }
-    Ok(task.finish(&best))
+    best
 }
 
 /// The line through the round trips that minimises the sum of squared relative residuals.
@@ -252,20 +257,15 @@ fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
             .map(|region| off(predicted(region, &settled.rows, parameters), region.once))
             .sum()
     };
-    let mut best = (settled.parameters, miss(&settled.parameters));
-    let mut step = 1.1f64;
-    while step > 1.002 {
+    let start = (settled.parameters, miss(&settled.parameters));
+    let nearer = |best: &(Parameters, f64), step: f64| {
         let moved = around(&best.0, step).map(|parameters| (parameters, miss(&parameters)));
-        let better = moved
+        moved
             .into_iter()
             .filter(|moved| moved.1 < best.1 - LEAST_GAIN)
-            .min_by(|a, b| a.1.total_cmp(&b.1));
-        match better {
-            Some(better) => best = better,
-            None => step = step.sqrt(),
-        }
-    }
-    best.0
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    by_smaller_steps(start, 1.1, nearer).0
 }
 
 /// Latency and bandwidth one step up or down.

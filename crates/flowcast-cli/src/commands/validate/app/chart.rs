@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::report::validation::error_bars;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::document::SCHEMA;
 use crate::terminal::files::{Output, declare, read_text, write_text};
-use crate::terminal::output::{Format, Shown, println_out, show};
+use crate::terminal::output::{Format, println_out};
 use crate::terminal::tables::table;
 
 /// Draw and sum up the errors of several validated programs
@@ -84,34 +85,16 @@ impl ValidateChart {
             .map(|named| errors_of(named, &predictions))
             .collect::<Result<Vec<_>>>()?;
         if let Some(output) = &self.output {
-            let groups: Vec<(String, Vec<f64>)> = reports
-                .iter()
-                .zip(&errors)
-                .map(|(named, errors)| (named.name.clone(), errors.clone()))
-                .collect();
+            let names = reports.iter().map(|named| named.name.clone());
+            let groups: Vec<(String, Vec<f64>)> = names.zip(errors.iter().cloned()).collect();
             write_text(output, &error_bars(&self.title, &groups, &predictions))?;
         }
-        let errors_of = |errors: &Vec<f64>| {
-            predictions
-                .iter()
-                .cloned()
-                .zip(errors.iter().copied())
-                .collect()
-        };
-        let program = |(named, errors): (&Named, &Vec<f64>)| Program {
-            program: named.name.clone(),
-            measured_s: total(named).map(|row| row.measured_s),
-            interval: total(named).and_then(|row| row.interval_s),
-            errors: errors_of(errors),
-        };
-        let chart = Chart {
-            programs: reports.iter().zip(&errors).map(program).collect(),
-            predictions: (0..)
-                .zip(&predictions)
-                .map(|(at, name)| Sum::new(name, &errors, at))
-                .collect(),
-        };
-        show(&chart, self.format)
+        if self.format.json {
+            println_out!("{}", document(&reports, &errors, &predictions));
+        } else {
+            print(&reports, &errors, &predictions);
+        }
+        Ok(())
     }
 
     fn predictions(&self, reports: &[Named]) -> Result<Vec<String>> {
@@ -173,91 +156,65 @@ fn total(named: &Named) -> Option<&Row> {
     named.report.rows.iter().find(|row| row.quantity == "total")
 }
 
-/// The errors of all programs and their sums.
-#[derive(Serialize)]
-struct Chart {
-    programs: Vec<Program>,
-    predictions: Vec<Sum>,
+/// Mean and largest absolute error of a prediction over all programs.
+fn mean_and_worst(errors: &[Vec<f64>], prediction: usize) -> [f64; 2] {
+    let absolute = errors.iter().map(|errors| errors[prediction].abs());
+    [
+        absolute.clone().sum::<f64>() / errors.len() as f64,
+        absolute.fold(0.0, f64::max),
+    ]
 }
 
-/// A program: the relative error of each prediction.
-#[derive(Serialize)]
-struct Program {
-    program: String,
-    measured_s: Option<f64>,
-    #[serde(skip)]
-    interval: Option<[f64; 2]>,
-    errors: BTreeMap<String, f64>,
-}
-
-/// A prediction over all programs.
-#[derive(Serialize)]
-struct Sum {
-    prediction: String,
-    mean_absolute_error: f64,
-    worst_absolute_error: f64,
-}
-
-impl Sum {
-    fn new(name: &str, errors: &[Vec<f64>], prediction: usize) -> Sum {
-        let absolute = errors.iter().map(|errors| errors[prediction].abs());
-        Sum {
-            prediction: name.to_owned(),
-            mean_absolute_error: absolute.clone().sum::<f64>() / errors.len() as f64,
-            worst_absolute_error: absolute.fold(0.0, f64::max),
-        }
+fn document(reports: &[Named], errors: &[Vec<f64>], predictions: &[String]) -> Value {
+    let mut programs = Vec::new();
+    for (named, errors) in reports.iter().zip(errors) {
+        let errors: BTreeMap<&String, &f64> = predictions.iter().zip(errors).collect();
+        programs.push(json!({
+            "program": named.name,
+            "measured_s": total(named).map(|row| row.measured_s),
+            "errors": errors,
+        }));
     }
+    let mut sums = Vec::new();
+    for (at, name) in predictions.iter().enumerate() {
+        let [mean, worst] = mean_and_worst(errors, at);
+        sums.push(json!({
+            "prediction": name,
+            "mean_absolute_error": mean,
+            "worst_absolute_error": worst,
+        }));
+    }
+    json!({
+        "schema": "flowcast/app-validation-chart/1",
+        "programs": programs,
+        "predictions": sums,
+    })
 }
 
-impl Shown for Chart {
-    const SCHEMA: &'static str = "flowcast/app-validation-chart/1";
-
-    fn print(&self) {
-        let mut columns = vec![
-            "program".to_owned(),
-            ">measured".into(),
-            ">95 % interval".into(),
-        ];
-        columns.extend(
-            self.predictions
-                .iter()
-                .map(|sum| format!(">{}", sum.prediction)),
-        );
-        let mut out = table(&columns);
-        for Program {
-            program,
-            measured_s,
-            interval,
-            errors,
-        } in &self.programs
-        {
-            let measured = measured_s.map_or(String::new(), |measured| format!("{measured:.3} s"));
-            let interval = interval.map_or(String::new(), |[low, high]| {
-                format!("{low:.3} .. {high:.3} s")
-            });
-            let errors = self
-                .predictions
-                .iter()
-                .map(|sum| format!("{:+.1} %", errors[&sum.prediction] * 100.0));
-            out.add_row(
-                [program.clone(), measured, interval]
-                    .into_iter()
-                    .chain(errors),
-            );
-        }
-        let mut row = |what: &str, of: fn(&Sum) -> f64| {
-            let sums = self
-                .predictions
-                .iter()
-                .map(|sum| format!("{:.1} %", of(sum) * 100.0));
-            out.add_row(
-                [what.to_owned(), String::new(), String::new()]
-                    .into_iter()
-                    .chain(sums),
-            );
-        };
-        row("mean absolute", |sum| sum.mean_absolute_error);
-        row("worst", |sum| sum.worst_absolute_error);
-        println_out!("{out}");
+fn print(reports: &[Named], errors: &[Vec<f64>], predictions: &[String]) {
+    let columns = ["program", ">measured", ">95 % interval"].map(str::to_owned);
+    let names = predictions.iter().map(|name| format!(">{name}"));
+    let mut out = table(&columns.into_iter().chain(names).collect::<Vec<_>>());
+    for (named, errors) in reports.iter().zip(errors) {
+        let total = total(named);
+        let measured = total.map_or(String::new(), |row| format!("{:.3} s", row.measured_s));
+        let interval = total.and_then(|row| row.interval_s);
+        let interval = interval.map_or(String::new(), |[low, high]| {
+            format!("{low:.3} .. {high:.3} s")
+        });
+        let errors = errors
+            .iter()
+            .map(|error| format!("{:+.1} %", error * 100.0));
+        let row = [named.name.clone(), measured, interval];
+        out.add_row(row.into_iter().chain(errors));
     }
+    for (at, what) in ["mean absolute", "worst"].into_iter().enumerate() {
+        let sums = (0..predictions.len()).map(|prediction| {
+            let sum = mean_and_worst(errors, prediction)[at];
+            format!("{:.1} %", sum * 100.0)
+        });
+        let row = [what.to_owned(), String::new(), String::new()];
+        out.add_row(row.into_iter().chain(sums));
+    }
+    println_out!("{out}");
 }

@@ -21,7 +21,7 @@ use flowcast::units::{Bytes, Time};
 use flowcast::{Interval, IntervalOptions};
 use flowcast_measure::lab::{LabSpec, network_of};
 
-use self::document::Document;
+use self::document::ValidationReport;
 use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
 use super::ledger::{self, LedgerArgs};
@@ -34,7 +34,7 @@ use crate::network_args::{self, parse_overrides};
 use crate::predictors::{self, Predictor, Setting};
 use crate::recording::open_recording;
 use crate::terminal::answers::write_page;
-use crate::terminal::output::{Format, show};
+use crate::terminal::output::{Format, println_out};
 use crate::terminal::provenance;
 
 pub(super) use chart::ValidateChart;
@@ -231,13 +231,19 @@ impl ValidateApp {
                 .map(|found| ("disturbed_by".to_owned(), found)),
         );
         let fared = validation.fared()?;
-        let document = Document::new(&validation, &fared, &intervals)?;
-        write_page(
-            &self.output,
-            &app_html(&validation)?,
-            &crate::terminal::output::document(&document)?,
-        )?;
-        show(&document, self.format)?;
+        let report = ValidationReport {
+            validation: &validation,
+            rows: validation.rows()?,
+            fared: &fared,
+            intervals: &intervals,
+        };
+        let document = report.document()?;
+        write_page(&self.output, &app_html(&validation)?, &document)?;
+        if self.format.json {
+            println_out!("{document}");
+        } else {
+            report.print();
+        }
         let name = self
             .output
             .file_stem()
@@ -305,8 +311,9 @@ impl ValidateApp {
             runs: self.runs,
             record_runs: self.record_runs,
             max_time: self.max_time,
+            resume: self.resume,
         };
-        plan.carry_out(header, self.resume)
+        plan.carry_out(header)
     }
 
     /// What is given, else what the lab's rates say; and the same with computation scaled, and with the wire rates of the
@@ -318,7 +325,7 @@ impl ValidateApp {
     ) -> Result<(Network, Network)> {
         let overrides = parse_overrides(&self.overrides)?;
         let given = match (&self.network, spec) {
-            (Some(name), _) => network_args::load(name, &overrides)?.announced(),
+            (Some(name), _) => network_args::load(name, &overrides)?,
             (None, Some(spec)) => network_of(spec).with_overrides(&overrides)?,
             (None, None) => bail!("found neither --network nor --lab, expected --network NET"),
         };

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::super::journal::{self, Journal, path_beside};
-use super::document::RecordedTimes;
 use crate::commands::lab::{explained, self_tested};
 use crate::commands::record::prepare;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
@@ -64,7 +63,7 @@ enum Line {
     /// A recording that was kept: its folder, beside the journal.
     Recorded(String),
     /// What a run took.
-    Timed(RecordedTimes),
+    Timed(RunTimes<f64>),
 }
 
 /// All finished runs.
@@ -79,22 +78,25 @@ impl Measured {
     /// The runs of a journal.
     pub(super) fn read(path: &Path) -> Result<Measured> {
         let content = journal::read::<Header, Line>(path)?;
+        Ok(Measured::new(content.header, path, content.lines))
+    }
+
+    fn new(header: Header, journal: &Path, lines: Vec<Line>) -> Measured {
         let mut measured = Measured {
-            header: content.header,
+            header,
             recordings: Vec::new(),
             runs: Vec::new(),
         };
-        content
-            .lines
+        lines
             .into_iter()
-            .for_each(|line| measured.add(path, line));
-        Ok(measured)
+            .for_each(|line| measured.add(journal, line));
+        measured
     }
 
     fn add(&mut self, journal: &Path, line: Line) {
         match line {
             Line::Recorded(name) => self.recordings.push(journal.with_file_name(name)),
-            Line::Timed(times) => self.runs.push(times.into()),
+            Line::Timed(times) => self.runs.push(times.map(Time::from_seconds)),
         }
     }
 }
@@ -110,30 +112,25 @@ pub(super) struct Plan<'a> {
     pub runs: usize,
     pub record_runs: usize,
     pub max_time: Option<Time>,
+    pub resume: bool,
 }
 
 impl Plan<'_> {
     /// Runs what is missing.
-    pub(super) fn carry_out(&self, header: Header, resume: bool) -> Result<Measured> {
+    pub(super) fn carry_out(&self, header: Header) -> Result<Measured> {
         let path = path_beside(self.output);
         let recorder = recorder(self.recorder)?;
-        let (mut journal, known) = if resume {
-            Journal::resume::<Header, Line>(&path, &header)?
-        } else {
-            (Journal::start(&path, &header)?, Vec::new())
-        };
-        let mut measured = Measured {
-            header,
-            recordings: Vec::new(),
-            runs: Vec::new(),
-        };
-        known.into_iter().for_each(|line| measured.add(&path, line));
-        if self.is_complete(&measured) {
+        if !self.resume {
+            Journal::start(&path, &header)?;
+        }
+        let (mut journal, known) = Journal::resume(&path, &header)?;
+        let mut measured = Measured::new(header, &path, known);
+        if self.left(&measured) == 0 {
             return Ok(measured);
         }
         let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let (began, mut done) = (Instant::now(), 0u32);
-        while !self.is_complete(&measured) {
+        while self.left(&measured) > 0 {
             if self
                 .max_time
                 .is_some_and(|most| began.elapsed().as_secs_f64() > most.as_seconds())
@@ -160,10 +157,6 @@ impl Plan<'_> {
             }
         }
         Ok(measured)
-    }
-
-    fn is_complete(&self, measured: &Measured) -> bool {
-        self.left(measured) == 0
     }
 
     /// Runs that are missing.
@@ -212,7 +205,7 @@ impl Plan<'_> {
             self.runs,
             Rounded(times.total)
         );
-        Ok(Line::Timed(RecordedTimes::from(&times)))
+        Ok(Line::Timed(times.map(Time::as_seconds)))
     }
 
     /// A folder where ranks of a lab find it as well.
@@ -311,9 +304,8 @@ mod tests {
         times.total = Time::from_micros(1500.0);
         times.add_region("solve", Time::from_micros(3.0));
         journal.append(&Line::Recorded("cg.rec".into())).unwrap();
-        journal
-            .append(&Line::Timed(RecordedTimes::from(&times)))
-            .unwrap();
+        let timed = Line::Timed(times.clone().map(Time::as_seconds));
+        journal.append(&timed).unwrap();
         drop(journal);
         let measured = Measured::read(&path).unwrap();
         assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
