@@ -6,6 +6,8 @@
 
 use flowcast_units::{Bytes, Time, TimePerByte};
 
+use crate::network::Nic;
+
 /// The four parameters of LogGP, each 0 or more; by default all 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LogGp {
@@ -33,6 +35,18 @@ impl LogGp {
     /// `2o + L + (s-1)·G`: from the send call to the end of the receive call, with idle interfaces.
     pub fn one_way(&self, size: Bytes) -> Time {
         self.overhead * 2.0 + self.latency + self.transfer(size)
+    }
+}
+
+impl From<&Nic> for LogGp {
+    /// What an interface costs a message that meets no other.
+    fn from(nic: &Nic) -> LogGp {
+        LogGp {
+            latency: nic.latency,
+            overhead: nic.overhead,
+            gap: nic.gap,
+            gap_per_byte: nic.per_byte(),
+        }
     }
 }
 

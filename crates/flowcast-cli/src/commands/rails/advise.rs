@@ -10,7 +10,6 @@ use flowcast::scheduler::advise::{KnownRail, Question, SizeAdvice};
 use flowcast::units::{Bytes, Time, TimePerByte};
 use serde::Serialize;
 
-use super::live::loggp;
 use super::settings::{self, Settings};
 use crate::network_args;
 use crate::terminal::output::{Format, Micros, Shown, println_out, show};
@@ -214,7 +213,7 @@ fn known_rail(network: &Network) -> KnownRail {
         ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));
     let gap_per_byte = TimePerByte::from_nanos(nanos("nic.gap_per_byte"));
     KnownRail {
-        cost: loggp(network),
+        cost: LogGp::from(&network.nic),
         error: LogGp {
             latency,
             overhead,
