@@ -23,6 +23,7 @@ use thiserror::Error;
 
 mod clock_line;
 mod collective_op;
+mod named;
 #[cfg(feature = "serde")]
 mod serialised;
 mod text;

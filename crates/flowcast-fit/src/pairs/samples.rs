@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use flowcast_model::csv::{self, CsvError};
-use flowcast_units::{Bytes, Node, Time};
+use flowcast_units::{Bytes, Node, Time, named};
 
 use super::{PairTimes, typical};
 use crate::samples::{header, micros, provenance, whole_from_zero};
@@ -23,21 +23,13 @@ pub const SCHEMA: &str = "flowcast/pair-samples/1";
 
 const COLUMNS: [&str; 5] = ["from", "to", "size_B", "company", "time_us"];
 
-/// What else was in flight between the two nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Company {
-    /// Nothing else: the message had both nodes to itself.
-    Alone,
-    /// A message of the same size in the other direction.
-    Both,
-}
-
-impl Company {
-    const fn name(self) -> &'static str {
-        match self {
-            Company::Alone => "alone",
-            Company::Both => "both",
-        }
+named! {
+    /// What else was in flight between the two nodes.
+    pub enum Company {
+        /// Nothing else: the message had both nodes to itself.
+        Alone = "alone",
+        /// A message of the same size in the other direction.
+        Both = "both",
     }
 }
 
@@ -112,17 +104,9 @@ impl PairSamples {
             ..PairSamples::default()
         };
         let rows = csv::read(text, COLUMNS, |line, [from, to, size, company, time]| {
-            let company = match company {
-                "alone" => Company::Alone,
-                "both" => Company::Both,
-                found => {
-                    return Err(CsvError::at(
-                        line,
-                        format!("company = `{found}`"),
-                        "alone or both",
-                    ));
-                }
-            };
+            let company = Company::from_name(company).ok_or_else(|| {
+                CsvError::at(line, format!("company = `{company}`"), "alone or both")
+            })?;
             let pair = (node(line, "from", from)?, node(line, "to", to)?);
             if pair.0 == pair.1 {
                 return Err(CsvError::at(

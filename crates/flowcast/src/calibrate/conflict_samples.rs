@@ -351,7 +351,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
             "a number above 0",
         ));
     }
-    let unknown = |()| {
+    let unknown = || {
         CsvError::at(
             line,
             format!("kind `{kind}`"),
@@ -360,7 +360,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
     };
     Ok(Row {
         conflict,
-        kind: kind.parse().map_err(unknown)?,
+        kind: Kind::from_name(kind).ok_or_else(unknown)?,
         repetition: whole(line, "repetition", repetition, 1_000_000)? as usize,
         flow,
         racks: [from, to],
