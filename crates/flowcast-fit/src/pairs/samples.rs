@@ -34,6 +34,15 @@ named! {
 }
 
 /// All measured times, each above 0.
+///
+/// ```
+/// use flowcast_fit::pairs::samples::PairSamples;
+/// use flowcast_units::Bytes;
+///
+/// let text = "from,to,size_B,company,time_us\n0,1,8,alone,5\n1,0,8,alone,6\n";
+/// assert_eq!(PairSamples::from_csv(text)?.sizes(), [Bytes(8)]);
+/// # Ok::<(), flowcast_model::csv::CsvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PairSamples {
     /// Where they come from.
@@ -104,9 +113,8 @@ impl PairSamples {
             ..PairSamples::default()
         };
         let rows = csv::read(text, COLUMNS, |line, [from, to, size, company, time]| {
-            let company = Company::from_name(company).ok_or_else(|| {
-                CsvError::at(line, format!("company = `{company}`"), "alone or both")
-            })?;
+            let company = Company::from_name(company)
+                .ok_or_else(|| CsvError::field(line, "company", company, "alone or both"))?;
             let pair = (node(line, "from", from)?, node(line, "to", to)?);
             if pair.0 == pair.1 {
                 return Err(CsvError::at(
@@ -168,13 +176,7 @@ impl PairSamples {
 
 fn node(line: usize, column: &str, field: &str) -> Result<Node, CsvError> {
     let number = field.parse().map(Node);
-    number.map_err(|_| {
-        CsvError::at(
-            line,
-            format!("{column} = `{field}`"),
-            "the number of a node",
-        )
-    })
+    number.map_err(|_| CsvError::field(line, column, field, "the number of a node"))
 }
 
 #[cfg(test)]

@@ -321,13 +321,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
     ] = fields;
     let node = |column: &str, field: &str| {
         let number = field.parse().map(Node);
-        number.map_err(|_| {
-            CsvError::at(
-                line,
-                format!("{column} = `{field}`"),
-                "the number of a node",
-            )
-        })
+        number.map_err(|_| CsvError::field(line, column, field, "the number of a node"))
     };
     let flow = Flow {
         id: whole(line, "flow", flow, 1_000_000)? as u32,
