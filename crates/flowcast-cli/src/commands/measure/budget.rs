@@ -116,7 +116,7 @@ impl Summary {
             Parameter {
                 symbol,
                 unit,
-                value: fit.values()[at],
+                value: fit.parameters.as_nanos()[at],
                 half_width: fit.half_widths[at],
             }
         };
