@@ -119,6 +119,14 @@ pub enum Rule {
 }
 
 /// A node's network interface.
+///
+/// ```
+/// use flowcast_model::network::Nic;
+/// use flowcast_units::{Bytes, Rate, Time};
+///
+/// let nic = Nic::new(Time::from_micros(10.0), Rate::from_bytes_per_second(1e8));
+/// assert_eq!(nic.lone_message(Bytes(1000)), Time::from_micros(20.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nic {
     /// `L`: from the sender's last instruction to the receiver's first, 0 or more.

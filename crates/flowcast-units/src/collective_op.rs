@@ -52,6 +52,13 @@ impl CollectiveOp {
     }
 
     /// The operation of a function of MPI, in whatever case.
+    ///
+    /// ```
+    /// use flowcast_units::CollectiveOp;
+    ///
+    /// assert_eq!(CollectiveOp::from_function("MPI_Bcast"), Some(CollectiveOp::Bcast));
+    /// assert_eq!(CollectiveOp::from_function("MPI_Send"), None);
+    /// ```
     pub fn from_function(name: &str) -> Option<CollectiveOp> {
         let bare = name.strip_prefix("MPI_").unwrap_or(name);
         CollectiveOp::ALL
