@@ -1,6 +1,8 @@
 //! Tables as CSV: the fields of each row by the names of their columns, in whatever order the columns stand. Names and
 //! fields may be quoted; lines that begin with `#` are comments, empty lines count for nothing.
 
+use std::io::Cursor;
+
 use ::csv::StringRecord;
 use thiserror::Error;
 
@@ -71,13 +73,16 @@ pub fn read<const N: usize>(
     columns: [&str; N],
     mut take: impl FnMut(usize, [&str; N]) -> Result<(), CsvError>,
 ) -> Result<usize, CsvError> {
-    let table = Table::parse_rows(text, &columns.join(","))?;
+    let mut records = records(text);
+    let table = Table::from_header(&mut records, &columns.join(","))?;
     let places = table.only(columns)?;
-    for (line, row) in &table.rows {
-        table.check_length(*line, row)?;
-        take(*line, places.map(|place| &row[place]))?;
+    let mut rows = 0;
+    for (line, row) in records {
+        table.check_length(line, &row)?;
+        take(line, places.map(|place| &row[place]))?;
+        rows += 1;
     }
-    Ok(table.rows.len())
+    Ok(rows)
 }
 
 /// A table that is kept as it stands, so that another can repeat its rows with more columns.
@@ -106,24 +111,21 @@ impl Table {
     /// # Errors
     /// No header, or a row of another length.
     pub fn parse(text: &str) -> Result<Table, CsvError> {
-        let table = Table::parse_rows(text, "names")?;
-        let mut rows = table.rows.iter();
-        rows.try_for_each(|(line, row)| table.check_length(*line, row))?;
+        let mut records = records(text);
+        let mut table = Table::from_header(&mut records, "names")?;
+        for (line, row) in records {
+            table.check_length(line, &row)?;
+            table.rows.push((line, row));
+        }
         Ok(table)
     }
 
-    /// Reads a table whose rows may be of any length.
-    fn parse_rows(text: &str, expected: &str) -> Result<Table, CsvError> {
-        let (numbers, lines): (Vec<usize>, Vec<&str>) = content(text).unzip();
-        let plain = lines.join("\n");
-        let mut reader = ::csv::ReaderBuilder::new();
-        let reader = reader.has_headers(false).flexible(true);
-        let reader = reader.trim(::csv::Trim::All).from_reader(plain.as_bytes());
-        let mut rows = reader.into_records().map_while(Result::ok).map(|record| {
-            let at = record.position().map_or(0, |at| at.line() as usize - 1);
-            (numbers.get(at).copied().unwrap_or(0), record)
-        });
-        let Some((line, names)) = rows.next() else {
+    /// The table without its rows, whose records are left.
+    fn from_header(
+        records: &mut impl Iterator<Item = (usize, StringRecord)>,
+        expected: &str,
+    ) -> Result<Table, CsvError> {
+        let Some((line, names)) = records.next() else {
             return Err(CsvError::Missing {
                 missing: "column names",
                 expected: expected.to_owned(),
@@ -132,7 +134,7 @@ impl Table {
         Ok(Table {
             names,
             line,
-            rows: rows.collect(),
+            rows: Vec::new(),
         })
     }
 
@@ -201,6 +203,21 @@ impl Table {
             format!("the columns {}", columns.join(",")),
         )
     }
+}
+
+/// The header and the rows of a text with their lines, one after the other.
+fn records(text: &str) -> impl Iterator<Item = (usize, StringRecord)> {
+    let (numbers, lines): (Vec<usize>, Vec<&str>) = content(text).unzip();
+    let mut reader = ::csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).flexible(true);
+    let reader = reader.trim(::csv::Trim::All);
+    let records = reader
+        .from_reader(Cursor::new(lines.join("\n")))
+        .into_records();
+    records.map_while(Result::ok).map(move |record| {
+        let at = record.position().map_or(0, |at| at.line() as usize - 1);
+        (numbers.get(at).copied().unwrap_or(0), record)
+    })
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
