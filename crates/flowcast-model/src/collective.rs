@@ -49,6 +49,17 @@ named! {
     }
 }
 
+impl Repeats {
+    /// As Dimemas names it, which knows two names of some.
+    pub(crate) fn parse(name: &str) -> Option<Repeats> {
+        match name {
+            "0" => Some(Repeats::Null),
+            "CTE" => Some(Repeats::Constant),
+            name => Repeats::from_name(name),
+        }
+    }
+}
+
 impl PhaseSize {
     /// The size in bytes; 64-bit throughout, where the original tool wraps at 32 bits.
     pub fn of(self, send: Bytes, recv: Bytes) -> Bytes {
@@ -240,11 +251,7 @@ impl FromStr for Row {
 
 fn phase(text: &str) -> Option<Phase> {
     let mut words = text.split_whitespace();
-    let repeats = match words.next()? {
-        "0" => Repeats::Null,
-        "CTE" => Repeats::Constant,
-        name => Repeats::from_name(name)?,
-    };
+    let repeats = Repeats::parse(words.next()?)?;
     let size = match words.next() {
         Some(name) => PhaseSize::from_name(name)?,
         None if repeats == Repeats::Null => PhaseSize::Max,
