@@ -60,6 +60,21 @@ pub struct Imported {
     windows: Vec<(Bytes, Time)>,
 }
 
+impl Imported {
+    /// Adds half a round trip in microseconds from its row, which begins with the size.
+    fn push_micros(
+        &mut self,
+        line: usize,
+        row: &[&str],
+        micros: Option<&&str>,
+        what: &str,
+    ) -> Result<(), CsvError> {
+        let time = Time::from_micros(positive(line, micros, what)?);
+        self.one_way.push((size(line, row[0])?, time));
+        Ok(())
+    }
+}
+
 struct Benchmark {
     name: &'static str,
     recognises: fn(&str) -> bool,
@@ -209,8 +224,7 @@ fn osu(text: &str) -> Result<Imported, CsvError> {
                 () => "",
             };
         } else if is_row(&words) && test == "latency" {
-            let time = Time::from_micros(positive(line, words.get(1), "latency")?);
-            imported.one_way.push((size(line, words[0])?, time));
+            imported.push_micros(line, &words, words.get(1), "latency")?;
         } else if is_row(&words) && test == "bandwidth" {
             let (size, rate) = (
                 size(line, words[0])?,
@@ -231,9 +245,8 @@ fn imb(text: &str) -> Result<Imported, CsvError> {
     for (line, words) in lines(text) {
         match &words[..] {
             ["#", "Benchmarking", name, ..] => is_ping_pong = *name == "PingPong",
-            [first, ..] if is_ping_pong && is_row(&words) => {
-                let time = Time::from_micros(positive(line, words.get(2), "t[usec]")?);
-                imported.one_way.push((size(line, first)?, time));
+            _ if is_ping_pong && is_row(&words) => {
+                imported.push_micros(line, &words, words.get(2), "t[usec]")?;
             }
             _ => {}
         }
@@ -254,8 +267,7 @@ fn perftest(text: &str) -> Result<Imported, CsvError> {
             let place = |name: &str| words.iter().position(|word| *word == name);
             column = place("t_typical[usec]").or_else(|| place("t_avg[usec]"));
         } else if let (true, Some(column), true) = (is_message, column, is_row(&words)) {
-            let time = Time::from_micros(positive(line, words.get(column), "latency")?);
-            imported.one_way.push((size(line, words[0])?, time));
+            imported.push_micros(line, &words, words.get(column), "latency")?;
         }
     }
     Ok(imported)
@@ -300,8 +312,7 @@ fn nccl_tests(text: &str) -> Result<Imported, CsvError> {
                 .position(|word| *word == "time")
                 .map(|at| at - 1);
         } else if let (Some(column), true) = (column, is_row(&words)) {
-            let time = Time::from_micros(positive(line, words.get(column), "time")?);
-            imported.one_way.push((size(line, words[0])?, time));
+            imported.push_micros(line, &words, words.get(column), "time")?;
         }
     }
     Ok(imported)
@@ -319,8 +330,7 @@ fn netgauge(text: &str) -> Result<Imported, CsvError> {
                 .and_then(|half| half.get(2)),
             _ => continue,
         };
-        let time = Time::from_micros(positive(line, half, "RTT/2")?);
-        imported.one_way.push((size(line, words[0])?, time));
+        imported.push_micros(line, &words, half, "RTT/2")?;
     }
     Ok(imported)
 }

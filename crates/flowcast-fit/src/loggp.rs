@@ -28,6 +28,7 @@ use super::verdict::{FitWarning, ModelError, POOR_MODEL, warnings};
 use flowcast_model::loggp::LogGp;
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::error_measures::error_summary;
+use flowcast_model::stats::regression::Line;
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
 use flowcast_model::stats::sample::correlation;
 use flowcast_units::{Time, TimePerByte};
@@ -81,6 +82,26 @@ pub fn interval<T: PartialEq>(ends: (T, T)) -> Option<(T, T)> {
 
 /// Fits the four parameters.
 ///
+/// ```
+/// use flowcast_fit::loggp::{FitOptions, fit_loggp};
+/// use flowcast_fit::prtt::{PrttPoint, prtt};
+/// use flowcast_fit::samples::PrttSamples;
+/// use flowcast_model::loggp::LogGp;
+/// use flowcast_units::{Bytes, Time};
+///
+/// let truth = LogGp::from_nanos([10_000.0, 1000.0, 2000.0, 1.0]);
+/// let mut samples = PrttSamples::default();
+/// for size in [1, 1000, 10_000].map(Bytes) {
+///     for (messages, delay) in [(1, 0.0), (16, 0.0), (16, 1e6)] {
+///         let point = PrttPoint::new(messages, Time::from_nanos(delay), size);
+///         samples.push(point, prtt(&truth, point));
+///     }
+/// }
+/// let found = fit_loggp(&samples, &FitOptions::default())?.parameters;
+/// assert!((found.gap.as_nanos() - 2000.0).abs() < 1e-6);
+/// # Ok::<(), flowcast_fit::error::FitError>(())
+/// ```
+///
 /// # Errors
 /// Too few points for a parameter, by name, or a level outside (0, 1).
 pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit, FitError> {
@@ -117,7 +138,7 @@ fn of_bursts(
 ) -> Result<LogGpFit, FitError> {
     let design = Design::new(samples);
     let model_error = model_error(&fit.parameters, &design, &design.medians())?;
-    let values = fit.values();
+    let values = fit.parameters.as_nanos();
     let ends = |at: usize| {
         (
             (values[at] - fit.half_widths[at]).max(0.0),
@@ -172,12 +193,8 @@ pub fn preliminary_gap(samples: &PrttSamples) -> Result<(Time, TimePerByte), Fit
 }
 
 fn parameters(estimate: &Estimate) -> LogGp {
-    LogGp {
-        latency: Time::from_nanos(estimate.latency),
-        overhead: Time::from_nanos(estimate.overhead),
-        gap: Time::from_nanos(estimate.line.intercept),
-        gap_per_byte: TimePerByte::from_nanos(estimate.line.slope),
-    }
+    let Line { intercept, slope } = estimate.line;
+    LogGp::from_nanos([estimate.latency, estimate.overhead, intercept, slope])
 }
 
 /// Parameters that vary together entirely would leave nothing to draw for the second of them.

@@ -44,6 +44,15 @@ impl PrttPoint {
 }
 
 /// The round trip that LogGP predicts (equation 3.2.2.3).
+///
+/// ```
+/// use flowcast_fit::prtt::{PrttPoint, prtt};
+/// use flowcast_model::loggp::LogGp;
+/// use flowcast_units::{Bytes, Time};
+///
+/// let network = LogGp::from_nanos([10_000.0, 1000.0, 500.0, 1.0]);
+/// assert_eq!(prtt(&network, PrttPoint::round_trip(Bytes(1))), Time::from_micros(24.0));
+/// ```
 pub fn prtt(network: &LogGp, point: PrttPoint) -> Time {
     let busiest = (network.overhead + point.delay).max(network.spacing(point.size));
     network.one_way(point.size) * 2.0 + busiest * f64::from(point.messages.saturating_sub(1))

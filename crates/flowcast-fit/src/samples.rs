@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::iter;
+use std::ops::RangeInclusive;
 
 use super::prtt::PrttPoint;
 use flowcast_model::csv::{self, CsvError};
@@ -203,17 +204,7 @@ pub fn provenance(text: &str, schema: &str) -> Result<BTreeMap<String, String>, 
 /// # Errors
 /// It is something else, or above `largest`.
 pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, CsvError> {
-    let number = field
-        .parse()
-        .ok()
-        .filter(|number| (1..=largest).contains(number));
-    number.ok_or_else(|| {
-        CsvError::at(
-            line,
-            format!("{column} = `{field}`"),
-            format!("a whole number from 1 to {largest}"),
-        )
-    })
+    whole_in(line, column, field, 1..=largest)
 }
 
 /// The size in a field of a line; 0 is one.
@@ -221,14 +212,19 @@ pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64
 /// # Errors
 /// It is no whole number, or above 2^50.
 pub(crate) fn whole_from_zero(line: usize, column: &str, field: &str) -> Result<Bytes, CsvError> {
-    let largest = 1 << 50;
-    let number = field.parse().ok().filter(|number| *number <= largest);
-    number.map(Bytes).ok_or_else(|| {
-        CsvError::at(
-            line,
-            format!("{column} = `{field}`"),
-            format!("a whole number from 0 to {largest}"),
-        )
+    whole_in(line, column, field, 0..=1 << 50).map(Bytes)
+}
+
+fn whole_in(
+    line: usize,
+    column: &str,
+    field: &str,
+    range: RangeInclusive<u64>,
+) -> Result<u64, CsvError> {
+    let number = field.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        CsvError::field(line, column, field, expected)
     })
 }
 
@@ -243,9 +239,10 @@ pub fn micros(line: usize, column: &str, field: &str) -> Result<Time, CsvError> 
     // Through the text with its unit, so that whole nanoseconds come back exactly.
     let time = Time::parse(&format!("{field}us")).ok().filter(|_| plain);
     time.ok_or_else(|| {
-        CsvError::at(
+        CsvError::field(
             line,
-            format!("{column} = `{field}`"),
+            column,
+            field,
             "microseconds, a finite number from 0 on",
         )
     })

@@ -1,10 +1,9 @@
 //! What can be wrong with a fit: errors where there is no result, warnings where there is one.
 
-use std::fmt;
-
 use super::estimate::{Design, Estimate};
 use super::prtt::PrttPoint;
 use flowcast_units::{Time, TimePerByte};
+use thiserror::Error;
 
 /// Fewer samples than this in a point tell nothing about its spread.
 const FEW_SAMPLES: usize = 6;
@@ -18,9 +17,10 @@ const CLEARLY_ABOVE: f64 = 1.1;
 const ROUNDING: f64 = 1e-6;
 
 /// Something about a fit that its reader should know.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Error)]
 pub enum FitWarning {
     /// A parameter came out negative and was held at 0.
+    #[error("{parameter} came out as {found} and is held at 0")]
     Negative {
         /// Symbol of the parameter, such as `L`.
         parameter: &'static str,
@@ -30,6 +30,10 @@ pub enum FitWarning {
     /// Two overheads as long as the sender's are longer than the whole way of a message: receiving costs less than
     /// sending, or the message travels while its sender is still busy. LogGP has one overhead for both sides, so it is
     /// lowered until the way is as long as measured, and L is held at 0.
+    #[error(
+        "L came out as {latency} and is held at 0: sending costs {found}, more than half of a message's way; o is lowered to \
+         {lowered}, which keeps the round trips as measured"
+    )]
     OverheadBeyondOneWay {
         /// The sender's overhead as it came out.
         found: Time,
@@ -39,9 +43,14 @@ pub enum FitWarning {
         latency: Time,
     },
     /// The overhead rests on a delay less than twice the gap, which disturbs it.
+    #[error("o rests on a delay of less than twice the gap")]
     ShortDelay,
     /// Sends in a row follow each other faster than one overhead, which LogGP does not allow: the overhead, measured
     /// with pauses, holds for messages on their own.
+    #[error(
+        "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after a pause: o holds \
+         for messages on their own"
+    )]
     OverheadAboveSpacing {
         /// The overhead of the fit.
         overhead: Time,
@@ -50,6 +59,10 @@ pub enum FitWarning {
     },
     /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap: what was fitted
     /// as g and G is only a bound.
+    #[error(
+        "g and G are only a bound: messages start at most {spacing} apart, no more than the overhead of {overhead} that hides \
+         the gap; measure larger sizes"
+    )]
     GapHidden {
         /// The overhead of the fit.
         overhead: Time,
@@ -57,12 +70,18 @@ pub enum FitWarning {
         spacing: Time,
     },
     /// Points left out because their size has no plain round trip.
+    #[error("{0} points have no n = 1 at their size and are not used")]
     Unpaired(usize),
     /// Every point has one sample: nothing says how samples differ.
+    #[error("each point has one sample, as of one round, which gives no intervals: measure longer")]
     OneSample,
     /// Points with few samples: intervals say less than they seem to.
+    #[error("a point has fewer than {FEW_SAMPLES} samples ({0}): the intervals are too narrow")]
     FewSamples(usize),
     /// Bootstrap replicates that gave no parameters and are left out of the intervals.
+    #[error(
+        "{failed} of {of} bootstrap replicates gave no parameters: the intervals are too narrow"
+    )]
     FailedReplicates {
         /// Number of replicates that gave none.
         failed: usize,
@@ -70,47 +89,11 @@ pub enum FitWarning {
         of: usize,
     },
     /// The parameters reproduce the medians badly: the network does not follow LogGP over these sizes.
+    #[error(
+        "the parameters miss the medians by {:.0} % on average: this network does not follow LogGP over these sizes",
+        .0.mean_absolute * 100.0
+    )]
     PoorModel(ModelError),
-}
-
-impl fmt::Display for FitWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FitWarning::Negative { parameter, found } => write!(f, "{parameter} came out as {found} and is held at 0"),
-            FitWarning::OverheadBeyondOneWay { found, lowered, latency } => write!(
-                f,
-                "L came out as {latency} and is held at 0: sending costs {found}, more than half of a message's way; \
-                 o is lowered to {lowered}, which keeps the round trips as measured"
-            ),
-            FitWarning::ShortDelay => write!(f, "o rests on a delay of less than twice the gap"),
-            FitWarning::OverheadAboveSpacing { overhead, spacing } => write!(
-                f,
-                "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after \
-                 a pause: o holds for messages on their own"
-            ),
-            FitWarning::GapHidden { overhead, spacing } => write!(
-                f,
-                "g and G are only a bound: messages start at most {spacing} apart, no more than the overhead of \
-                 {overhead} that hides the gap; measure larger sizes"
-            ),
-            FitWarning::Unpaired(count) => write!(f, "{count} points have no n = 1 at their size and are not used"),
-            FitWarning::OneSample => {
-                f.write_str("each point has one sample, as of one round, which gives no intervals: measure longer")
-            }
-            FitWarning::FewSamples(fewest) => {
-                write!(f, "a point has fewer than {FEW_SAMPLES} samples ({fewest}): the intervals are too narrow")
-            }
-            FitWarning::FailedReplicates { failed, of } => {
-                write!(f, "{failed} of {of} bootstrap replicates gave no parameters: the intervals are too narrow")
-            }
-            FitWarning::PoorModel(error) => write!(
-                f,
-                "the parameters miss the medians by {:.0} % on average: this network does not follow LogGP over \
-                 these sizes",
-                error.mean_absolute * 100.0
-            ),
-        }
-    }
 }
 
 /// How well the parameters give back the medians they were fitted to.

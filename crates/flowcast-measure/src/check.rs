@@ -200,8 +200,11 @@ fn predictions(
     plan: &CheckPlan,
 ) -> Result<BTreeMap<PrttPoint, (Time, Time, Time)>, CheckError> {
     let drawn = network.drawn(&|field| field.starts_with("nic."), DRAWS, plan.seed)?;
-    let drawn: Vec<LogGp> = drawn.iter().map(costs).collect();
-    let own = costs(network);
+    let drawn: Vec<LogGp> = drawn
+        .iter()
+        .map(|network| LogGp::from(&network.nic))
+        .collect();
+    let own = LogGp::from(&network.nic);
     let predict = |point: &PrttPoint| {
         let middle = prtt(&own, *point);
         let all: Vec<f64> = drawn
@@ -220,17 +223,6 @@ fn predictions(
         Ok((*point, (middle, ends.0, ends.1)))
     };
     points.iter().map(predict).collect()
-}
-
-/// What the file says of a message alone.
-fn costs(network: &Network) -> LogGp {
-    let nic = &network.nic;
-    LogGp {
-        latency: nic.latency,
-        overhead: nic.overhead,
-        gap: nic.gap,
-        gap_per_byte: nic.per_byte(),
-    }
 }
 
 #[cfg(test)]

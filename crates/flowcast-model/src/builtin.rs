@@ -61,6 +61,14 @@ pub fn text(name: &str) -> Result<&'static str, NetworkError> {
 
 /// A built-in network.
 ///
+/// ```
+/// use flowcast_model::builtin;
+///
+/// assert_eq!(builtin::network("gige-tcp")?.name, "gige-tcp");
+/// assert!(builtin::network("gige-tpc").unwrap_err().to_string().contains("gige-tcp"));
+/// # Ok::<(), flowcast_model::network::NetworkError>(())
+/// ```
+///
 /// # Errors
 /// As [`text`].
 pub fn network(name: &str) -> Result<Network, NetworkError> {

@@ -10,41 +10,54 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 use super::algorithm::AlgorithmTable;
-use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
+use flowcast_units::{Bytes, CollectiveOp, Rate, Time, named};
 
-/// How often a phase repeats its message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeats {
-    /// Not at all: the phase does not happen.
-    Null,
-    /// Once, however many processes there are.
-    Constant,
-    /// For each process but one.
-    Linear,
-    /// For each step of a binomial tree.
-    Logarithmic,
+named! {
+    /// How often a phase repeats its message.
+    pub enum Repeats {
+        /// Not at all: the phase does not happen.
+        Null = "NULL",
+        /// Once, however many processes there are.
+        Constant = "CT",
+        /// For each process but one.
+        Linear = "LIN",
+        /// For each step of a binomial tree.
+        Logarithmic = "LOG",
+    }
 }
 
-/// Which size a phase's message has, out of what a process sends and receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PhaseSize {
-    /// The smaller of what it sends and what it receives.
-    Min,
-    /// The larger of what it sends and what it receives.
-    Max,
-    /// Half the sum, rounded down.
-    Mean,
-    /// Twice the larger of what it sends and what it receives.
-    TwiceMax,
-    /// What it sends and what it receives together.
-    Sum,
-    /// The bytes that it sends.
-    Send,
-    /// The bytes that it receives.
-    Recv,
+named! {
+    /// Which size a phase's message has, out of what a process sends and receives.
+    pub enum PhaseSize {
+        /// The smaller of what it sends and what it receives.
+        Min = "MIN",
+        /// The larger of what it sends and what it receives.
+        Max = "MAX",
+        /// Half the sum, rounded down.
+        Mean = "MEAN",
+        /// Twice the larger of what it sends and what it receives.
+        TwiceMax = "2MAX",
+        /// What it sends and what it receives together.
+        Sum = "S+R",
+        /// The bytes that it sends.
+        Send = "SEND",
+        /// The bytes that it receives.
+        Recv = "RECV",
+    }
+}
+
+impl Repeats {
+    /// As Dimemas names it, which knows two names of some.
+    pub(crate) fn parse(name: &str) -> Option<Repeats> {
+        match name {
+            "0" => Some(Repeats::Null),
+            "CTE" => Some(Repeats::Constant),
+            name => Repeats::from_name(name),
+        }
+    }
 }
 
 impl PhaseSize {
@@ -159,7 +172,7 @@ pub struct Collectives {
     #[serde(default)]
     pub rows: BTreeMap<CollectiveOp, Row>,
     /// By which messages operations are carried out, for a replay that expands them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub algorithms: Option<AlgorithmTable>,
 }
 
@@ -167,11 +180,6 @@ impl Collectives {
     /// The row of an operation.
     pub fn row(&self, op: CollectiveOp) -> Row {
         self.rows.get(&op).copied().unwrap_or(self.default)
-    }
-
-    /// Whether this is the table that holds when a file has no section.
-    pub fn is_default(&self) -> bool {
-        *self == Collectives::default()
     }
 
     /// Whether the formula has values of the network's own, whatever algorithms there are beside it.
@@ -243,7 +251,7 @@ impl FromStr for Row {
 
 fn phase(text: &str) -> Option<Phase> {
     let mut words = text.split_whitespace();
-    let repeats = Repeats::from_name(words.next()?)?;
+    let repeats = Repeats::parse(words.next()?)?;
     let size = match words.next() {
         Some(name) => PhaseSize::from_name(name)?,
         None if repeats == Repeats::Null => PhaseSize::Max,
@@ -252,52 +260,12 @@ fn phase(text: &str) -> Option<Phase> {
     words.next().is_none().then_some(Phase { repeats, size })
 }
 
-impl Repeats {
-    /// `NULL` or `0`, `CT` or `CTE`, `LIN`, `LOG`.
-    pub fn from_name(name: &str) -> Option<Repeats> {
-        Some(match name {
-            "NULL" | "0" => Repeats::Null,
-            "CT" | "CTE" => Repeats::Constant,
-            "LIN" => Repeats::Linear,
-            "LOG" => Repeats::Logarithmic,
-            _ => return None,
-        })
-    }
-}
-
-impl PhaseSize {
-    /// `MIN`, `MAX`, `MEAN`, `2MAX`, `S+R`, `SEND`, `RECV`.
-    pub fn from_name(name: &str) -> Option<PhaseSize> {
-        Some(match name {
-            "MIN" => PhaseSize::Min,
-            "MAX" => PhaseSize::Max,
-            "MEAN" => PhaseSize::Mean,
-            "2MAX" => PhaseSize::TwiceMax,
-            "S+R" => PhaseSize::Sum,
-            "SEND" => PhaseSize::Send,
-            "RECV" => PhaseSize::Recv,
-            _ => return None,
-        })
-    }
-}
-
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let repeats = match self.repeats {
-            Repeats::Null => return f.write_str("NULL"),
-            Repeats::Constant => "CT",
-            Repeats::Linear => "LIN",
-            Repeats::Logarithmic => "LOG",
-        };
-        let size = match self.size {
-            PhaseSize::Min => "MIN",
-            PhaseSize::Max => "MAX",
-            PhaseSize::Mean => "MEAN",
-            PhaseSize::TwiceMax => "2MAX",
-            PhaseSize::Sum => "S+R",
-            PhaseSize::Send => "SEND",
-            PhaseSize::Recv => "RECV",
-        };
+        let Phase { repeats, size } = self;
+        if *repeats == Repeats::Null {
+            return repeats.fmt(f);
+        }
         write!(f, "{repeats} {size}")
     }
 }
@@ -308,19 +276,7 @@ impl fmt::Display for Row {
     }
 }
 
-impl Serialize for Row {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
-    }
-}
+flowcast_units::serde_as_text!(Row);
 
 #[cfg(test)]
 mod tests {

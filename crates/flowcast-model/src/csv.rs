@@ -1,6 +1,9 @@
 //! Tables as CSV: the fields of each row by the names of their columns, in whatever order the columns stand. Names and
 //! fields may be quoted; lines that begin with `#` are comments, empty lines count for nothing.
 
+use std::io::Cursor;
+
+use ::csv::StringRecord;
 use thiserror::Error;
 
 /// Why a table was refused.
@@ -36,6 +39,11 @@ impl CsvError {
         }
     }
 
+    /// What a field holds instead of what it must.
+    pub fn field(line: usize, column: &str, field: &str, expected: impl Into<String>) -> CsvError {
+        CsvError::at(line, format!("{column} = `{field}`"), expected)
+    }
+
     /// A table without rows.
     pub fn no_row(columns: &[&str]) -> CsvError {
         CsvError::Missing {
@@ -53,8 +61,7 @@ pub fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Whether the first line that is no comment has just these columns.
 pub fn has_columns<const N: usize>(text: &str, columns: [&str; N]) -> bool {
     let header: String = content(text).take(1).map(|(_, line)| line).collect();
-    let names = reader(&header).into_records().next().and_then(Result::ok);
-    names.is_some_and(|names| places(1, &names, columns).is_ok())
+    Table::parse(&header).is_ok_and(|table| table.only(columns).is_ok())
 }
 
 /// Reads the rows; `take` gets the line of each and the fields in the order of `columns`. Gives the number of rows.
@@ -66,49 +73,36 @@ pub fn read<const N: usize>(
     columns: [&str; N],
     mut take: impl FnMut(usize, [&str; N]) -> Result<(), CsvError>,
 ) -> Result<usize, CsvError> {
-    let content: Vec<(usize, &str)> = content(text).collect();
-    let plain: Vec<&str> = content.iter().map(|(_, line)| *line).collect();
-    let plain = plain.join("\n");
-    let mut reader = reader(&plain);
-    let mut record = ::csv::StringRecord::new();
-    let (mut found, mut rows) = (None, 0);
-    while let Ok(true) = reader.read_record(&mut record) {
-        let at = record
-            .position()
-            .map_or(0, |position| position.line() as usize - 1);
-        let line = content.get(at).map_or(0, |(line, _)| *line);
-        let Some((places, count)) = found else {
-            found = Some((places(line, &record, columns)?, record.len()));
-            continue;
-        };
-        if record.len() != count {
-            return Err(CsvError::at(
-                line,
-                format!("{} fields", record.len()),
-                count.to_string(),
-            ));
-        }
-        take(line, places.map(|place: usize| &record[place]))?;
+    let mut records = records(text);
+    let table = Table::from_header(&mut records, &columns.join(","))?;
+    let places = table.only(columns)?;
+    let mut rows = 0;
+    for (line, row) in records {
+        table.check_length(line, &row)?;
+        take(line, places.map(|place| &row[place]))?;
         rows += 1;
     }
-    match found {
-        Some(_) => Ok(rows),
-        None => Err(CsvError::Missing {
-            missing: "column names",
-            expected: columns.join(","),
-        }),
-    }
+    Ok(rows)
 }
 
 /// A table that is kept as it stands, so that another can repeat its rows with more columns.
+///
+/// ```
+/// use flowcast_model::csv::Table;
+///
+/// let table = Table::parse("size,time\n1,5\n2,7\n")?;
+/// let rows: Vec<_> = table.fields(["time", "size"])?.collect();
+/// assert_eq!(rows, [(2, ["5", "1"]), (3, ["7", "2"])]);
+/// # Ok::<(), flowcast_model::csv::CsvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Names of the columns.
-    names: Vec<String>,
+    names: StringRecord,
     /// Number of the line with the columns' names, from 1.
     line: usize,
     /// The line of each row and its fields, as many as there are names.
-    rows: Vec<(usize, Vec<String>)>,
+    rows: Vec<(usize, StringRecord)>,
 }
 
 impl Table {
@@ -118,21 +112,38 @@ impl Table {
     /// No header, or a row of another length.
     pub fn parse(text: &str) -> Result<Table, CsvError> {
         let mut records = records(text);
+        let mut table = Table::from_header(&mut records, "names")?;
+        for (line, row) in records {
+            table.check_length(line, &row)?;
+            table.rows.push((line, row));
+        }
+        Ok(table)
+    }
+
+    /// The table without its rows, whose records are left.
+    fn from_header(
+        records: &mut impl Iterator<Item = (usize, StringRecord)>,
+        expected: &str,
+    ) -> Result<Table, CsvError> {
         let Some((line, names)) = records.next() else {
             return Err(CsvError::Missing {
                 missing: "column names",
-                expected: "names".to_owned(),
+                expected: expected.to_owned(),
             });
         };
-        let rows: Vec<(usize, Vec<String>)> = records.collect();
-        match rows.iter().find(|(_, row)| row.len() != names.len()) {
-            Some((line, row)) => Err(CsvError::at(
-                *line,
-                format!("{} fields", row.len()),
-                names.len().to_string(),
-            )),
-            None => Ok(Table { names, line, rows }),
+        Ok(Table {
+            names,
+            line,
+            rows: Vec::new(),
+        })
+    }
+
+    fn check_length(&self, line: usize, row: &StringRecord) -> Result<(), CsvError> {
+        if row.len() == self.names.len() {
+            return Ok(());
         }
+        let found = format!("{} fields", row.len());
+        Err(CsvError::at(line, found, self.names.len().to_string()))
     }
 
     /// The line of each row and its fields in the order of `columns`; the table may have others.
@@ -143,11 +154,9 @@ impl Table {
         &'a self,
         columns: [&str; N],
     ) -> Result<impl Iterator<Item = (usize, [&'a str; N])> + use<'a, N>, CsvError> {
-        let places = places_of(self.line, &self.names, columns)?;
-        Ok(self
-            .rows
-            .iter()
-            .map(move |(line, row)| (*line, places.map(|place| row[place].as_str()))))
+        let places = self.places(columns)?;
+        let rows = self.rows.iter();
+        Ok(rows.map(move |(line, row)| (*line, places.map(|place| &row[place]))))
     }
 
     /// The text of the same table with more columns at its right; `values` has those of each row.
@@ -155,32 +164,59 @@ impl Table {
         let mut writer = ::csv::Writer::from_writer(Vec::new());
         let written = "a row is written to memory, and all are equally long";
         writer
-            .write_record(self.names.iter().map(String::as_str).chain(names))
+            .write_record(self.names.iter().chain(names))
             .expect(written);
         for ((_, row), more) in self.rows.iter().zip(values) {
-            writer.write_record(row.iter().chain(more)).expect(written);
+            let fields = row.iter().chain(more.iter().map(String::as_str));
+            writer.write_record(fields).expect(written);
         }
         String::from_utf8(writer.into_inner().expect(written)).expect("fields are texts")
     }
+
+    /// Where each of the columns stands in a table that may have no other.
+    fn only<const N: usize>(&self, columns: [&str; N]) -> Result<[usize; N], CsvError> {
+        match self.names.iter().find(|name| !columns.contains(name)) {
+            Some(unknown) => Err(self.refused(format!("column `{unknown}`"), &columns)),
+            None => self.places(columns),
+        }
+    }
+
+    /// Where each of the columns stands among others.
+    fn places<const N: usize>(&self, columns: [&str; N]) -> Result<[usize; N], CsvError> {
+        let mut places = [0; N];
+        for (place, column) in places.iter_mut().zip(columns) {
+            let named = |(_, name): &(usize, &str)| *name == column;
+            let mut found = self.names.iter().enumerate().filter(named);
+            *place = match (found.next(), found.next()) {
+                (Some((at, _)), None) => at,
+                (None, _) => return Err(self.refused(format!("no column `{column}`"), &columns)),
+                _ => return Err(self.refused(format!("column `{column}` twice"), &columns)),
+            };
+        }
+        Ok(places)
+    }
+
+    fn refused(&self, found: String, columns: &[&str]) -> CsvError {
+        CsvError::at(
+            self.line,
+            found,
+            format!("the columns {}", columns.join(",")),
+        )
+    }
 }
 
-/// The rows of a text with their lines, the header first.
-fn records(text: &str) -> impl Iterator<Item = (usize, Vec<String>)> {
-    let content: Vec<(usize, &str)> = content(text).collect();
-    let plain: Vec<&str> = content.iter().map(|(_, line)| *line).collect();
-    let records: Vec<::csv::StringRecord> = reader(&plain.join("\n"))
-        .into_records()
-        .map_while(Result::ok)
-        .collect();
-    let numbers: Vec<usize> = content.iter().map(|(line, _)| *line).collect();
-    records.into_iter().map(move |record| {
-        let at = record
-            .position()
-            .map_or(0, |position| position.line() as usize - 1);
-        (
-            numbers.get(at).copied().unwrap_or(0),
-            record.iter().map(str::to_owned).collect(),
-        )
+/// The header and the rows of a text with their lines, one after the other.
+fn records(text: &str) -> impl Iterator<Item = (usize, StringRecord)> {
+    let (numbers, lines): (Vec<usize>, Vec<&str>) = content(text).unzip();
+    let mut reader = ::csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).flexible(true);
+    let reader = reader.trim(::csv::Trim::All);
+    let records = reader
+        .from_reader(Cursor::new(lines.join("\n")))
+        .into_records();
+    records.map_while(Result::ok).map(move |record| {
+        let at = record.position().map_or(0, |at| at.line() as usize - 1);
+        (numbers.get(at).copied().unwrap_or(0), record)
     })
 }
 
@@ -190,52 +226,6 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines(text).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-}
-
-fn reader(text: &str) -> ::csv::Reader<&[u8]> {
-    let mut builder = ::csv::ReaderBuilder::new();
-    builder
-        .has_headers(false)
-        .flexible(true)
-        .trim(::csv::Trim::All)
-        .from_reader(text.as_bytes())
-}
-
-/// Where each of the columns stands.
-fn places<const N: usize>(
-    line: usize,
-    names: &::csv::StringRecord,
-    columns: [&str; N],
-) -> Result<[usize; N], CsvError> {
-    if let Some(unknown) = names.iter().find(|name| !columns.contains(name)) {
-        return Err(CsvError::at(
-            line,
-            format!("column `{unknown}`"),
-            format!("the columns {}", columns.join(",")),
-        ));
-    }
-    let names: Vec<String> = names.iter().map(str::to_owned).collect();
-    places_of(line, &names, columns)
-}
-
-/// Where each of the columns stands among others.
-fn places_of<const N: usize>(
-    line: usize,
-    names: &[String],
-    columns: [&str; N],
-) -> Result<[usize; N], CsvError> {
-    let refused =
-        |found: String| CsvError::at(line, found, format!("the columns {}", columns.join(",")));
-    let mut places = [0; N];
-    for (place, column) in places.iter_mut().zip(columns) {
-        let mut found = names.iter().enumerate().filter(|(_, name)| *name == column);
-        *place = match (found.next(), found.next()) {
-            (Some((at, _)), None) => at,
-            (None, _) => return Err(refused(format!("no column `{column}`"))),
-            (Some(_), Some(_)) => return Err(refused(format!("column `{column}` twice"))),
-        };
-    }
-    Ok(places)
 }
 
 #[cfg(test)]

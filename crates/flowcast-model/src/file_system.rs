@@ -22,11 +22,6 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Whether this is what holds when a file has no section: files cost nothing.
-    pub fn is_default(&self) -> bool {
-        *self == FileSystem::default()
-    }
-
     /// How long a request takes that does not have to wait.
     pub fn time_for(&self, size: Bytes) -> Time {
         self.latency + self.bandwidth.time_for(size)

@@ -6,7 +6,18 @@
 
 use flowcast_units::{Bytes, Time, TimePerByte};
 
+use crate::network::Nic;
+
 /// The four parameters of LogGP, each 0 or more; by default all 0.
+///
+/// ```
+/// use flowcast_model::loggp::LogGp;
+/// use flowcast_units::{Bytes, Time};
+///
+/// let gigabit = LogGp::from_nanos([65_400.0, 6100.0, 897.0, 8.49]);
+/// assert_eq!(gigabit.one_way(Bytes(1)), Time::from_nanos(77_600.0));
+/// assert_eq!(gigabit.spacing(Bytes(101)), Time::from_nanos(1746.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LogGp {
     /// `L`: from the sender's last instruction to the receiver's first.
@@ -20,6 +31,26 @@ pub struct LogGp {
 }
 
 impl LogGp {
+    /// Of `L`, `o` and `g` in nanoseconds, and `G` in nanoseconds per byte.
+    pub const fn from_nanos([latency, overhead, gap, per_byte]: [f64; 4]) -> LogGp {
+        LogGp {
+            latency: Time::from_nanos(latency),
+            overhead: Time::from_nanos(overhead),
+            gap: Time::from_nanos(gap),
+            gap_per_byte: TimePerByte::from_nanos(per_byte),
+        }
+    }
+
+    /// The numbers of [`LogGp::from_nanos`].
+    pub const fn as_nanos(&self) -> [f64; 4] {
+        [
+            self.latency.as_nanos(),
+            self.overhead.as_nanos(),
+            self.gap.as_nanos(),
+            self.gap_per_byte.as_nanos(),
+        ]
+    }
+
     /// `(s-1)·G`: from a message's first byte to its last.
     pub fn transfer(&self, size: Bytes) -> Time {
         self.gap_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
@@ -33,6 +64,18 @@ impl LogGp {
     /// `2o + L + (s-1)·G`: from the send call to the end of the receive call, with idle interfaces.
     pub fn one_way(&self, size: Bytes) -> Time {
         self.overhead * 2.0 + self.latency + self.transfer(size)
+    }
+}
+
+impl From<&Nic> for LogGp {
+    /// What an interface costs a message that meets no other.
+    fn from(nic: &Nic) -> LogGp {
+        LogGp {
+            latency: nic.latency,
+            overhead: nic.overhead,
+            gap: nic.gap,
+            gap_per_byte: nic.per_byte(),
+        }
     }
 }
 

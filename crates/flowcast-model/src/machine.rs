@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use self::random::Randomness;
 use self::scheduler::Scheduler;
 use self::wide_area::{Site, WideArea};
+use crate::network_file::is_default;
 use flowcast_units::{Rate, Time};
 
 /// The machine in Dimemas' terms. Empty means: one rank per node, as many nodes as ranks, no limits.
@@ -19,14 +20,13 @@ pub struct Machine {
     /// Messages between nodes that may be in flight together; 0 is no limit.
     pub buses: u32,
     /// Processors of the one machine that all nodes are parts of, as those of a lab are; 0 where each node has its own.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub processors: u32,
     /// Nodes in each rack, in node order, for the messages of programs: those between racks cross the backbone. 0 where all
     /// stand in one rack.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub nodes_per_rack: u32,
     /// Where ranks run when the command line does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<Mapping>,
     /// The same for the second, third, ... of several programs that run at once; without one they have `mapping`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -35,16 +35,16 @@ pub struct Machine {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeGroup>,
     /// How ranks that share a processor take turns.
-    #[serde(skip_serializing_if = "Scheduler::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub scheduler: Scheduler,
     /// The sites after the first; nodes say by `site` where they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further_sites: Vec<Site>,
     /// The network between sites.
-    #[serde(skip_serializing_if = "WideArea::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub wide_area: WideArea,
     /// Random variation of computation and of messages; by default nothing varies.
-    #[serde(skip_serializing_if = "Randomness::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub random: Randomness,
 }
 
@@ -77,13 +77,10 @@ pub struct NodeGroup {
     /// Links out of the node.
     pub out_links: u32,
     /// Start-up of a message to another node; the network's own when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Time>,
     /// Start-up of a message inside the node; [`NodeGroup::inside`] says what holds when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub intra_latency: Option<Time>,
     /// Bytes per second inside the node; 0 is infinite, and absent as with `intra_latency`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub intra_bandwidth: Option<Rate>,
     /// Messages inside the node that may be in flight together; 0 is no limit.
     pub intra_buses: u32,
@@ -92,22 +89,14 @@ pub struct NodeGroup {
     /// Links out of a rank for messages inside the node.
     pub intra_out_links: u32,
     /// The site that the nodes belong to.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub site: u32,
     /// Start-up of a message to another site.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub wide_area_latency: Time,
     /// Divides every computation on an accelerator; at 0 it takes no time.
     #[serde(skip_serializing_if = "is_one")]
     pub accelerator_speed: f64,
-}
-
-fn is_none(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_zero(time: &Time) -> bool {
-    *time == Time::ZERO
 }
 
 fn is_one(ratio: &f64) -> bool {
@@ -132,12 +121,5 @@ impl Default for NodeGroup {
             wide_area_latency: Time::ZERO,
             accelerator_speed: 1.0,
         }
-    }
-}
-
-impl Machine {
-    /// Whether nothing is set.
-    pub fn is_default(&self) -> bool {
-        *self == Machine::default()
     }
 }

@@ -20,7 +20,8 @@ use super::sharing::model::Model;
 use super::sharing::parameters::{PacketParameters, Sharing};
 use super::sharing::protocol::{FRAME_OVERHEAD, LARGEST_SEGMENT, Windows};
 use super::topology::Topology;
-use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+use crate::network_file::is_default;
+use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
 
 /// A network as the models see it.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +69,6 @@ pub struct Network {
 #[serde(deny_unknown_fields, default)]
 pub struct FitQuality {
     /// By how much the network misses what was measured, as a share: no prediction is surer than that.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub misfit: Option<f64>,
     /// What its user has to know before its numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -88,34 +88,21 @@ pub struct PointToPoint {
     /// From this size on a sender waits for its receiver, whatever the trace says.
     pub rendezvous_from: Option<Bytes>,
     /// Who moves a message whose sender waits for its receiver while the ranks compute.
-    #[serde(default, skip_serializing_if = "Progress::is_asynchronous")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub progress: Progress,
 }
 
-/// What moves messages between nodes while their ranks compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Progress {
-    /// The interface or a thread of the library: a rendezvous begins once both ranks have asked for it.
-    #[default]
-    #[serde(rename = "asynchronous")]
-    Asynchronous,
-    /// The ranks themselves inside MPI calls: a waiting receiver answers an RTS, a waiting sender sends the data.
-    #[serde(rename = "in calls")]
-    InCalls,
-}
-
-impl Progress {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    fn is_asynchronous(&self) -> bool {
-        *self == Progress::Asynchronous
-    }
-
-    /// Name in files and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Progress::Asynchronous => "asynchronous",
-            Progress::InCalls => "in calls",
-        }
+named! {
+    /// What moves messages between nodes while their ranks compute.
+    #[derive(Default, Serialize, Deserialize)]
+    pub enum Progress {
+        /// The interface or a thread of the library: a rendezvous begins once both ranks have asked for it.
+        #[default]
+        #[serde(rename = "asynchronous")]
+        Asynchronous = "asynchronous",
+        /// The ranks themselves inside MPI calls: a waiting receiver answers an RTS, a waiting sender sends the data.
+        #[serde(rename = "in calls")]
+        InCalls = "in calls",
     }
 }
 
@@ -132,6 +119,14 @@ pub enum Rule {
 }
 
 /// A node's network interface.
+///
+/// ```
+/// use flowcast_model::network::Nic;
+/// use flowcast_units::{Bytes, Rate, Time};
+///
+/// let nic = Nic::new(Time::from_micros(10.0), Rate::from_bytes_per_second(1e8));
+/// assert_eq!(nic.lone_message(Bytes(1000)), Time::from_micros(20.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nic {
     /// `L`: from the sender's last instruction to the receiver's first, 0 or more.
@@ -146,24 +141,16 @@ pub struct Nic {
     pub duplex: Duplex,
 }
 
-/// What the two directions of a node's port share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Duplex {
-    /// Nothing: each has the interface's rate.
-    #[default]
-    Full,
-    /// The interface's rate: one transmitter sends what leaves the node and what enters it.
-    Half,
-}
-
-impl Duplex {
-    /// Name in files and results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Duplex::Full => "full",
-            Duplex::Half => "half",
-        }
+named! {
+    /// What the two directions of a node's port share.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Duplex {
+        /// Nothing: each has the interface's rate.
+        #[default]
+        Full = "full",
+        /// The interface's rate: one transmitter sends what leaves the node and what enters it.
+        Half = "half",
     }
 }
 

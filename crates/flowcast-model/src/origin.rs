@@ -8,6 +8,7 @@
 //! year = 2021
 //! ```
 
+use flowcast_units::named;
 use serde::{Deserialize, Serialize};
 
 /// Where one value comes from.
@@ -22,36 +23,31 @@ pub struct Origin {
     pub year: Option<u16>,
 }
 
-/// How sure a value is, the surest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OriginKind {
-    /// Read from the output of a measurement (`measured_by`).
-    Measured,
-    /// Printed by a publication as its result (`source`).
-    Published,
-    /// Stated by who sells the network or writes its software (`vendor`).
-    Vendor,
-    /// Computed from other cited values (`derived_from`).
-    Derived,
-    /// A stand-in without a source; the text says how to measure the value (`unknown`).
-    Unknown,
+named! {
+    /// How sure a value is, the surest first.
+    pub enum OriginKind {
+        /// Read from the output of a measurement (`measured_by`).
+        Measured = "measured",
+        /// Printed by a publication as its result (`source`).
+        Published = "published",
+        /// Stated by who sells the network or writes its software (`vendor`).
+        Vendor = "vendor",
+        /// Computed from other cited values (`derived_from`).
+        Derived = "derived",
+        /// A stand-in without a source; the text says how to measure the value (`unknown`).
+        Unknown = "unknown",
+    }
 }
 
 /// An entry on disk: exactly one of the texts is given.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OriginFile {
-    #[serde(skip_serializing_if = "Option::is_none")]
     measured_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     vendor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     derived_from: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     year: Option<u16>,
 }
 
@@ -64,19 +60,6 @@ pub struct Evidence<'a> {
     pub year: Option<u16>,
     /// The short citation of the surer of the two.
     pub source: &'a str,
-}
-
-impl OriginKind {
-    /// One word for tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            OriginKind::Measured => "measured",
-            OriginKind::Published => "published",
-            OriginKind::Vendor => "vendor",
-            OriginKind::Derived => "derived",
-            OriginKind::Unknown => "unknown",
-        }
-    }
 }
 
 impl Origin {

@@ -17,6 +17,15 @@ fn four_digits(value: f64) -> String {
 }
 
 /// A number of a network file with the unit that its field has.
+///
+/// ```
+/// use flowcast_model::quantity::Quantity;
+/// use flowcast_units::Time;
+///
+/// let latency = Quantity::parse("4.7us").unwrap();
+/// assert_eq!(latency, Quantity::Time(Time::from_nanos(4700.0)));
+/// assert_eq!(latency.with_number(9400.0).to_string(), "9.4us");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Quantity {
     /// Of a field such as `nic.latency`.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use flowcast_model::loggp::LogGp;
-use flowcast_model::network::{Network, Nic};
+use flowcast_model::network::Network;
 use flowcast_scheduler::Rail;
 use flowcast_units::{Rate, Time, TimePerByte};
 
@@ -165,17 +165,7 @@ pub(crate) fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
     let nic = Network::from_toml(&text, &[])
         .map_err(|error| error.to_string())?
         .nic;
-    Ok(rail(name, cost_in(&nic)))
-}
-
-/// The four parameters of a network file.
-pub(crate) fn cost_in(nic: &Nic) -> LogGp {
-    LogGp {
-        latency: nic.latency,
-        overhead: nic.overhead,
-        gap: nic.gap,
-        gap_per_byte: nic.per_byte(),
-    }
+    Ok(rail(name, LogGp::from(&nic)))
 }
 
 /// A rail whose overhead is the same for all sizes.

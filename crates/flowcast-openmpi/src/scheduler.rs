@@ -60,7 +60,7 @@ struct Locked<M: ClockArithmetic> {
 
 impl<M: ClockArithmetic<Scale: Send + Sync>> Picker for Locked<M> {
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let now = M::of(Time::from_nanos(now as f64), self.scale);
+        let now = M::from_time(Time::from_nanos(now as f64), self.scale);
         self.scheduler
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -124,6 +124,21 @@ pub struct Header {
     pub credit: u64,
 }
 
+impl Header {
+    /// Of a frame that carries no message and says nothing.
+    pub const fn bare(kind: Kind) -> Header {
+        Header {
+            kind,
+            piece: Piece::WHOLE,
+            sequence: 0,
+            order: UNORDERED,
+            acknowledged: 0,
+            arrived: 0,
+            credit: 0,
+        }
+    }
+}
+
 /// Replaces `bytes` by a frame.
 pub fn encode(bytes: &mut Vec<u8>, header: &Header, message: &[u8]) {
     bytes.clear();

@@ -18,7 +18,7 @@ use flowcast_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-use crate::frame::{Fault, FrameReader, Header, Kind, Piece, UNORDERED, encode};
+use crate::frame::{Fault, FrameReader, Header, Kind, encode};
 use crate::lane::AT_ONCE;
 use crate::path::Path;
 use crate::policy::Steering;
@@ -150,11 +150,7 @@ impl Link {
                 entered.for_each(|(stream, reader, hello)| link.enter(stream, reader, hello));
                 return Ok(link);
             }
-            if patience.is_some_and(|patience| start.elapsed() >= patience) {
-                return Err(LinkError::Silent(Time::from_seconds(
-                    start.elapsed().as_secs_f64(),
-                )));
-            }
+            check_patience(start, patience.unwrap_or(Duration::MAX))?;
             std::thread::sleep(NAP);
         }
     }
@@ -191,17 +187,7 @@ impl Link {
             token,
         };
         let mut frame = Vec::new();
-        let (kind, piece) = (Kind::Hello, Piece::WHOLE);
-        let header = Header {
-            kind,
-            piece,
-            sequence: 0,
-            order: UNORDERED,
-            acknowledged: 0,
-            arrived: 0,
-            credit: 0,
-        };
-        encode(&mut frame, &header, &hello.write());
+        encode(&mut frame, &Header::bare(Kind::Hello), &hello.write());
         // The socket buffer of a new connection holds at least a hundred bytes.
         let written = stream.write_all(&frame);
         self.attach(rail, stream, cost)?;
@@ -245,11 +231,7 @@ impl Link {
             if let Some(message) = self.session.receive() {
                 return Ok(message);
             }
-            if start.elapsed() >= patience {
-                return Err(LinkError::Silent(Time::from_seconds(
-                    start.elapsed().as_secs_f64(),
-                )));
-            }
+            check_patience(start, patience)?;
         }
     }
 
@@ -261,11 +243,7 @@ impl Link {
         let start = Instant::now();
         while self.session.outstanding() > 0 {
             self.progress(true)?;
-            if start.elapsed() >= patience {
-                return Err(LinkError::Silent(Time::from_seconds(
-                    start.elapsed().as_secs_f64(),
-                )));
-            }
+            check_patience(start, patience)?;
         }
         Ok(())
     }
@@ -545,6 +523,15 @@ impl Drop for Link {
 
 fn is_not_ready(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+fn check_patience(start: Instant, patience: Duration) -> Result<(), LinkError> {
+    let waited = start.elapsed();
+    if waited < patience {
+        return Ok(());
+    }
+    let waited = Time::from_seconds(waited.as_secs_f64());
+    Err(LinkError::Silent(waited))
 }
 
 fn failed(doing: String, source: io::Error) -> LinkError {

@@ -294,7 +294,7 @@ impl Session {
     /// and takes messages back from rails that have slowed down.
     pub fn attend(&mut self, now: Ticks) {
         self.reconsider(now);
-        let within = Ticks::of(self.rule.acknowledge_within, ());
+        let within = Ticks::from_time(self.rule.acknowledge_within, ());
         for rail in self.alive {
             let lane = &self.lanes[rail.index()];
             let waited = lane.unacknowledged > 0 && within <= now.since(lane.unacknowledged_since);
@@ -449,21 +449,14 @@ impl Session {
         let (acknowledged, arrived) =
             rail.map_or((0, 0), |rail| self.lanes[rail.index()].acknowledgement());
         self.advertised_credit = self.inbound.credit();
-        let Carried {
-            sequence,
-            piece,
-            order,
-            ..
-        } = carried;
-        let (kind, credit) = (Kind::Data, self.advertised_credit);
         let header = Header {
-            kind,
-            piece,
-            sequence,
-            order,
+            kind: Kind::Data,
+            piece: carried.piece,
+            sequence: carried.sequence,
+            order: carried.order,
             acknowledged,
             arrived,
-            credit,
+            credit: self.advertised_credit,
         };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, message);
@@ -501,15 +494,11 @@ impl Session {
         let (acknowledged, arrived) = self.lanes[rail.index()].acknowledgement();
         self.advertised_credit = self.inbound.credit();
         self.counts.bare_acknowledgements += 1;
-        let (kind, piece, credit) = (Kind::Acknowledgement, Piece::WHOLE, self.advertised_credit);
         let header = Header {
-            kind,
-            piece,
-            sequence: 0,
-            order: UNORDERED,
             acknowledged,
             arrived,
-            credit,
+            credit: self.advertised_credit,
+            ..Header::bare(Kind::Acknowledgement)
         };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, &[]);

@@ -12,6 +12,14 @@ use thiserror::Error;
 pub const TOKEN: usize = 16;
 
 /// A secret of 16 bytes; as text, 32 hexadecimal digits.
+///
+/// ```
+/// use flowcast_rails::token::Token;
+///
+/// let token: Token = "000102030405060708090a0b0c0d0e0f".parse().unwrap();
+/// assert_eq!(format!("{token:?}"), "Token(..)", "it is a secret");
+/// assert!("0001".parse::<Token>().is_err());
+/// ```
 #[derive(Clone, Copy)]
 pub struct Token([u8; TOKEN]);
 

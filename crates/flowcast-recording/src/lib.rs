@@ -35,7 +35,7 @@ pub fn operation(function: &str) -> Option<CollectiveOp> {
     let bare = bare.strip_suffix("_init").unwrap_or(bare);
     let named = |name: &str| match name {
         "Exscan" | "exscan" => Some(CollectiveOp::Scan),
-        _ => CollectiveOp::from_name(name),
+        _ => CollectiveOp::from_function(name),
     };
     named(bare).or_else(|| named(bare.strip_prefix('I')?))
 }

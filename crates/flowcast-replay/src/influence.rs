@@ -8,6 +8,7 @@ use super::outcome::Outcome;
 use super::placement::Placement;
 use super::routes::{Route, route};
 use flowcast_model::collective::Repeats;
+use flowcast_model::file_system::FileSystem;
 use flowcast_model::machine::random::Randomness;
 use flowcast_model::machine::scheduler::Policy;
 use flowcast_model::machine::wide_area::{Traffic, WideArea};
@@ -114,7 +115,7 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
     );
     list.check(
         "file_system",
-        !done.network.file_system.is_default(),
+        done.network.file_system != FileSystem::default(),
         uses.files,
         "no request to a file",
     );

@@ -141,7 +141,7 @@ impl Adaptive {
     pub fn new(rails: &[LogGp], rule: AdaptiveRule) -> Result<Adaptive, RailsError> {
         let measured = RailTable::new(rails, ())?;
         let watch = |index: usize| Watch::new(rails[index.min(rails.len() - 1)], &rule);
-        let ticks = |time| Ticks::of(time, ());
+        let ticks = |time| Ticks::from_time(time, ());
         Ok(Adaptive {
             believed: measured.clone(),
             measured,
@@ -266,7 +266,7 @@ impl Adaptive {
             self.measured.entries()[rail.index()].transfer(self.measured.tail(Bytes(drained + 1)));
         let watch = &mut self.watches[rail.index()];
         // A queue that ran empty was idle for part of the time: that proves speed, never slowness.
-        let at_most = Ticks::of(expected.time(()) * watch.drift.slowdown(), ());
+        let at_most = Ticks::from_time(expected.time(()) * watch.drift.slowdown(), ());
         let observed = if bytes.0 > 0 {
             elapsed
         } else {
@@ -351,8 +351,8 @@ impl Adaptive {
         let watch = &mut self.watches[rail.index()];
         let waited = now.since(watch.delay).since(watch.busy_from);
         let longest = watch.longest.time(());
-        let allowed =
-            Ticks::of(longest * (2.0 * watch.drift.slowdown()), ()).plus(self.ticks.evidence);
+        let allowed = Ticks::from_time(longest * (2.0 * watch.drift.slowdown()), ())
+            .plus(self.ticks.evidence);
         if waited > allowed {
             let at_least = waited.time(()).as_nanos() / longest.as_nanos().max(1.0);
             watch.drift.replace(at_least.max(watch.drift.slowdown()));
@@ -396,7 +396,7 @@ impl Adaptive {
     /// What is outstanding is sent from `left` on, at the believed speed.
     fn correct(&mut self, rail: RailId, left: Ticks) {
         let watch = &self.watches[rail.index()];
-        let until = left.plus(Ticks::of(
+        let until = left.plus(Ticks::from_time(
             watch.outstanding.time(()) * watch.drift.slowdown(),
             (),
         ));
@@ -446,7 +446,7 @@ impl Watch {
             outstanding: Ticks::ZERO,
             longest: Ticks::ZERO,
             busy_from: Ticks::ZERO,
-            delay: Ticks::of(
+            delay: Ticks::from_time(
                 cost.overhead * 2.0 + cost.latency + rule.completion_delay,
                 (),
             ),

@@ -14,7 +14,7 @@ use super::split::{SplitRule, pays_from};
 use super::turns::Shares;
 use super::{RailId, RailsError};
 use flowcast_model::loggp::LogGp;
-use flowcast_units::{Bytes, Time, TimePerByte};
+use flowcast_units::{Bytes, Time};
 
 /// A rail and how well its parameters are known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -184,21 +184,8 @@ fn ratio(alone: Time, together: Time) -> f64 {
 impl KnownRail {
     fn draw(&self, random: &mut impl Rng) -> LogGp {
         let mut near = |value: f64, error: f64| (value + error * normal(random)).max(0.0);
-        let LogGp {
-            latency,
-            overhead,
-            gap,
-            gap_per_byte,
-        } = self.cost;
-        LogGp {
-            latency: Time::from_nanos(near(latency.as_nanos(), self.error.latency.as_nanos())),
-            overhead: Time::from_nanos(near(overhead.as_nanos(), self.error.overhead.as_nanos())),
-            gap: Time::from_nanos(near(gap.as_nanos(), self.error.gap.as_nanos())),
-            gap_per_byte: TimePerByte::from_nanos(near(
-                gap_per_byte.as_nanos(),
-                self.error.gap_per_byte.as_nanos(),
-            )),
-        }
+        let (values, errors) = (self.cost.as_nanos(), self.error.as_nanos());
+        LogGp::from_nanos(std::array::from_fn(|at| near(values[at], errors[at])))
     }
 }
 
@@ -211,6 +198,7 @@ fn normal(random: &mut impl Rng) -> f64 {
 mod tests {
     use super::super::Rail;
     use super::*;
+    use flowcast_units::TimePerByte;
 
     fn known(text: &str, share: f64) -> KnownRail {
         let cost = Rail::parse(text).unwrap().cost;

@@ -17,7 +17,7 @@ pub trait ClockArithmetic: Copy + Debug + Send + 'static {
     const ZERO: Self;
 
     /// From a time.
-    fn of(time: Time, scale: Self::Scale) -> Self;
+    fn from_time(time: Time, scale: Self::Scale) -> Self;
     /// From a time per byte.
     fn per_byte(per_byte: TimePerByte, scale: Self::Scale) -> Self::PerByte;
     /// Back to a time.
@@ -83,7 +83,7 @@ impl ClockArithmetic for Ticks {
     const ZERO: Ticks = Ticks(0);
 
     #[inline]
-    fn of(time: Time, (): ()) -> Ticks {
+    fn from_time(time: Time, (): ()) -> Ticks {
         Ticks((time.as_nanos() * Ticks::PER_NANO as f64).round() as u64).bounded()
     }
     fn per_byte(per_byte: TimePerByte, (): ()) -> u64 {
@@ -127,7 +127,7 @@ impl ClockArithmetic for Time {
     type Scale = ();
     const ZERO: Time = Time::ZERO;
 
-    fn of(time: Time, (): ()) -> Time {
+    fn from_time(time: Time, (): ()) -> Time {
         time
     }
     fn per_byte(per_byte: TimePerByte, (): ()) -> f64 {
@@ -174,7 +174,7 @@ impl ClockArithmetic for Exact {
     type Scale = ();
     const ZERO: Exact = Exact(0);
 
-    fn of(time: Time, (): ()) -> Exact {
+    fn from_time(time: Time, (): ()) -> Exact {
         Exact((time.as_nanos() * 1e9).round() as i128)
     }
     fn per_byte(per_byte: TimePerByte, (): ()) -> i128 {
@@ -270,7 +270,7 @@ impl ClockArithmetic for Steps {
     type Scale = BinaryPoint;
     const ZERO: Steps = Steps(0);
 
-    fn of(time: Time, scale: BinaryPoint) -> Steps {
+    fn from_time(time: Time, scale: BinaryPoint) -> Steps {
         Steps(scale.steps(time.as_nanos()))
     }
     fn per_byte(per_byte: TimePerByte, scale: BinaryPoint) -> u64 {
@@ -329,7 +329,10 @@ mod tests {
 
     #[test]
     fn printed_parameters_are_whole_ticks() {
-        assert_eq!(Ticks::of(Time::from_micros(0.897), ()), Ticks(8_970_000));
+        assert_eq!(
+            Ticks::from_time(Time::from_micros(0.897), ()),
+            Ticks(8_970_000)
+        );
         assert_eq!(
             Ticks::transfer(Ticks::per_byte(TimePerByte::from_micros(0.00103), ()), 1000),
             Ticks(10_300_000)
@@ -338,7 +341,7 @@ mod tests {
 
     #[test]
     fn ticks_stop_at_the_end_of_their_range() {
-        assert_eq!(Ticks::of(Time::from_seconds(1e9), ()), Ticks::LAST);
+        assert_eq!(Ticks::from_time(Time::from_seconds(1e9), ()), Ticks::LAST);
         assert_eq!(Ticks::from_nanos(u64::MAX), Ticks::LAST);
         let slow = Ticks::per_byte(TimePerByte::from_nanos(1e30), ());
         let all = Ticks::LAST

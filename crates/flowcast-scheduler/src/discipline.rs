@@ -12,53 +12,40 @@ use super::turns::{
 use super::virtual_time::VirtualTime;
 use super::{RailScheduler, RailsError};
 use flowcast_model::loggp::LogGp;
+use flowcast_units::named;
 
 /// A scheduler of any kind, which may move to another thread.
 pub type BoxedScheduler<M> = Box<dyn RailScheduler<M> + Send>;
 
-/// How the rail of a message is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Discipline {
-    /// Rails in turn, one message each (4.3.4.1).
-    RoundRobin,
-    /// In turn, in rows (4.3.4.2).
-    WeightedRoundRobin,
-    /// By shares, smallest virtual finish time (4.3.4.3).
-    WeightedFairQueuing,
-    /// By shares, in constant time (4.3.4.4).
-    VirtualTimeRoundRobin,
-    /// 4.4.1: smallest virtual finish time (VFT), every message as long as a gap.
-    Gap,
-    /// 4.4.2: smallest virtual finish time (VFT).
-    Vft,
-    /// 4.4.3: smallest VFT that is not past.
-    VftClock,
-    /// 4.4.4: earliest arrival of a message without length.
-    Latency,
-    /// 4.4.5: as 4.4.4, but the processor prepares a message while the interface is busy.
-    Overlap,
-    /// 4.4.8: 4.4.4 in integers.
-    FixedPoint,
-    /// Earliest arrival of the whole message; the default.
-    EarliestDelivery,
-    /// Earliest arrival of the whole message with 4.4.5's overlap.
-    EarliestOverlap,
+named! {
+    /// How the rail of a message is chosen.
+    pub enum Discipline {
+        /// Rails in turn, one message each (4.3.4.1).
+        RoundRobin = "round-robin",
+        /// In turn, in rows (4.3.4.2).
+        WeightedRoundRobin = "weighted-round-robin",
+        /// By shares, smallest virtual finish time (4.3.4.3).
+        WeightedFairQueuing = "wfq",
+        /// By shares, in constant time (4.3.4.4).
+        VirtualTimeRoundRobin = "vtrr",
+        /// 4.4.1: smallest virtual finish time (VFT), every message as long as a gap.
+        Gap = "gap",
+        /// 4.4.2: smallest virtual finish time (VFT).
+        Vft = "vft",
+        /// 4.4.3: smallest VFT that is not past.
+        VftClock = "vft-clock",
+        /// 4.4.4: earliest arrival of a message without length.
+        Latency = "latency",
+        /// 4.4.5: as 4.4.4, but the processor prepares a message while the interface is busy.
+        Overlap = "overlap",
+        /// 4.4.8: 4.4.4 in integers.
+        FixedPoint = "fixed-point",
+        /// Earliest arrival of the whole message; the default.
+        EarliestDelivery = "earliest-delivery",
+        /// Earliest arrival of the whole message with 4.4.5's overlap.
+        EarliestOverlap = "earliest-overlap",
+    }
 }
-
-const NAMES: [(&str, Discipline); 12] = [
-    ("round-robin", Discipline::RoundRobin),
-    ("weighted-round-robin", Discipline::WeightedRoundRobin),
-    ("wfq", Discipline::WeightedFairQueuing),
-    ("vtrr", Discipline::VirtualTimeRoundRobin),
-    ("gap", Discipline::Gap),
-    ("vft", Discipline::Vft),
-    ("vft-clock", Discipline::VftClock),
-    ("latency", Discipline::Latency),
-    ("overlap", Discipline::Overlap),
-    ("fixed-point", Discipline::FixedPoint),
-    ("earliest-delivery", Discipline::EarliestDelivery),
-    ("earliest-overlap", Discipline::EarliestOverlap),
-];
 
 const PRINTED: &str = "-printed";
 
@@ -90,11 +77,10 @@ impl SchedulerName {
 
     /// Every name, as meant and as printed.
     pub fn every() -> impl Iterator<Item = SchedulerName> {
-        let disciplines = NAMES.iter().map(|(_, discipline)| *discipline);
-        disciplines
-            .clone()
-            .map(SchedulerName::new)
-            .chain(disciplines.map(SchedulerName::printed))
+        let meant = Discipline::ALL.map(SchedulerName::new);
+        meant
+            .into_iter()
+            .chain(Discipline::ALL.map(SchedulerName::printed))
     }
 
     /// The schedulers whose choices differ: all except the printed forms of those that do not read the clock (round robin
@@ -216,16 +202,12 @@ impl SchedulerName {
 
 impl fmt::Display for SchedulerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = NAMES
-            .iter()
-            .find(|(_, discipline)| *discipline == self.discipline);
-        let (name, _) = named.expect("every discipline has a name");
         let suffix = if self.accounting == Accounting::AsPrinted {
             PRINTED
         } else {
             ""
         };
-        f.pad(&format!("{name}{suffix}"))
+        f.pad(&format!("{}{suffix}", self.discipline))
     }
 }
 
@@ -238,17 +220,13 @@ impl FromStr for SchedulerName {
             Some(name) => (name, SchedulerName::printed),
             None => (text, SchedulerName::new),
         };
-        let unknown = || {
-            let names = NAMES.map(|(name, _)| name).join(", ");
+        let discipline = Discipline::from_name(name).ok_or_else(|| {
             RailsError::Unknown(
                 text.to_owned(),
-                format!("{names}, each also with {PRINTED}"),
+                format!("{}, each also with {PRINTED}", Discipline::names()),
             )
-        };
-        let found = NAMES.iter().find(|(known, _)| *known == name);
-        found
-            .map(|(_, discipline)| make(*discipline))
-            .ok_or_else(unknown)
+        })?;
+        Ok(make(discipline))
     }
 }
 

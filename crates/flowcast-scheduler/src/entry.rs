@@ -23,9 +23,9 @@ impl<M: ClockArithmetic> Entry<M> {
     pub fn new(cost: &LogGp, scale: M::Scale) -> Entry<M> {
         Entry {
             virtual_finish: M::ZERO,
-            end_to_end: M::of(cost.overhead * 2.0 + cost.latency, scale).bounded(),
-            overhead: M::of(cost.overhead, scale).bounded(),
-            gap: M::of(cost.gap, scale).bounded(),
+            end_to_end: M::from_time(cost.overhead * 2.0 + cost.latency, scale).bounded(),
+            overhead: M::from_time(cost.overhead, scale).bounded(),
+            gap: M::from_time(cost.gap, scale).bounded(),
             per_byte: M::per_byte(cost.gap_per_byte, scale),
         }
     }

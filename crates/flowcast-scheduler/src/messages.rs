@@ -18,12 +18,8 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
             .last()
             .is_some_and(|before| message.arrival < before.arrival)
         {
-            let found = format!("arrival_us = `{arrival}`");
-            return Err(CsvError::at(
-                line,
-                found,
-                "no arrival before that of the row above",
-            ));
+            let expected = "no arrival before that of the row above";
+            return Err(CsvError::field(line, COLUMNS[0], arrival, expected));
         }
         messages.push(message);
         Ok(())
@@ -32,19 +28,16 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
 }
 
 fn row(line: usize, arrival: &str, size: &str) -> Result<Message, CsvError> {
-    let refused = |column: &str, field: &str, expected: &str| {
-        CsvError::at(line, format!("{column} = `{field}`"), expected)
-    };
     // Sums of longer times might not be finite.
     let micros: Option<f64> = arrival
         .parse()
         .ok()
         .filter(|time| (0.0..=1e24).contains(time));
-    let micros =
-        micros.ok_or_else(|| refused(COLUMNS[0], arrival, "microseconds from 0 to 1e24"))?;
+    let micros = micros
+        .ok_or_else(|| CsvError::field(line, COLUMNS[0], arrival, "microseconds from 0 to 1e24"))?;
     let bytes = size
         .parse()
-        .map_err(|_| refused(COLUMNS[1], size, "a whole number of bytes"))?;
+        .map_err(|_| CsvError::field(line, COLUMNS[1], size, "a whole number of bytes"))?;
     Ok(Message {
         arrival: Time::from_micros(micros),
         size: Bytes(bytes),

@@ -196,7 +196,7 @@ pub fn evaluate(
         start + cost.one_way(message.size)
     };
     let delivered = messages.iter().zip(&choices).map(deliver).collect();
-    Ok(Schedule::of(choices, delivered))
+    Ok(Schedule::new(choices, delivered))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use flowcast_model::loggp::LogGp;
-use flowcast_units::{Time, TimePerByte};
+use flowcast_units::TimePerByte;
 
 /// The most rails that one scheduler handles. The thesis assumes as many (section 4.4.7).
 pub const MAX_RAILS: usize = 16;
@@ -77,6 +77,15 @@ pub struct Rail {
 impl Rail {
     /// Reads `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds, and perhaps O per byte.
     ///
+    /// ```
+    /// use flowcast_scheduler::Rail;
+    /// use flowcast_units::Time;
+    ///
+    /// let rail = Rail::parse("ib=1.4,0.00103,1.4,2.82us")?;
+    /// assert_eq!((rail.name.as_str(), rail.cost.latency), ("ib", Time::from_micros(2.82)));
+    /// # Ok::<(), flowcast_scheduler::RailsError>(())
+    /// ```
+    ///
     /// # Errors
     /// Another form, or a number that is negative or above 1e24.
     pub fn parse(text: &str) -> Result<Rail, RailsError> {
@@ -86,24 +95,18 @@ impl Rail {
                 .split(',')
                 .map(parse_micros)
                 .collect::<Option<_>>()?;
-            let (gap, per_byte, overhead, latency, overhead_per_byte) = match fields[..] {
+            let (gap, per_byte, overhead, latency, more) = match fields[..] {
                 [gap, per_byte, overhead, latency] => (gap, per_byte, overhead, latency, 0.0),
                 [gap, per_byte, overhead, latency, more] => {
                     (gap, per_byte, overhead, latency, more)
                 }
                 _ => return None,
             };
-            let cost = LogGp {
-                latency: Time::from_micros(latency),
-                overhead: Time::from_micros(overhead),
-                gap: Time::from_micros(gap),
-                gap_per_byte: TimePerByte::from_micros(per_byte),
-            };
-            let overhead_per_byte = TimePerByte::from_micros(overhead_per_byte);
+            let micros = [latency, overhead, gap, per_byte];
             (!name.trim().is_empty()).then(|| Rail {
                 name: name.trim().to_owned(),
-                cost,
-                overhead_per_byte,
+                cost: LogGp::from_nanos(micros.map(|micros| micros * 1e3)),
+                overhead_per_byte: TimePerByte::from_micros(more),
             })
         });
         parsed.ok_or_else(|| RailsError::Malformed(text.to_owned()))
@@ -231,6 +234,7 @@ impl Iterator for RailSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowcast_units::Time;
 
     #[test]
     fn a_rail_is_read_from_its_four_numbers() {

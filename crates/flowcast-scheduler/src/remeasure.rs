@@ -24,7 +24,6 @@ const ALIKE: f64 = 0.01;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Remeasure {
     measured: LogGp,
-    tolerance: f64,
     test: StillHolds,
     sums: Sums,
     found: Option<LogGp>,
@@ -46,11 +45,9 @@ struct Sums {
 impl Remeasure {
     /// For a rail that was measured so; a median within the share `tolerance` of what is expected is no change.
     pub(crate) fn new(measured: LogGp, tolerance: f64) -> Remeasure {
-        let test = StillHolds::new((1.0 / (1.0 + tolerance), 1.0 + tolerance), LEVEL);
         Remeasure {
             measured,
-            tolerance,
-            test,
+            test: StillHolds::within(1.0 + tolerance, LEVEL),
             sums: Sums::default(),
             found: None,
         }
@@ -74,22 +71,16 @@ impl Remeasure {
         }
         self.sums.add(count, beyond, expected, took.as_nanos());
         self.test.count_in(took.as_nanos() / expected);
-        if self.test.count().is_multiple_of(EVERY) {
-            self.judge();
+        if self.test.count().is_multiple_of(EVERY)
+            && let Some(verdict) = self.test.end_window(LONGEST_WINDOW)
+        {
+            match verdict {
+                Verdict::Open => {}
+                Verdict::Between => self.found = None,
+                Verdict::Above | Verdict::Below => self.found = Some(self.sums.fit(self.measured)),
+            }
+            self.sums = Sums::default();
         }
-    }
-
-    fn judge(&mut self) {
-        match self.test.verdict() {
-            Verdict::Open if self.test.count() < LONGEST_WINDOW => return,
-            Verdict::Open => {}
-            Verdict::Between => self.found = None,
-            Verdict::Above | Verdict::Below => self.found = Some(self.sums.fit(self.measured)),
-        }
-        *self = Remeasure {
-            found: self.found,
-            ..Remeasure::new(self.measured, self.tolerance)
-        };
     }
 }
 

@@ -44,6 +44,19 @@ pub struct Simulation {
 
 /// Lets a scheduler choose for all messages, each at its arrival, with every rail usable.
 ///
+/// ```
+/// use flowcast_scheduler::schedule::{Message, simulate};
+/// use flowcast_scheduler::{Rail, RailId, turns::Shares};
+/// use flowcast_units::{Bytes, Time};
+///
+/// let rails = [Rail::parse("a=1,0.001,1,10us")?.cost, Rail::parse("b=1,0.001,1,20us")?.cost];
+/// let messages = [Message { arrival: Time::ZERO, size: Bytes(1_000_000) }; 2];
+/// let name = "earliest-delivery".parse()?;
+/// let schedule = simulate(name, &rails, Shares::by_bandwidth(&rails)?, &messages)?.schedule;
+/// assert_eq!(schedule.choices, [RailId(0), RailId(1)]);
+/// # Ok::<(), flowcast_scheduler::RailsError>(())
+/// ```
+///
 /// # Errors
 /// Rails or shares that no scheduler can be made of, or messages that are not in order of arrival.
 pub fn simulate(
@@ -74,7 +87,11 @@ pub fn run<M: ClockArithmetic>(
     messages: &[Message],
 ) -> (Vec<RailId>, Vec<Time>) {
     let mut choose = |message: &Message| {
-        let rail = scheduler.pick(M::of(message.arrival, scale), message.size, RailSet::ALL);
+        let rail = scheduler.pick(
+            M::from_time(message.arrival, scale),
+            message.size,
+            RailSet::ALL,
+        );
         let rail = rail.expect("a scheduler has at least one rail, and all are usable");
         (rail, scheduler.virtual_finish(rail).time(scale))
     };
@@ -99,12 +116,12 @@ pub fn evaluate(
         delivered.push(start + cost.one_way(message.size));
         free[rail.index()] = start + cost.spacing(message.size);
     }
-    Ok(Schedule::of(choices, delivered))
+    Ok(Schedule::new(choices, delivered))
 }
 
 impl Schedule {
     /// With the makespan and the mean of these deliveries.
-    pub(super) fn of(choices: Vec<RailId>, delivered: Vec<Time>) -> Schedule {
+    pub(super) fn new(choices: Vec<RailId>, delivered: Vec<Time>) -> Schedule {
         let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
         let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
         Schedule {

@@ -171,7 +171,7 @@ impl Divider {
             return Some(whole);
         }
         let best = self.together(table, now, size, usable);
-        let gain = Ticks::of(self.rule.least_gain, ());
+        let gain = Ticks::from_time(self.rule.least_gain, ());
         Some(
             best.filter(|split| split.complete.plus(gain) < alone.0)
                 .unwrap_or(whole),

@@ -61,7 +61,11 @@ impl<M: ClockArithmetic> RailTable<M> {
 
     /// Gives a message to the usable rail with the smallest score, the first of equals.
     #[inline]
-    pub(crate) fn take<R: Rule>(&mut self, asked: Asked<M>, usable: RailSet) -> Option<RailId> {
+    pub(crate) fn take<R: Rule>(
+        &mut self,
+        asked: MessageTiming<M>,
+        usable: RailSet,
+    ) -> Option<RailId> {
         let candidates = usable.and(self.all());
         let best = if candidates == self.all() {
             self.best_of_all::<R>(asked)
@@ -75,7 +79,7 @@ impl<M: ClockArithmetic> RailTable<M> {
     /// A few rails carry their next virtual finish time along, because looking it up would wait for the choice; with
     /// many rails the looking up is shorter than the carrying.
     #[inline]
-    fn best_of_all<R: Rule>(&self, asked: Asked<M>) -> Rated<M> {
+    fn best_of_all<R: Rule>(&self, asked: MessageTiming<M>) -> Rated<M> {
         let rated = |index, entry| Rated::new::<R>(index, entry, asked);
         match self.entries() {
             [a] => return rated(0, a),
@@ -101,7 +105,11 @@ impl<M: ClockArithmetic> RailTable<M> {
     }
 
     #[inline]
-    fn best_in<R: Rule>(&self, asked: Asked<M>, mut candidates: RailSet) -> Option<Rated<M>> {
+    fn best_in<R: Rule>(
+        &self,
+        asked: MessageTiming<M>,
+        mut candidates: RailSet,
+    ) -> Option<Rated<M>> {
         let rated =
             |rail: RailId| Rated::new::<R>(rail.index(), &self.entries[rail.index()], asked);
         let first = rated(candidates.next()?);
@@ -110,13 +118,13 @@ impl<M: ClockArithmetic> RailTable<M> {
 
     /// What the rules need to know of a message.
     #[inline]
-    pub(crate) fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> Asked<M> {
+    pub(crate) fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> MessageTiming<M> {
         let now = now.bounded();
         let busy_from = match accounting {
             Accounting::FromTheClock => now,
             Accounting::AsPrinted => M::ZERO,
         };
-        Asked {
+        MessageTiming {
             now,
             busy_from,
             tail: self.tail(size),
@@ -174,7 +182,7 @@ fn longest_tail<M: ClockArithmetic>(entries: &[Entry<M>]) -> u64 {
 
 /// A message as the rules see it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<M: ClockArithmetic> {
+pub(crate) struct MessageTiming<M: ClockArithmetic> {
     now: M,
     /// A rail is busy with it from here or from its virtual finish time on, whichever is later.
     busy_from: M,
@@ -191,7 +199,11 @@ pub(super) struct Rated<M: ClockArithmetic> {
 
 impl<M: ClockArithmetic> Rated<M> {
     #[inline]
-    pub(crate) fn new<R: Rule>(index: usize, entry: &Entry<M>, asked: Asked<M>) -> Rated<M> {
+    pub(crate) fn new<R: Rule>(
+        index: usize,
+        entry: &Entry<M>,
+        asked: MessageTiming<M>,
+    ) -> Rated<M> {
         let until = entry
             .virtual_finish
             .later(asked.busy_from)

@@ -4,6 +4,15 @@
 use crate::Time;
 
 /// What another clock shows when this one shows `t`: `t + offset + drift·(t - at)`.
+///
+/// ```
+/// use flowcast_units::{ClockLine, Time};
+///
+/// let micros = Time::from_micros;
+/// // The other clock was ahead by 5 us, and gained 1 us in 100.
+/// let line = ClockLine::through((micros(0.0), micros(5.0)), (micros(100.0), micros(106.0)));
+/// assert_eq!(line.read(micros(200.0)), micros(207.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ClockLine {
     /// Where this clock stood when the offset held.

@@ -1,78 +1,33 @@
 //! The collective operations of MPI.
 
-/// The collective operations, in the order of the ids of `.dim` records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum CollectiveOp {
-    Barrier,
-    Bcast,
-    Gather,
-    Gatherv,
-    Scatter,
-    Scatterv,
-    Allgather,
-    Allgatherv,
-    Alltoall,
-    Alltoallv,
-    Reduce,
-    Allreduce,
-    #[cfg_attr(feature = "serde", serde(rename = "Reduce_scatter"))]
-    ReduceScatter,
-    #[cfg_attr(feature = "serde", serde(rename = "Reduce_scatter_block"))]
-    ReduceScatterBlock,
-    Scan,
-    Alltoallw,
+crate::named! {
+    /// The collective operations by their names in MPI without the prefix, in the order of the ids of `.dim` records.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    #[repr(u8)]
+    #[allow(missing_docs)]
+    pub enum CollectiveOp {
+        Barrier = "Barrier",
+        Bcast = "Bcast",
+        Gather = "Gather",
+        Gatherv = "Gatherv",
+        Scatter = "Scatter",
+        Scatterv = "Scatterv",
+        Allgather = "Allgather",
+        Allgatherv = "Allgatherv",
+        Alltoall = "Alltoall",
+        Alltoallv = "Alltoallv",
+        Reduce = "Reduce",
+        Allreduce = "Allreduce",
+        #[cfg_attr(feature = "serde", serde(rename = "Reduce_scatter"))]
+        ReduceScatter = "Reduce_scatter",
+        #[cfg_attr(feature = "serde", serde(rename = "Reduce_scatter_block"))]
+        ReduceScatterBlock = "Reduce_scatter_block",
+        Scan = "Scan",
+        Alltoallw = "Alltoallw",
+    }
 }
 
 impl CollectiveOp {
-    /// All operations, in id order.
-    pub const ALL: [CollectiveOp; 16] = {
-        use CollectiveOp::*;
-        [
-            Barrier,
-            Bcast,
-            Gather,
-            Gatherv,
-            Scatter,
-            Scatterv,
-            Allgather,
-            Allgatherv,
-            Alltoall,
-            Alltoallv,
-            Reduce,
-            Allreduce,
-            ReduceScatter,
-            ReduceScatterBlock,
-            Scan,
-            Alltoallw,
-        ]
-    };
-
-    /// The operation's name in MPI, without the prefix.
-    pub const fn name(self) -> &'static str {
-        const NAMES: [&str; 16] = [
-            "Barrier",
-            "Bcast",
-            "Gather",
-            "Gatherv",
-            "Scatter",
-            "Scatterv",
-            "Allgather",
-            "Allgatherv",
-            "Alltoall",
-            "Alltoallv",
-            "Reduce",
-            "Allreduce",
-            "Reduce_scatter",
-            "Reduce_scatter_block",
-            "Scan",
-            "Alltoallw",
-        ];
-        NAMES[self as usize]
-    }
-
     /// The name of its non-blocking form.
     pub const fn non_blocking_name(self) -> &'static str {
         const NAMES: [&str; 16] = [
@@ -96,8 +51,15 @@ impl CollectiveOp {
         NAMES[self as usize]
     }
 
-    /// The operation of that name, with or without `MPI_`.
-    pub fn from_name(name: &str) -> Option<CollectiveOp> {
+    /// The operation of a function of MPI, in whatever case.
+    ///
+    /// ```
+    /// use flowcast_units::CollectiveOp;
+    ///
+    /// assert_eq!(CollectiveOp::from_function("MPI_Bcast"), Some(CollectiveOp::Bcast));
+    /// assert_eq!(CollectiveOp::from_function("MPI_Send"), None);
+    /// ```
+    pub fn from_function(name: &str) -> Option<CollectiveOp> {
         let bare = name.strip_prefix("MPI_").unwrap_or(name);
         CollectiveOp::ALL
             .into_iter()

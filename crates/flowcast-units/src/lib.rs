@@ -23,6 +23,7 @@ use thiserror::Error;
 
 mod clock_line;
 mod collective_op;
+mod named;
 #[cfg(feature = "serde")]
 mod serialised;
 mod text;
@@ -42,6 +43,15 @@ pub struct UnitError {
 }
 
 /// A point in time or a duration; ordered totally, never NaN.
+///
+/// ```
+/// use flowcast_units::Time;
+///
+/// let latency = Time::parse("4.7us")?;
+/// assert_eq!((latency * 2.0).as_nanos(), 9400.0);
+/// assert!(latency < Time::from_micros(5.0));
+/// # Ok::<(), flowcast_units::UnitError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(transparent)]
 pub struct Time(f64);
@@ -227,6 +237,12 @@ impl fmt::Display for Time {
 }
 
 /// A time shown to people: four significant digits and a fitting unit.
+///
+/// ```
+/// use flowcast_units::{Rounded, Time};
+///
+/// assert_eq!(Rounded(Time::from_nanos(123_456.0)).to_string(), "123.5 us");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Rounded(pub Time);
 
@@ -255,6 +271,14 @@ impl fmt::Display for Rounded {
 }
 
 /// A number of bytes.
+///
+/// ```
+/// use flowcast_units::Bytes;
+///
+/// assert_eq!("64KiB".parse(), Ok(Bytes(65_536)));
+/// assert_eq!(Bytes(4_000_000).to_string(), "4MB");
+/// assert!(Bytes::parse("0.5B").is_err());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
@@ -298,6 +322,14 @@ impl fmt::Display for Bytes {
 }
 
 /// Bytes per second; 0 stands for infinite where a format says so.
+///
+/// ```
+/// use flowcast_units::{Bytes, Rate, Time};
+///
+/// let rate = Rate::parse("1Gbit/s")?;
+/// assert_eq!(rate.time_for(Bytes(125)), Time::from_micros(1.0));
+/// # Ok::<(), flowcast_units::UnitError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Rate(f64);
 
@@ -366,6 +398,14 @@ impl fmt::Display for Rate {
 }
 
 /// Time per byte: the `G` of LogGP, the inverse of a rate.
+///
+/// ```
+/// use flowcast_units::{Rate, TimePerByte};
+///
+/// let gap = TimePerByte::parse("8ns/B")?;
+/// assert_eq!(gap.rate(), Rate::parse("1Gbit/s")?);
+/// # Ok::<(), flowcast_units::UnitError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct TimePerByte(f64);
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 
 use crate::{Bytes, Rate, Time, TimePerByte};
 
-macro_rules! serde_as_text {
+macro_rules! quantities_as_text {
     ($($name:ident),*) => {$(
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -32,4 +32,23 @@ macro_rules! serde_as_text {
     )*};
 }
 
-serde_as_text!(Time, Bytes, Rate, TimePerByte);
+quantities_as_text!(Time, Bytes, Rate, TimePerByte);
+
+/// Writes types as the text that they display, and reads them by `FromStr`.
+#[macro_export]
+macro_rules! serde_as_text {
+    ($($name:ty),*) => {$(
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let text = <String as ::serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(::serde::de::Error::custom)
+            }
+        }
+    )*};
+}

@@ -366,7 +366,7 @@ impl<'a> Setting<'a> {
             )
         } else {
             (
-                network.machine.is_default(),
+                network.machine == Machine::default(),
                 "not part of LogGOPSim's rules",
             )
         };

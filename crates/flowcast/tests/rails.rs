@@ -133,7 +133,7 @@ proptest! {
         let mut before = finish(scheduler.as_ref());
         for (message, usable) in messages.iter().zip(usable) {
             let usable = RailSet::from_bits(usable);
-            let picked = scheduler.pick(Exact::of(message.arrival, ()), message.size, usable);
+            let picked = scheduler.pick(Exact::from_time(message.arrival, ()), message.size, usable);
             let after = finish(scheduler.as_ref());
             prop_assert!(before.iter().zip(&after).all(|(before, after)| before <= after));
             prop_assert_eq!(picked.is_none(), usable.and(RailSet::first(rails.len())).is_empty());
@@ -167,9 +167,9 @@ proptest! {
         let shares = Shares::by_bandwidth(&rails).unwrap();
         let mut plain = name.exact(&rails, shares).unwrap();
         let mut moved = name.exact(&rails, shares).unwrap();
-        let zero = messages.get(at).map_or(Exact::ZERO, |message| Exact::of(message.arrival, ()));
+        let zero = messages.get(at).map_or(Exact::ZERO, |message| Exact::from_time(message.arrival, ()));
         for (index, message) in messages.iter().enumerate() {
-            let now = Exact::of(message.arrival, ());
+            let now = Exact::from_time(message.arrival, ());
             if index == at {
                 moved.restart_clock(zero);
             }

@@ -231,7 +231,7 @@ fn p2p(case: &Case) -> Result<(), Mismatch> {
 }
 
 fn operation(field: &Field) -> Result<CollectiveOp, Mismatch> {
-    CollectiveOp::from_name(field.text()?).ok_or_else(|| field.unlike("a collective operation"))
+    CollectiveOp::from_function(field.text()?).ok_or_else(|| field.unlike("a collective operation"))
 }
 
 fn phase_message(

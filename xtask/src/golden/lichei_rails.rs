@@ -192,7 +192,7 @@ impl Setting {
         let (mut choices, mut finish) = (Vec::new(), Vec::new());
         for message in &self.messages {
             let rail = scheduler.pick(
-                Steps::of(message.arrival, point),
+                Steps::from_time(message.arrival, point),
                 message.size,
                 self.shares.all(),
             );
@@ -215,7 +215,7 @@ impl Setting {
 }
 
 fn check_stored(rail: &LogGp, point: BinaryPoint, stored: &Field) -> Result<(), Mismatch> {
-    let steps = |time: Time| Steps::of(time, point).0;
+    let steps = |time: Time| Steps::from_time(time, point).0;
     same(stored.path(), stored.at("g")?.whole()?, steps(rail.gap))?;
     same(
         stored.path(),

@@ -166,6 +166,12 @@ impl Information {
         let enough = (room.precision / 2.0).powi(2);
         let relative =
             |(variance, value): (f64, f64)| (variance / value.max(1e-3).powi(2) + enough).ln();
-        Some(variances.into_iter().zip(fit.values()).map(relative).sum())
+        Some(
+            variances
+                .into_iter()
+                .zip(fit.parameters.as_nanos())
+                .map(relative)
+                .sum(),
+        )
     }
 }

@@ -20,7 +20,7 @@ mod linear;
 
 use flowcast_model::loggp::LogGp;
 use flowcast_model::stats::interval::student_score;
-use flowcast_units::{Bytes, Time, TimePerByte};
+use flowcast_units::{Bytes, Time};
 
 use crate::prtt::PrttPoint;
 use crate::samples::PrttSamples;
@@ -55,27 +55,12 @@ pub struct BurstFit {
 impl BurstFit {
     /// The widest half interval, as a share of its parameter.
     pub fn widest(&self) -> f64 {
-        self.values()
+        self.parameters
+            .as_nanos()
             .iter()
             .zip(self.half_widths)
             .map(|(value, half)| half / value.max(f64::MIN_POSITIVE))
             .fold(0.0, f64::max)
-    }
-
-    /// L, o, g in nanoseconds, G in nanoseconds per byte.
-    pub fn values(&self) -> [f64; 4] {
-        let LogGp {
-            latency,
-            overhead,
-            gap,
-            gap_per_byte,
-        } = self.parameters;
-        [
-            latency.as_nanos(),
-            overhead.as_nanos(),
-            gap.as_nanos(),
-            gap_per_byte.as_nanos(),
-        ]
     }
 }
 
@@ -131,12 +116,8 @@ pub fn fit_bursts(samples: &PrttSamples, level: f64) -> Option<BurstFit> {
         .map(|burst| solved.variance(1, 2, &rows, burst))
         .iter()
         .sum();
-    let parameters = LogGp {
-        latency: Time::from_nanos(latency.max(0.0)),
-        overhead: Time::from_nanos(overhead),
-        gap: Time::from_nanos(gap.max(0.0)),
-        gap_per_byte: TimePerByte::from_nanos(per_byte.max(0.0)),
-    };
+    let parameters =
+        LogGp::from_nanos([latency.max(0.0), overhead, gap.max(0.0), per_byte.max(0.0)]);
     let correlation = |both: f64, one: f64, other: f64| {
         if one * other > 0.0 {
             both / (one * other).sqrt()

@@ -1,3 +1,5 @@
+use flowcast_units::TimePerByte;
+
 use super::*;
 use crate::prtt::prtt;
 
@@ -29,7 +31,7 @@ fn parameters_come_back_from_exact_round_trips() {
         let truth = network(overhead);
         let fit = fit_bursts(&exact(&truth, truth.overhead), 0.95).unwrap();
         let expected = [truth.latency.as_nanos(), overhead * 1e3, 3400.0, 4.09];
-        for (found, expected) in fit.values().iter().zip(expected) {
+        for (found, expected) in fit.parameters.as_nanos().iter().zip(expected) {
             assert!(
                 (found / expected - 1.0).abs() < 1e-9,
                 "{found} instead of {expected}"

@@ -29,7 +29,7 @@ pub fn to_network(
     name: &str,
     provenance: BTreeMap<String, String>,
 ) -> Result<Network, CallError> {
-    let calls = Calls::of(fits)?;
+    let calls = Calls::new(fits)?;
     let rendezvous_from = rendezvous_from(&calls.send.curve);
     let overheads = calls.overheads(rendezvous_from);
     let (latency, per_byte) = calls.beneath(&overheads)?;
@@ -72,7 +72,7 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn of(fits: &BTreeMap<CallName, CallFit>) -> Result<Calls<'_>, CallError> {
+    fn new(fits: &BTreeMap<CallName, CallFit>) -> Result<Calls<'_>, CallError> {
         let clusters: BTreeSet<&str> = fits.keys().map(|name| name.cluster.as_str()).collect();
         let mut clusters = clusters.into_iter();
         let (Some(cluster), None) = (clusters.next(), clusters.next()) else {

@@ -94,13 +94,7 @@ fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
         .parse()
         .ok()
         .filter(|number: &f64| (1e-9..=1e24).contains(number));
-    number.ok_or_else(|| {
-        CsvError::at(
-            line,
-            format!("median_ns = `{field}`"),
-            "nanoseconds from 1e-9 to 1e24",
-        )
-    })
+    number.ok_or_else(|| CsvError::field(line, "median_ns", field, "nanoseconds from 1e-9 to 1e24"))
 }
 
 /// A table whose rows are to be predicted: columns as those of measured calls, of which times are not read.

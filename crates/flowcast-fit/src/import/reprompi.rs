@@ -30,7 +30,9 @@ const TIMES: [&str; 5] = [
 /// Whether it is ReproMPI's.
 pub(super) fn is_one(text: &str) -> bool {
     text.contains("#@reproMPIcommitSHA1=")
-        || text.lines().any(|line| Columns::of(&words(line)).is_some())
+        || text
+            .lines()
+            .any(|line| Columns::find(&words(line)).is_some())
 }
 
 /// Reads all round trips.
@@ -51,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Imported, CsvError> {
             .and_then(|word| word.strip_prefix("#@pingpong_ranks="))
         {
             first_rank = ranks.split(',').next().unwrap_or(ranks);
-        } else if let Some(found) = Columns::of(&words) {
+        } else if let Some(found) = Columns::find(&words) {
             columns = Some(found);
         } else if let Some(columns) = &columns {
             imported
@@ -85,7 +87,7 @@ enum Timing {
 }
 
 impl Columns {
-    fn of(words: &[&str]) -> Option<Columns> {
+    fn find(words: &[&str]) -> Option<Columns> {
         let place = |name: &str| words.iter().position(|word| *word == name);
         let test = place("test")?;
         let taken = TIMES.iter().find_map(|name| place(name)).map(Timing::Taken);

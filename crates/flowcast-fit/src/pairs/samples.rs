@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use flowcast_model::csv::{self, CsvError};
-use flowcast_units::{Bytes, Node, Time};
+use flowcast_units::{Bytes, Node, Time, named};
 
 use super::{PairTimes, typical};
 use crate::samples::{header, micros, provenance, whole_from_zero};
@@ -23,25 +23,26 @@ pub const SCHEMA: &str = "flowcast/pair-samples/1";
 
 const COLUMNS: [&str; 5] = ["from", "to", "size_B", "company", "time_us"];
 
-/// What else was in flight between the two nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Company {
-    /// Nothing else: the message had both nodes to itself.
-    Alone,
-    /// A message of the same size in the other direction.
-    Both,
-}
-
-impl Company {
-    const fn name(self) -> &'static str {
-        match self {
-            Company::Alone => "alone",
-            Company::Both => "both",
-        }
+named! {
+    /// What else was in flight between the two nodes.
+    pub enum Company {
+        /// Nothing else: the message had both nodes to itself.
+        Alone = "alone",
+        /// A message of the same size in the other direction.
+        Both = "both",
     }
 }
 
 /// All measured times, each above 0.
+///
+/// ```
+/// use flowcast_fit::pairs::samples::PairSamples;
+/// use flowcast_units::Bytes;
+///
+/// let text = "from,to,size_B,company,time_us\n0,1,8,alone,5\n1,0,8,alone,6\n";
+/// assert_eq!(PairSamples::from_csv(text)?.sizes(), [Bytes(8)]);
+/// # Ok::<(), flowcast_model::csv::CsvError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PairSamples {
     /// Where they come from.
@@ -112,17 +113,8 @@ impl PairSamples {
             ..PairSamples::default()
         };
         let rows = csv::read(text, COLUMNS, |line, [from, to, size, company, time]| {
-            let company = match company {
-                "alone" => Company::Alone,
-                "both" => Company::Both,
-                found => {
-                    return Err(CsvError::at(
-                        line,
-                        format!("company = `{found}`"),
-                        "alone or both",
-                    ));
-                }
-            };
+            let company = Company::from_name(company)
+                .ok_or_else(|| CsvError::field(line, "company", company, "alone or both"))?;
             let pair = (node(line, "from", from)?, node(line, "to", to)?);
             if pair.0 == pair.1 {
                 return Err(CsvError::at(
@@ -184,13 +176,7 @@ impl PairSamples {
 
 fn node(line: usize, column: &str, field: &str) -> Result<Node, CsvError> {
     let number = field.parse().map(Node);
-    number.map_err(|_| {
-        CsvError::at(
-            line,
-            format!("{column} = `{field}`"),
-            "the number of a node",
-        )
-    })
+    number.map_err(|_| CsvError::field(line, column, field, "the number of a node"))
 }
 
 #[cfg(test)]

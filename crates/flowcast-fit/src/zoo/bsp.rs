@@ -3,7 +3,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, MessageCost, Model, alone};
+use super::{Form, MessageCost, Model, alone};
 
 /// Barrier l and time per byte g.
 pub const MODEL: Model = Model {
@@ -24,12 +24,7 @@ impl MessageCost for Bsp {
         vec![Form::new([0.0, size.0 as f64]).and(delay)]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost {
-            once: self.one_way(size),
-            repeats,
-            longest_of: self.spacing(size, Time::ZERO),
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(self.spacing(size, Time::ZERO))
     }
 }

@@ -3,7 +3,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+use super::{Form, MessageCost, Model, of_packets, packets};
 
 /// Set-up s, latency h and time t of a packet.
 pub const MODEL: Model = Model {
@@ -26,12 +26,7 @@ impl MessageCost for C3 {
         vec![Form::new([1.0, 0.0, packets(size, self.packet)]).and(delay)]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let each = Form::new([0.0, 0.0, packets(size, self.packet)]);
-        Some(Cost {
-            once: self.one_way(size),
-            repeats: f64::from(senders.saturating_sub(1)),
-            longest_of: vec![each],
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(vec![Form::new([0.0, 0.0, packets(size, self.packet)])])
     }
 }

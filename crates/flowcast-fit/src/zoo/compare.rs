@@ -173,7 +173,7 @@ pub fn compare(
     };
     let mut compared = MODELS
         .iter()
-        .map(|model| comparison.of(model))
+        .map(|model| comparison.judge(model))
         .collect::<Result<Vec<_>, _>>()?;
     compared.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
     Ok(compared)
@@ -193,7 +193,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn of(&self, model: &Model) -> Result<Compared, ZooError> {
+    fn judge(&self, model: &Model) -> Result<Compared, ZooError> {
         let fitted = fit_model(model, self.medians);
         let all: Vec<usize> = (0..self.count()).collect();
         let by_size = self.size_folds();
@@ -276,11 +276,10 @@ impl Comparison<'_> {
         folds: &[Vec<usize>],
         fit: impl Fn(Medians<'_>) -> Option<Fitted>,
     ) -> Option<Vec<f64>> {
-        let errors = if folds.len() > 1 {
-            self.left_out(folds, fit)?
-        } else {
+        if folds.len() < 2 {
             return None;
-        };
+        }
+        let errors = self.left_out(folds, fit)?;
         Some(folds.concat().into_iter().map(|at| errors[at]).collect())
     }
 
@@ -298,25 +297,15 @@ impl Comparison<'_> {
                 .collect();
             let (of_points, of_patterns) =
                 kept.split_at(kept.partition_point(|at| *at < medians.points.len()));
-            let points: Vec<PrttPoint> = of_points.iter().map(|at| medians.points[*at]).collect();
-            let times: Vec<f64> = of_points.iter().map(|at| medians.times[*at]).collect();
             let of_patterns: Vec<usize> = of_patterns
                 .iter()
                 .map(|at| at - medians.points.len())
                 .collect();
-            let patterns: Vec<Pattern> = of_patterns
-                .iter()
-                .map(|at| medians.patterns[*at].clone())
-                .collect();
-            let pattern_times: Vec<f64> = of_patterns
-                .iter()
-                .map(|at| medians.pattern_times[*at])
-                .collect();
             let fitted = fit(Medians {
-                points: &points,
-                times: &times,
-                patterns: &patterns,
-                pattern_times: &pattern_times,
+                points: &chosen(medians.points, of_points),
+                times: &chosen(medians.times, of_points),
+                patterns: &chosen(medians.patterns, &of_patterns),
+                pattern_times: &chosen(medians.pattern_times, &of_patterns),
             })?;
             left_out
                 .iter()
@@ -377,35 +366,32 @@ impl Comparison<'_> {
     }
 
     fn predicted_patterns(&self, folds: &[Vec<usize>], errors: &[f64]) -> Vec<PredictedPattern> {
-        let parts = folds
-            .iter()
-            .enumerate()
-            .flat_map(|(part, places)| places.iter().map(move |at| (part, *at)));
-        let of = |((part, at), error): ((usize, usize), &f64)| {
-            let at = at - self.medians.points.len();
-            let time = self.medians.pattern_times[at];
-            PredictedPattern {
-                pattern: self.medians.patterns[at].clone(),
-                part,
-                measured: Time::from_nanos(time),
-                predicted: Time::from_nanos(time * (1.0 + error)),
+        let mut errors = errors.iter();
+        let mut predicted = Vec::new();
+        for (part, places) in folds.iter().enumerate() {
+            for (at, error) in places.iter().zip(&mut errors) {
+                let at = at - self.medians.points.len();
+                let time = self.medians.pattern_times[at];
+                predicted.push(PredictedPattern {
+                    pattern: self.medians.patterns[at].clone(),
+                    part,
+                    measured: Time::from_nanos(time),
+                    predicted: Time::from_nanos(time * (1.0 + error)),
+                });
             }
-        };
-        parts.zip(errors).map(of).collect()
+        }
+        predicted
     }
 
     fn predicted(&self, errors: &[f64]) -> Vec<Predicted> {
-        let of = |((point, time), error): ((&PrttPoint, &f64), &f64)| Predicted {
-            point: *point,
-            measured: Time::from_nanos(*time),
-            predicted: Time::from_nanos(time * (1.0 + error)),
-        };
-        self.medians
-            .points
-            .iter()
-            .zip(self.medians.times)
+        let measured = self.medians.points.iter().zip(self.medians.times);
+        measured
             .zip(errors)
-            .map(of)
+            .map(|((point, time), error)| Predicted {
+                point: *point,
+                measured: Time::from_nanos(*time),
+                predicted: Time::from_nanos(time * (1.0 + error)),
+            })
             .collect()
     }
 
@@ -459,6 +445,10 @@ impl Comparison<'_> {
             .map(with_interval)
             .collect()
     }
+}
+
+fn chosen<T: Clone>(items: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().map(|at| items[*at].clone()).collect()
 }
 
 fn mean_absolute(errors: &[f64]) -> Result<f64, ZooError> {

@@ -5,7 +5,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, MessageCost, Model, alone};
+use super::{Form, MessageCost, Model, alone};
 
 /// Processing delay C and its part t for each byte, latency L, and 1/β for each byte on the wire.
 pub const MODEL: Model = Model {
@@ -31,12 +31,7 @@ impl MessageCost for Lmo {
         ]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let each = Form::new([1.0, size.0 as f64, 0.0, 0.0]);
-        Some(Cost {
-            once: self.one_way(size),
-            repeats: f64::from(senders.saturating_sub(1)),
-            longest_of: vec![each],
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(vec![Form::new([1.0, size.0 as f64, 0.0, 0.0])])
     }
 }

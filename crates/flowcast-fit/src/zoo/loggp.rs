@@ -4,7 +4,7 @@
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, Instance, Medians, MessageCost, Model, alone};
+use super::{Form, Instance, Medians, MessageCost, Model, alone};
 use crate::loggp::{FitOptions, fit_loggp};
 use crate::samples::PrttSamples;
 
@@ -31,13 +31,8 @@ impl MessageCost for LogGpCost {
         ]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost {
-            once: self.one_way(size),
-            repeats,
-            longest_of: self.spacing(size, Time::ZERO),
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(self.spacing(size, Time::ZERO))
     }
 }
 

@@ -4,7 +4,7 @@
 use flowcast_units::{Bytes, Time};
 
 use super::loggp::LogGpCost;
-use super::{Cost, Form, Instance, MessageCost, Model, parameters};
+use super::{Form, Instance, MessageCost, Model, parameters};
 
 /// LogGP's parameters; the threshold S is one of the sizes.
 pub const MODEL: Model = Model {
@@ -41,11 +41,8 @@ impl MessageCost for LogGps {
     }
 
     /// The handshakes of several senders overlap.
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        Some(Cost {
-            once: self.one_way(size),
-            ..LogGpCost.gather(senders, size)?
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        LogGpCost.arrival_spacing(size)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+use super::{Form, MessageCost, Model, of_packets, packets};
 
 /// Latency L, overhead o, gap g.
 pub const MODEL: Model = Model {
@@ -39,18 +39,14 @@ impl MessageCost for LogP {
         ]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost {
-            once: self.one_way(size),
-            repeats,
-            longest_of: self.spacing(size, Time::ZERO),
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(self.spacing(size, Time::ZERO))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pattern::Pattern;
     use super::*;
 
     /// L 5, o 2, g 4 (the example of the LogP paper's broadcast), packets of 8 bytes.
@@ -61,7 +57,9 @@ mod tests {
         assert_eq!(model.one_way(Bytes(8)).at(&parameters), 9.0);
         assert_eq!(model.one_way(Bytes(17)).at(&parameters), 17.0);
         assert_eq!(
-            model.gather(4, Bytes(1)).unwrap().at(&parameters),
+            model
+                .pattern(&Pattern::to_one(4, Bytes(1)), &parameters)
+                .at(&parameters),
             Time::from_nanos(21.0)
         );
     }

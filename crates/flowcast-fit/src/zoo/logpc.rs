@@ -91,8 +91,8 @@ impl MessageCost for LoGpc {
         LogGpCost.spacing(size, delay)
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        LogGpCost.gather(senders, size)
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        LogGpCost.arrival_spacing(size)
     }
 
     fn pattern(&self, pattern: &Pattern, near: &[f64]) -> Cost {

@@ -43,15 +43,6 @@ impl MessageCost for LoPc {
         vec![Form::new([0.0, packets(size, self.packet)]).and(delay)]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost {
-            once: self.one_way(size),
-            repeats,
-            longest_of: self.spacing(size, Time::ZERO),
-        })
-    }
-
     /// Where nodes send and receive, a handler waits beside as it does in homogeneous traffic without computing.
     fn pattern(&self, pattern: &Pattern, near: &[f64]) -> Cost {
         let busiest = pattern.most_sends().max(pattern.most_receives());
@@ -129,7 +120,9 @@ mod tests {
         assert_eq!(model.one_way(Bytes(8)).at(&[5.0, 2.0]), 9.0);
         assert_eq!(model.one_way(Bytes(17)).at(&[5.0, 2.0]), 13.0);
         assert_eq!(
-            model.gather(4, Bytes(1)).unwrap().at(&[5.0, 2.0]),
+            model
+                .pattern(&Pattern::to_one(4, Bytes(1)), &[5.0, 2.0])
+                .at(&[5.0, 2.0]),
             Time::from_nanos(15.0)
         );
     }

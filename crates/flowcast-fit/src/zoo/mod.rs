@@ -59,10 +59,9 @@ pub trait MessageCost {
     /// first is the processor's time, the last the interface's.
     fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form>;
 
-    /// From the first send to the last receive where so many nodes send one message each to the same node at once; none
-    /// where the model says nothing of contention.
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let _ = (senders, size);
+    /// From one receive to the next where several nodes send to the same node at once: the longest of these; none where the
+    /// model says nothing of contention.
+    fn arrival_spacing(&self, _: Bytes) -> Option<Vec<Form>> {
         None
     }
 
@@ -74,17 +73,16 @@ pub trait MessageCost {
     fn pattern(&self, pattern: &Pattern, near: &[f64]) -> Cost {
         let _ = near;
         let (sends, receives, size) = (pattern.most_sends(), pattern.most_receives(), pattern.size);
-        let scatter = || Cost {
+        let contended = (receives > sends).then(|| self.arrival_spacing(size));
+        let (count, longest_of) = match contended.flatten() {
+            Some(spacing) => (receives, spacing),
+            None => (sends, self.spacing(size, Time::ZERO)),
+        };
+        Cost {
             once: self.one_way(size),
-            repeats: f64::from(sends - 1),
-            longest_of: self.spacing(size, Time::ZERO),
-        };
-        let gather = if receives > sends {
-            self.gather(receives, size)
-        } else {
-            None
-        };
-        gather.unwrap_or_else(scatter)
+            repeats: f64::from(count - 1),
+            longest_of,
+        }
     }
 }
 

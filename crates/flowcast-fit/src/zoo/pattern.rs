@@ -151,6 +151,17 @@ pub(super) fn speeds(patterns: &[Pattern], times: &[f64]) -> Vec<(Node, f64)> {
 mod tests {
     use super::*;
 
+    impl Pattern {
+        /// So many nodes that send to one.
+        pub(in crate::zoo) fn to_one(senders: u32, size: Bytes) -> Pattern {
+            Pattern {
+                name: String::new(),
+                size,
+                messages: (1..=senders).map(|from| (Node(from), Node(0))).collect(),
+            }
+        }
+    }
+
     fn pattern(messages: &[(u32, u32)]) -> Pattern {
         let messages = messages
             .iter()

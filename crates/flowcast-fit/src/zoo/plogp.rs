@@ -10,7 +10,7 @@ use std::iter;
 
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, Instance, Medians, MessageCost, Model, Parameter, Unit};
+use super::{Form, Instance, Medians, MessageCost, Model, Parameter, Unit};
 use crate::prtt::PrttPoint;
 
 /// L, and at each place of the tables the gap and the overhead.
@@ -78,13 +78,8 @@ impl MessageCost for PLogP {
         vec![self.overhead(size).and(delay), self.gap(size)]
     }
 
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost {
-            once: self.one_way(size),
-            repeats,
-            longest_of: vec![self.gap(size)],
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(vec![self.gap(size)])
     }
 }
 
@@ -157,6 +152,7 @@ fn procedure(medians: Medians<'_>) -> Option<(Instance, Vec<f64>)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Cost;
     use super::*;
 
     /// Lichei, section 3.1.3: n messages and an answer of no bytes take `2L + (n+1)·g`.

@@ -3,7 +3,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+use super::{Form, MessageCost, Model, of_packets, packets};
 
 /// Unit u, and λu, which is at least u: the parameter is `(λ-1)u`.
 pub const MODEL: Model = Model {
@@ -31,12 +31,7 @@ impl MessageCost for Postal {
     }
 
     /// A node receives one message in a unit.
-    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
-        let repeats = f64::from(senders.saturating_sub(1));
-        Some(Cost {
-            once: self.one_way(size),
-            repeats,
-            longest_of: self.spacing(size, Time::ZERO),
-        })
+    fn arrival_spacing(&self, size: Bytes) -> Option<Vec<Form>> {
+        Some(self.spacing(size, Time::ZERO))
     }
 }

@@ -75,7 +75,9 @@ pub(crate) fn budgeted(cable: &Cable, plan: &BudgetPlan) -> Found {
     });
     let fit = done.fit;
     Found {
-        values: fit.as_ref().map_or([f64::NAN; 4], |fit| fit.values()),
+        values: fit
+            .as_ref()
+            .map_or([f64::NAN; 4], |fit| fit.parameters.as_nanos()),
         half_widths: fit.as_ref().map_or([0.0; 4], |fit| fit.half_widths),
         messages: done.messages,
         bytes: done.bytes.0,

@@ -96,7 +96,15 @@ fn an_interrupted_run_goes_on_within_the_same_budget() {
         again.elapsed > took && again.bytes > begun.bytes,
         "{again:?}"
     );
-    for (found, truth) in again.fit.as_ref().unwrap().values().iter().zip(truth) {
+    for (found, truth) in again
+        .fit
+        .as_ref()
+        .unwrap()
+        .parameters
+        .as_nanos()
+        .iter()
+        .zip(truth)
+    {
         assert!(
             (found / truth - 1.0).abs() < 0.03,
             "{found} instead of {truth}"
@@ -130,7 +138,13 @@ fn a_disturbed_cable_is_known_within_three_percent_after_two_thousand_messages()
             "{done:?}"
         );
         let fit = done.fit.unwrap();
-        for ((found, truth), half) in fit.values().iter().zip(&truth).zip(fit.half_widths) {
+        for ((found, truth), half) in fit
+            .parameters
+            .as_nanos()
+            .iter()
+            .zip(&truth)
+            .zip(fit.half_widths)
+        {
             assert!(
                 (found / truth - 1.0).abs() < 0.03,
                 "seed {seed}: {found} instead of {truth}"

@@ -12,86 +12,44 @@ mod table;
 pub use rule::{Condition, Extent, Measure, Relation, Rule};
 pub use table::{AlgorithmTable, Base, TableError};
 
-use flowcast_units::{Bytes, CollectiveOp};
+use flowcast_units::{Bytes, CollectiveOp, named};
 
-/// An algorithm for collective operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum Algorithm {
-    Linear,
-    LinearInOrder,
-    LinearImmediate,
-    LinearSync,
-    Chain,
-    Binary,
-    SplitBinary,
-    InOrderBinary,
-    Binomial,
-    BinomialNearest,
-    Knomial,
-    DoubleRing,
-    Dissemination,
-    RecursiveDoubling,
-    RecursiveHalving,
-    Butterfly,
-    Ring,
-    NeighborExchange,
-    Bruck,
-    Pairwise,
-    Rabenseifner,
-    ScatterRecursiveDoubling,
-    ScatterRing,
-    ReduceThenBcast,
-    ReduceThenScatter,
-    GatherThenBcast,
+named! {
+    /// An algorithm for collective operations.
+    #[allow(missing_docs)]
+    pub enum Algorithm {
+        Linear = "linear",
+        LinearInOrder = "linear-in-order",
+        LinearImmediate = "linear-immediate",
+        LinearSync = "linear-sync",
+        Chain = "chain",
+        Binary = "binary",
+        SplitBinary = "split-binary",
+        InOrderBinary = "in-order-binary",
+        Binomial = "binomial",
+        BinomialNearest = "binomial-nearest",
+        Knomial = "knomial",
+        DoubleRing = "double-ring",
+        Dissemination = "dissemination",
+        RecursiveDoubling = "recursive-doubling",
+        RecursiveHalving = "recursive-halving",
+        Butterfly = "butterfly",
+        Ring = "ring",
+        NeighborExchange = "neighbor-exchange",
+        Bruck = "bruck",
+        Pairwise = "pairwise",
+        Rabenseifner = "rabenseifner",
+        ScatterRecursiveDoubling = "scatter-recursive-doubling",
+        ScatterRing = "scatter-ring",
+        ReduceThenBcast = "reduce-then-bcast",
+        ReduceThenScatter = "reduce-then-scatter",
+        GatherThenBcast = "gather-then-bcast",
+    }
 }
 
 use Algorithm::*;
 
 impl Algorithm {
-    /// All of them with their names in tables, in the order of their declaration.
-    pub const NAMES: [(Algorithm, &str); 26] = [
-        (Linear, "linear"),
-        (LinearInOrder, "linear-in-order"),
-        (LinearImmediate, "linear-immediate"),
-        (LinearSync, "linear-sync"),
-        (Chain, "chain"),
-        (Binary, "binary"),
-        (SplitBinary, "split-binary"),
-        (InOrderBinary, "in-order-binary"),
-        (Binomial, "binomial"),
-        (BinomialNearest, "binomial-nearest"),
-        (Knomial, "knomial"),
-        (DoubleRing, "double-ring"),
-        (Dissemination, "dissemination"),
-        (RecursiveDoubling, "recursive-doubling"),
-        (RecursiveHalving, "recursive-halving"),
-        (Butterfly, "butterfly"),
-        (Ring, "ring"),
-        (NeighborExchange, "neighbor-exchange"),
-        (Bruck, "bruck"),
-        (Pairwise, "pairwise"),
-        (Rabenseifner, "rabenseifner"),
-        (ScatterRecursiveDoubling, "scatter-recursive-doubling"),
-        (ScatterRing, "scatter-ring"),
-        (ReduceThenBcast, "reduce-then-bcast"),
-        (ReduceThenScatter, "reduce-then-scatter"),
-        (GatherThenBcast, "gather-then-bcast"),
-    ];
-
-    /// Name in tables and rules, such as `gather-then-bcast`; [`Algorithm::from_name`] reads it.
-    pub const fn name(self) -> &'static str {
-        Algorithm::NAMES[self as usize].1
-    }
-
-    /// The algorithm of that name.
-    pub fn from_name(name: &str) -> Option<Algorithm> {
-        Algorithm::NAMES
-            .into_iter()
-            .find(|(_, known)| *known == name)
-            .map(|(algorithm, _)| algorithm)
-    }
-
     /// The algorithms that carry out an operation.
     pub const fn of(op: CollectiveOp) -> &'static [Algorithm] {
         use CollectiveOp::*;
@@ -216,9 +174,9 @@ mod tests {
 
     #[test]
     fn each_name_stands_in_the_place_of_its_algorithm() {
-        for (place, (algorithm, name)) in Algorithm::NAMES.into_iter().enumerate() {
-            assert_eq!((algorithm as usize, algorithm.name()), (place, name));
-            assert_eq!(Algorithm::from_name(name), Some(algorithm));
+        for (place, algorithm) in Algorithm::ALL.into_iter().enumerate() {
+            assert_eq!(algorithm as usize, place);
+            assert_eq!(Algorithm::from_name(algorithm.name()), Some(algorithm));
         }
     }
 }

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
 use super::{Algorithm, Choice};
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, named};
 
 /// What a rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,34 +30,36 @@ impl Extent {
     }
 }
 
-/// A quantity of an [`Extent`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// `ranks`: the number of ranks.
-    Ranks,
-    /// `bytes`: the size that [`Extent::bytes`] has.
-    Bytes,
-    /// `total`: all blocks together, [`Extent::total`].
-    Total,
-    /// `each`: the bytes divided by the number of ranks.
-    Each,
-    /// `share`: the bytes divided by the largest power of two that is not above the number of ranks.
-    Share,
+named! {
+    /// A quantity of an [`Extent`].
+    pub enum Measure {
+        /// The number of ranks.
+        Ranks = "ranks",
+        /// The size that [`Extent::bytes`] has.
+        Bytes = "bytes",
+        /// All blocks together, [`Extent::total`].
+        Total = "total",
+        /// The bytes divided by the number of ranks.
+        Each = "each",
+        /// The bytes divided by the largest power of two that is not above the number of ranks.
+        Share = "share",
+    }
 }
 
-/// How a quantity is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    /// `<`, holds strictly below
-    Below,
-    /// `<=`, holds below and at the value
-    AtMost,
-    /// `>`, holds strictly above
-    Above,
-    /// `>=`, holds above and at the value
-    AtLeast,
-    /// `=`, holds at the value alone
-    Equal,
+named! {
+    /// How a quantity is compared.
+    pub enum Relation {
+        /// Holds strictly below.
+        Below = "<",
+        /// Holds below and at the value.
+        AtMost = "<=",
+        /// Holds strictly above.
+        Above = ">",
+        /// Holds above and at the value.
+        AtLeast = ">=",
+        /// Holds at the value alone.
+        Equal = "=",
+    }
 }
 
 /// One condition of a rule, such as `bytes >= 12KiB` or `ranks power-of-two`.
@@ -141,7 +141,7 @@ fn condition(text: &str) -> Option<Condition> {
             };
             Some(Condition::Compare(
                 measure,
-                Relation::from_sign(relation)?,
+                Relation::from_name(relation)?,
                 bound,
             ))
         }
@@ -170,61 +170,19 @@ fn read_choice(text: &str) -> Option<Choice> {
     Some(choice)
 }
 
-impl Measure {
-    const NAMES: [(&'static str, Measure); 5] = [
-        ("ranks", Measure::Ranks),
-        ("bytes", Measure::Bytes),
-        ("total", Measure::Total),
-        ("each", Measure::Each),
-        ("share", Measure::Share),
-    ];
-
-    fn from_name(name: &str) -> Option<Measure> {
-        Measure::NAMES
-            .into_iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, measure)| measure)
-    }
-
-    fn name(self) -> &'static str {
-        Measure::NAMES[self as usize].0
-    }
-}
-
-impl Relation {
-    const SIGNS: [(&'static str, Relation); 5] = [
-        ("<", Relation::Below),
-        ("<=", Relation::AtMost),
-        (">", Relation::Above),
-        (">=", Relation::AtLeast),
-        ("=", Relation::Equal),
-    ];
-
-    fn from_sign(sign: &str) -> Option<Relation> {
-        Relation::SIGNS
-            .into_iter()
-            .find(|(known, _)| *known == sign)
-            .map(|(_, relation)| relation)
-    }
-
-    fn sign(self) -> &'static str {
-        Relation::SIGNS[self as usize].0
-    }
-}
-
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Condition::PowerOfTwo => f.write_str("ranks power-of-two"),
             Condition::Compare(Measure::Ranks, relation, bound) => {
-                write!(f, "ranks {} {bound}", relation.sign())
+                write!(f, "ranks {} {bound}", relation.name())
             }
             Condition::Compare(measure, relation, bound) => {
                 write!(
                     f,
                     "{} {} {}",
                     measure.name(),
-                    relation.sign(),
+                    relation.name(),
                     Bytes(*bound)
                 )
             }
@@ -246,19 +204,7 @@ impl fmt::Display for Rule {
     }
 }
 
-impl Serialize for Rule {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Rule {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
-    }
-}
+flowcast_units::serde_as_text!(Rule);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Which algorithm each operation uses, by rules.
 
-use flowcast_units::CollectiveOp;
+use flowcast_units::{CollectiveOp, named};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -27,26 +27,20 @@ pub enum TableError {
     },
 }
 
-/// The defaults of a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Base {
-    /// Open MPI 4.1: the fixed decisions of its component `tuned`.
-    #[default]
-    OpenMpi,
-    /// MPICH 4.0: its generic tuning table.
-    Mpich,
+named! {
+    /// The defaults of a library.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Base {
+        /// Open MPI 4.1: the fixed decisions of its component `tuned`.
+        #[default]
+        OpenMpi = "openmpi",
+        /// MPICH 4.0: its generic tuning table.
+        Mpich = "mpich",
+    }
 }
 
 impl Base {
-    /// Name in tables and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Base::OpenMpi => "openmpi",
-            Base::Mpich => "mpich",
-        }
-    }
-
     const fn text(self) -> &'static str {
         match self {
             Base::OpenMpi => include_str!("../../collectives/openmpi-4.1.toml"),
@@ -56,6 +50,16 @@ impl Base {
 }
 
 /// Rules by operation; operations without a rule that holds follow the base.
+///
+/// ```
+/// use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Extent};
+/// use flowcast_units::{Bytes, CollectiveOp};
+///
+/// let table = AlgorithmTable::from_toml("[rows]\nBcast = [\"bytes < 1KiB: binomial\", \"chain\"]")?;
+/// let extent = Extent { ranks: 8, bytes: Bytes(64), total: Bytes(64) };
+/// assert_eq!(table.choose(CollectiveOp::Bcast, &extent).algorithm, Algorithm::Binomial);
+/// # Ok::<(), flowcast_model::algorithm::TableError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlgorithmTable {

@@ -27,6 +27,15 @@ pub struct PatternError {
 }
 
 /// What a pattern file holds.
+///
+/// ```
+/// use flowcast_model::cluster::pattern::Pattern;
+///
+/// let pattern = Pattern::read("two.pattern", b"0 <- 1 -> 2  4MB @ 3ms\n").unwrap();
+/// assert_eq!(pattern.flows.len(), 2);
+/// let error = Pattern::read("two.pattern", b"0 -> 1 4\n").unwrap_err();
+/// assert!(error.to_string().starts_with("two.pattern:1: found"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pattern {
     /// In file order; flow `i` has the number `i + 1`.

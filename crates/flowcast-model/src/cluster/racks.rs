@@ -21,6 +21,16 @@ pub struct PlacedTwice {
 }
 
 /// The placement, held as ranges so that `0..4000000000` costs nothing.
+///
+/// ```
+/// use flowcast_model::cluster::racks::Racks;
+/// use flowcast_units::Node;
+///
+/// let mut racks = Racks::default();
+/// let first = racks.place(Node(0), Node(14), "A").unwrap();
+/// assert_eq!(racks.rack_of(Node(7)), Some(first));
+/// assert!(racks.place(Node(14), Node(20), "B").is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Racks {
     names: Vec<String>,

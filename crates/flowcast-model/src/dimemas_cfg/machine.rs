@@ -97,82 +97,77 @@ impl NodeRecord {
 
     /// One node, in any of the three forms; nodes are numbered in their order, whatever number they bear.
     pub(super) fn read(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
-        let numbered = record.fields.len() == NODE_WITH_NUMBER.len();
-        if record.fields.len() == OLDEST_NODE.len() {
-            return NodeRecord::read_oldest(record);
-        }
-        let mut fields = record.fields(if numbered { &NODE_WITH_NUMBER } else { &NODE })?;
-        let machine = fields.count()?;
-        let machine_place = fields.place();
-        if numbered {
-            fields.count()?;
-        }
-        let (latency, group) = described_node(&mut fields, machine)?;
-        Ok(NodeRecord {
-            machine,
-            machine_place,
-            latency,
-            group,
-        })
+        let names: &[&str] = match record.fields.len() {
+            len if len == OLDEST_NODE.len() => &OLDEST_NODE,
+            len if len == NODE_WITH_NUMBER.len() => &NODE_WITH_NUMBER,
+            _ => &NODE,
+        };
+        NodeRecord::read_as(record, names)
     }
 
     /// Several equal nodes.
     pub(super) fn read_multiple(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
-        let mut fields = record.fields(&NODES)?;
-        let machine = fields.count()?;
-        let machine_place = fields.place();
-        let count = fields.whole(1, u32::MAX)?;
-        let (latency, group) = described_node(&mut fields, machine)?;
-        Ok(NodeRecord {
-            machine,
-            machine_place,
-            latency,
-            group: NodeGroup { count, ..group },
-        })
+        NodeRecord::read_as(record, &NODES)
     }
 
-    /// The form without fields for messages inside the node: as many buses as processors, one half-duplex link.
-    fn read_oldest(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
-        let mut fields = record.fields(&OLDEST_NODE)?;
+    fn read_as(
+        record: &Record,
+        names: &'static [&'static str],
+    ) -> Result<NodeRecord, DimemasConfigError> {
+        let mut fields = record.fields(names)?;
         let machine = fields.count()?;
         let machine_place = fields.place();
-        fields.count()?;
-        fields.text();
-        let cpus = fields.whole(1, u32::MAX)?;
-        let in_links = fields.count()?;
-        let out_links = fields.count()?;
-        let intra_latency = fields.seconds()?;
-        let latency = fields.seconds()?;
-        let group = NodeGroup {
-            count: 1,
-            cpus,
-            speed: fields.amount()?,
-            in_links,
-            out_links,
-            latency: None,
-            intra_latency: Some(intra_latency),
-            intra_bandwidth: Some(fields.rate()?),
-            intra_buses: cpus,
-            intra_in_links: 1,
-            intra_out_links: 0,
-            site: machine,
-            wide_area_latency: fields.seconds()?,
-            ..NodeGroup::default()
+        let count = match names[1] {
+            "number of nodes" => fields.whole(1, u32::MAX)?,
+            "node" => {
+                fields.count()?;
+                1
+            }
+            _ => 1,
+        };
+        let (latency, group) = if names.len() == OLDEST_NODE.len() {
+            oldest_node(&mut fields)?
+        } else {
+            described_node(&mut fields)?
         };
         Ok(NodeRecord {
             machine,
             machine_place,
             latency,
-            group,
+            group: NodeGroup {
+                count,
+                site: machine,
+                ..group
+            },
         })
     }
 }
 
+/// The nine last fields of a node in the form without fields for messages inside it: as many buses as processors, one
+/// half-duplex link. Also the node's latency.
+fn oldest_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfigError> {
+    fields.text();
+    let cpus = fields.whole(1, u32::MAX)?;
+    let mut group = NodeGroup {
+        cpus,
+        in_links: fields.count()?,
+        out_links: fields.count()?,
+        intra_latency: Some(fields.seconds()?),
+        intra_buses: cpus,
+        intra_in_links: 1,
+        ..NodeGroup::default()
+    };
+    let latency = fields.seconds()?;
+    group.speed = fields.amount()?;
+    group.intra_bandwidth = Some(fields.rate()?);
+    group.wide_area_latency = fields.seconds()?;
+    Ok((latency, group))
+}
+
 /// The twelve last fields of a node, in their order; also the node's latency.
-fn described_node(fields: &mut Fields, site: u32) -> Result<(Time, NodeGroup), DimemasConfigError> {
+fn described_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfigError> {
     fields.text();
     let mut group = NodeGroup {
-        count: 1,
         cpus: fields.whole(1, u32::MAX)?,
         speed: fields.amount()?,
         intra_latency: Some(fields.seconds()?),
@@ -180,7 +175,6 @@ fn described_node(fields: &mut Fields, site: u32) -> Result<(Time, NodeGroup), D
         intra_buses: fields.count()?,
         intra_in_links: fields.count()?,
         intra_out_links: fields.count()?,
-        site,
         ..NodeGroup::default()
     };
     let latency = fields.seconds()?;

@@ -48,7 +48,7 @@ impl DimemasConfig {
     /// A wrong or missing field or record, named by line and field; a file that cannot be opened or read.
     pub fn read(bytes: &[u8], open: Open) -> Result<DimemasConfig, DimemasConfigError> {
         let text = String::from_utf8_lossy(bytes);
-        let records = Records::of(&text)?;
+        let records = Records::parse(&text)?;
         let mut parts = Parts {
             not_modelled: records.skipped.clone(),
             ..Parts::default()
@@ -67,7 +67,7 @@ pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
         .unwrap_or(bytes)
         .trim_ascii_start();
     bytes.starts_with(b"#DIMEMAS_CONFIGURATION")
-        || Records::of(&String::from_utf8_lossy(bytes)).is_ok_and(|records| {
+        || Records::parse(&String::from_utf8_lossy(bytes)).is_ok_and(|records| {
             records
                 .lines
                 .first()

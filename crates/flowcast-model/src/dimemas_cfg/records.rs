@@ -33,7 +33,7 @@ enum Mark {
 
 impl Records {
     /// Takes the comments out. The first line is a title, whatever it says, unless it is a record.
-    pub(super) fn of(text: &str) -> Result<Records, DimemasConfigError> {
+    pub(super) fn parse(text: &str) -> Result<Records, DimemasConfigError> {
         let mut records = Records {
             lines: Vec::new(),
             skipped: Vec::new(),

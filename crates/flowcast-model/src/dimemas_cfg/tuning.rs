@@ -193,12 +193,11 @@ pub(super) fn file_system(
         bandwidth,
         requests,
     };
-    if (FileSystem {
+    let uncounted = FileSystem {
         requests: 0,
         ..found
-    })
-    .is_default()
-    {
+    };
+    if uncounted == FileSystem::default() {
         notes.clear();
     }
     Ok((found, notes))

@@ -23,7 +23,7 @@ pub struct Coverage<'a> {
 
 impl<'a> Coverage<'a> {
     /// None where nothing is known of the model.
-    fn of(
+    fn new(
         entry: &'a Accuracy,
         known: Ledger<'a>,
         level: f64,
@@ -70,7 +70,7 @@ impl<'a> Ledger<'a> {
     /// A level outside (0, 1).
     pub fn coverage(self, known: Ledger<'a>, level: f64) -> Result<Vec<Coverage<'a>>, StatsError> {
         let with_errors = self.0.iter().filter(|entry| !entry.errors.is_empty());
-        let covered = with_errors.map(|entry| Coverage::of(entry, known, level));
+        let covered = with_errors.map(|entry| Coverage::new(entry, known, level));
         Ok(covered
             .collect::<Result<Vec<_>, _>>()?
             .into_iter()

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use flowcast_units::Bytes;
+use flowcast_units::{Bytes, named};
 
 use crate::error::{NetworkError, refused};
 use crate::sharing::model::{LIMITS, Model};
@@ -26,29 +26,19 @@ const QUANTILES: usize = 199;
 /// The shares of cases whose largest errors an entry has.
 const SHARES: [&str; 3] = ["0.5", "0.9", "1"];
 
-/// What was predicted and measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Judged {
-    /// Whole runs of programs.
-    Programs,
-    /// Regions of programs, such as the sizes of a micro-benchmark.
-    Regions,
-    /// Patterns, from the first start to the last end.
-    Patterns,
-    /// Single flows of patterns.
-    Flows,
-}
-
-impl Judged {
-    /// The plural, for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Judged::Programs => "programs",
-            Judged::Regions => "regions of programs",
-            Judged::Patterns => "patterns",
-            Judged::Flows => "flows",
-        }
+named! {
+    /// What was predicted and measured; the name is the plural, for people.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Judged {
+        /// Whole runs of programs.
+        Programs = "programs",
+        /// Regions of programs, such as the sizes of a micro-benchmark.
+        Regions = "regions of programs",
+        /// Patterns, from the first start to the last end.
+        Patterns = "patterns",
+        /// Single flows of patterns.
+        Flows = "flows",
     }
 }
 
@@ -61,13 +51,12 @@ pub struct Accuracy {
     /// What was predicted, such as `random patterns, in no fit`.
     pub validated_on: String,
     /// What kind of thing that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
     /// Whether the parameters were fitted to it.
     #[serde(default, rename = "fitted", skip_serializing_if = "std::ops::Not::not")]
     pub is_fitted: bool,
     /// Sizes of the smallest and of the largest message of it, if they are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub messages: Option<[Bytes; 2]>,
     /// How many predictions, at least 1.
     pub cases: u64,

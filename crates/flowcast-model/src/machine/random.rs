@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
 
 use flowcast_units::{Rate, Time, UnitError};
 
@@ -17,27 +17,22 @@ pub struct Randomness {
     /// Start of the random numbers.
     pub seed: u64,
     /// Added to the relative speed for each computation.
-    pub speed: Distribution<Ratio>,
+    pub speed: Distribution<f64>,
     /// Added to the start-up of each message between nodes, on each side.
-    pub latency: Distribution<Latency>,
+    pub latency: Distribution<Time>,
     /// Added to the bandwidth of each message between nodes.
-    pub bandwidth: Distribution<Bandwidth>,
+    pub bandwidth: Distribution<Rate>,
     /// Added to the start-up of each message inside a node, on each side.
-    pub intra_latency: Distribution<Latency>,
+    pub intra_latency: Distribution<Time>,
     /// Added to the bandwidth of each message inside a node.
-    pub intra_bandwidth: Distribution<Bandwidth>,
+    pub intra_bandwidth: Distribution<Rate>,
     /// Added to the start-up of each message between sites, on each side.
-    pub wide_area_latency: Distribution<Latency>,
+    pub wide_area_latency: Distribution<Time>,
     /// Added to the bandwidth of each message between sites.
-    pub wide_area_bandwidth: Distribution<Bandwidth>,
+    pub wide_area_bandwidth: Distribution<Rate>,
 }
 
 impl Randomness {
-    /// Whether nothing is set.
-    pub fn is_default(&self) -> bool {
-        *self == Randomness::default()
-    }
-
     /// Whether any of the distributions varies; the seed alone changes nothing.
     pub fn varies(&self) -> bool {
         *self
@@ -49,7 +44,7 @@ impl Randomness {
 }
 
 /// A distribution of values of some unit.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Distribution<Q> {
     /// Shape with its parameters, in the unit that `Q` stands for.
     pub shape: Shape,
@@ -93,26 +88,6 @@ impl<Q> Distribution<Q> {
     }
 }
 
-impl<Q> Clone for Distribution<Q> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<Q> Copy for Distribution<Q> {}
-
-impl<Q> PartialEq for Distribution<Q> {
-    fn eq(&self, other: &Self) -> bool {
-        self.shape == other.shape
-    }
-}
-
-impl<Q> Default for Distribution<Q> {
-    fn default() -> Self {
-        Distribution::new(Shape::None)
-    }
-}
-
 /// How the values of a distribution are written.
 pub trait Quantity {
     /// Reads a value that is not negative.
@@ -124,17 +99,7 @@ pub trait Quantity {
     fn show(value: f64) -> String;
 }
 
-/// Unit of a [`Distribution`] of times: its numbers are nanoseconds.
-#[derive(Debug)]
-pub enum Latency {}
-/// Unit of a [`Distribution`] of rates: its numbers are bytes per second.
-#[derive(Debug)]
-pub enum Bandwidth {}
-/// Unit of a [`Distribution`] of plain numbers, such as relative speeds.
-#[derive(Debug)]
-pub enum Ratio {}
-
-impl Quantity for Latency {
+impl Quantity for Time {
     fn parse(text: &str) -> Result<f64, UnitError> {
         Time::parse(text).map(Time::as_nanos)
     }
@@ -143,7 +108,7 @@ impl Quantity for Latency {
     }
 }
 
-impl Quantity for Bandwidth {
+impl Quantity for Rate {
     fn parse(text: &str) -> Result<f64, UnitError> {
         Rate::parse(text).map(Rate::as_bytes_per_second)
     }
@@ -152,7 +117,7 @@ impl Quantity for Bandwidth {
     }
 }
 
-impl Quantity for Ratio {
+impl Quantity for f64 {
     fn parse(text: &str) -> Result<f64, UnitError> {
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
         number.ok_or_else(|| UnitError {
@@ -223,19 +188,7 @@ impl<Q: Quantity> fmt::Display for Distribution<Q> {
     }
 }
 
-impl<Q: Quantity> Serialize for Distribution<Q> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de, Q: Quantity> Deserialize<'de> for Distribution<Q> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
-    }
-}
+flowcast_units::serde_as_text!(Distribution<f64>, Distribution<Time>, Distribution<Rate>);
 
 #[cfg(test)]
 mod tests {
@@ -244,16 +197,16 @@ mod tests {
     #[test]
     fn distributions_are_read_as_they_are_written() {
         for text in ["none", "normal 0ns 500ns", "uniform -1us 2us"] {
-            let read: Distribution<Latency> = text.parse().unwrap();
+            let read: Distribution<Time> = text.parse().unwrap();
             assert_eq!(
-                read.to_string().parse::<Distribution<Latency>>().unwrap(),
+                read.to_string().parse::<Distribution<Time>>().unwrap(),
                 read,
                 "{text}"
             );
         }
         assert_eq!(
             "normal 0.5 0.1"
-                .parse::<Distribution<Ratio>>()
+                .parse::<Distribution<f64>>()
                 .unwrap()
                 .to_string(),
             "normal 0.5 0.1"
@@ -269,7 +222,7 @@ mod tests {
             "normal 1us",
             "normal 0ns -5ns",
         ] {
-            assert!(text.parse::<Distribution<Latency>>().is_err(), "{text}");
+            assert!(text.parse::<Distribution<Time>>().is_err(), "{text}");
         }
     }
 }

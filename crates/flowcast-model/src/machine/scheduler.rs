@@ -46,9 +46,4 @@ impl Default for Scheduler {
     }
 }
 
-impl Scheduler {
-    /// Whether nothing is set.
-    pub fn is_default(&self) -> bool {
-        *self == Scheduler::default()
-    }
-}
+impl Scheduler {}

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::collective::Collectives;
+use crate::network_file::is_default;
 use flowcast_units::{Bytes, Rate, Time};
 
 /// A further site: what the network inside it is like. Of the first one `nic` and `machine.buses` say it.
@@ -16,7 +17,6 @@ use flowcast_units::{Bytes, Rate, Time};
 #[serde(deny_unknown_fields, default)]
 pub struct Site {
     /// Bytes per second of a message between nodes of the site; that of `nic` when absent, 0 is infinite.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Rate>,
     /// Messages between nodes of the site that may be in flight together; 0 is no limit.
     pub buses: u32,
@@ -44,7 +44,7 @@ pub struct WideArea {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flight_times: Vec<Vec<Time>>,
     /// What a collective operation costs between sites.
-    #[serde(skip_serializing_if = "Collectives::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub collectives: Collectives,
     /// Dedicated connections; of several that admit a message the first takes it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,11 +96,6 @@ impl Default for WideArea {
 }
 
 impl WideArea {
-    /// Whether nothing is set.
-    pub fn is_default(&self) -> bool {
-        *self == WideArea::default()
-    }
-
     /// Flight time from one site to another; none that is not given.
     pub fn flight_time(&self, from: u32, to: u32) -> Time {
         let row = self.flight_times.get(from as usize);

@@ -1,33 +1,17 @@
 //! The names of all fields of a network file, and those that are near to a misspelt one.
 //!
-//! The names are taken from a network that has every field, so that the list cannot fall behind.
+//! The names are taken from the types that a file is read into, so that the list cannot fall behind.
 
+use std::iter;
 use std::sync::LazyLock;
 
-use super::sharing::SharingFile;
-use super::topology::{LevelFile, TopologyFile};
-use super::{BusFile, LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
-use crate::algorithm::AlgorithmTable;
-use crate::collective::{Collectives, Repeats};
-use crate::file_system::FileSystem;
-use crate::ledger::Accuracy;
-use crate::ledger::Judged;
-use crate::machine::random::{Distribution, Randomness, Shape};
-use crate::machine::scheduler::{Policy, Scheduler};
-use crate::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
-use crate::machine::{Machine, Mapping, NodeGroup};
-use crate::near;
-use crate::network::{Duplex, FitQuality, OverheadPiece, Overheads, PointToPoint, Progress, Rule};
-use crate::parameter_interval::Interval;
+use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
+use serde::de::{Error as _, IntoDeserializer, Visitor};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 
-use crate::origin::{Origin, OriginKind};
-use crate::quantity::Quantity;
-use crate::sharing::parameters::{
-    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters,
-    SaturationParameters,
-};
-use crate::sharing::protocol::{Congestion, Connections};
-use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
+use super::NetworkFile;
+use crate::near;
+use flowcast_units::CollectiveOp;
 
 /// How many near names an error lists.
 const NEAR: usize = 3;
@@ -76,254 +60,108 @@ pub fn all() -> &'static [String] {
 
 /// Collected once, since a file may have many origins.
 static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let table = table_of(&every_field());
-    let mut names = vec!["machine.mapping.per-node".to_owned()];
-    CollectiveOp::ALL
-        .iter()
-        .for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
-    CollectiveOp::ALL.iter().for_each(|op| {
-        names.push(format!(
-            "machine.wide_area.collectives.rows.{}",
-            row_name(*op)
-        ))
-    });
-    collect("", &toml::Value::Table(table), &mut names);
+    let mut names = MAPPINGS.map(str::to_owned).to_vec();
+    let mut open = vec![Vec::new()];
+    while let Some(path) = open.pop() {
+        let parts = match path.last() {
+            Some(&"rows") => CollectiveOp::ALL.map(CollectiveOp::name).to_vec(),
+            _ => parts_at(&path),
+        };
+        for part in parts {
+            let below: Vec<&'static str> = path.iter().copied().chain([part]).collect();
+            names.push(below.join("."));
+            open.push(below);
+        }
+    }
     names.sort();
     names.dedup();
     names
 });
 
-fn row_name(op: CollectiveOp) -> String {
-    let value = toml::Value::try_from(op).expect("an operation is a text");
-    value.as_str().unwrap_or_default().to_owned()
+/// What stands below a variant of an enum.
+const MAPPINGS: [&str; 3] = [
+    "machine.mapping.list",
+    "machine.mapping.list.N",
+    "machine.mapping.per-node",
+];
+
+/// The names below a section or a list of the file; none below a value.
+fn parts_at(path: &[&'static str]) -> Vec<&'static str> {
+    let mut parts = Vec::new();
+    let reader = PathReader {
+        path,
+        parts: &mut parts,
+    };
+    // It ends with an error wherever it ends: there is no file behind it.
+    let _ = NetworkFile::deserialize(reader);
+    parts
 }
 
-fn collect(name: &str, value: &toml::Value, names: &mut Vec<String>) {
-    let below = |part: &str| {
-        if name.is_empty() {
-            part.to_owned()
-        } else {
-            format!("{name}.{part}")
+/// Reads a file in which nothing but one path is there, and takes the names at its end from the type that is read.
+struct PathReader<'a> {
+    path: &'a [&'static str],
+    parts: &'a mut Vec<&'static str>,
+}
+
+impl<'a> PathReader<'a> {
+    /// The next name of the path and the reader of what stands there; at the end of the path the names are `parts`.
+    fn step(self, parts: &[&'static str]) -> Result<(&'static str, PathReader<'a>), Error> {
+        match self.path.split_first() {
+            Some((name, path)) => Ok((name, PathReader { path, ..self })),
+            None => {
+                self.parts.extend_from_slice(parts);
+                Err(Error::custom("the path ends"))
+            }
         }
-    };
-    if !name.is_empty() {
-        names.push(name.to_owned());
-    }
-    match value {
-        toml::Value::Table(table) => table
-            .iter()
-            .for_each(|(key, value)| collect(&below(key), value, names)),
-        toml::Value::Array(items) => items
-            .iter()
-            .take(1)
-            .for_each(|value| collect(&below("N"), value, names)),
-        _ => {}
     }
 }
 
-/// A file in which nothing is left out.
-fn every_field() -> NetworkFile {
-    let time = Time::from_nanos(1.0);
-    let per_byte = TimePerByte::from_nanos(1.0);
-    let rate = Rate::from_bytes_per_second(1.0);
-    let interval = Interval {
-        low: Quantity::Number(0.0),
-        high: Quantity::Number(0.0),
-        level: 0.5,
-        correlations: [("NAME".to_owned(), 0.0)].into(),
-    };
-    let piece = OverheadPiece {
-        from: Bytes(0),
-        fixed: time,
-        per_byte,
-    };
-    NetworkFile {
-        schema: SCHEMA.to_owned(),
-        name: "every".to_owned(),
-        title: String::new(),
-        source: String::new(),
-        point_to_point: PointToPoint {
-            rule: Rule::Dimemas,
-            rendezvous_from: Some(Bytes(1)),
-            progress: Progress::InCalls,
-        },
-        nic: NicFile {
-            latency: time,
-            bandwidth: Some(rate),
-            gap_per_byte: Some(per_byte),
-            wire_rate: Some(rate),
-            overhead: time,
-            gap: time,
-            duplex: Duplex::Half,
-        },
-        backbone: Some(LinkFile {
-            bandwidth: Some(rate),
-            wire_rate: Some(rate),
-        }),
-        bus: Some(BusFile {
-            nodes: Some(1),
-            bandwidth: Some(rate),
-            wire_rate: Some(rate),
-        }),
-        topology: Some(TopologyFile {
-            fat_tree: Some(2),
-            oversubscription: Some(1),
-            bandwidth: Some(rate),
-            wire_rate: Some(rate),
-            routing: Some("d-mod-k".to_owned()),
-            levels: vec![LevelFile {
-                down: 2,
-                up: 1,
-                bandwidth: Some(rate),
-                wire_rate: Some(rate),
-            }],
-        }),
-        overheads: Overheads {
-            send: vec![piece],
-            receive: vec![piece],
-        },
-        sharing: every_field_of_sharing(time, rate),
-        machine: every_field_of_machine(time, rate),
-        collectives: Collectives {
-            algorithms: Some(AlgorithmTable::default()),
-            ..Collectives::uniform(Repeats::Null)
-        },
-        file_system: FileSystem {
-            latency: time,
-            bandwidth: rate,
-            requests: 1,
-        },
-        intervals: [("NAME".to_owned(), interval)].into(),
-        origins: [(
-            "NAME".to_owned(),
-            Origin {
-                kind: OriginKind::Published,
-                text: String::new(),
-                year: None,
-            },
-        )]
-        .into(),
-        accuracy: vec![Accuracy {
-            model: String::new(),
-            validated_on: String::new(),
-            judged: Some(Judged::Flows),
-            is_fitted: true,
-            messages: Some([Bytes(1); 2]),
-            cases: 1,
-            mean: Some(0.0),
-            machine: "x".to_owned(),
-            date: "x".to_owned(),
-            quantiles: [("NAME".to_owned(), 0.0)].into(),
-            errors: [("NAME".to_owned(), vec![0.0])].into(),
-        }],
-        fit: FitQuality {
-            misfit: Some(0.0),
-            warnings: vec![String::new()],
-        },
-        provenance: [("NAME".to_owned(), String::new())].into(),
+impl<'de> Deserializer<'de> for PathReader<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("a value"))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let step = self.step(fields)?;
+        visitor.visit_map(MapDeserializer::new(iter::once(step)))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let step = self.step(&["NAME"])?;
+        visitor.visit_map(MapDeserializer::new(iter::once(step)))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let (_, item) = self.step(&["N"])?;
+        visitor.visit_seq(SeqDeserializer::new(iter::once(item)))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_seq(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct
+        tuple_struct enum identifier ignored_any
     }
 }
 
-fn every_field_of_sharing(time: Time, rate: Rate) -> SharingFile {
-    let number = Some(1.0);
-    let size = Some(Bytes(1));
-    SharingFile {
-        model: Some(String::new()),
-        flow_cuts: FlowCutParameters {
-            odd_end: number,
-            odd_inner: number,
-            io_out: number,
-            include: number,
-            start_end: number,
-        },
-        closed_loop: LoopParameters {
-            alpha: number,
-            kappa: number,
-            transient: Some(true),
-        },
-        alpha_fair: AlphaParameters { alpha: number },
-        asymmetric: SaturationParameters {
-            backbone_from: Some(1),
-            backbone_share: Some(rate),
-        },
-        ib_penalty: PenaltyParameters {
-            out: number,
-            into: number,
-            crowded: number,
-        },
-        packet: PacketParameters {
-            latency: Some(time),
-            segment: size,
-            window: size,
-            send_buffer: size,
-            congestion: Some(Congestion::default()),
-            first_window: size,
-            queue: size,
-            burst: size,
-            connections: Some(Connections::default()),
-            idle_restart: Some(true),
-            warm_ups: Some(1),
-            small_queues: Some(true),
-            jitter: Some(time),
-            noise: number,
-            most_packets: Some(1),
-        },
-    }
-}
+impl<'de> IntoDeserializer<'de> for PathReader<'_> {
+    type Deserializer = Self;
 
-fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
-    let size = SizeCondition {
-        is: Comparison::Below,
-        size: Bytes(1),
-    };
-    let connection = Connection {
-        sites: [0, 1],
-        bandwidth: rate,
-        latency: time,
-        flight_time: time,
-        tags: vec![0],
-        first: size,
-        joined: Joined::And,
-        second: size,
-    };
-    let group = NodeGroup {
-        latency: Some(time),
-        intra_latency: Some(time),
-        intra_bandwidth: Some(rate),
-        site: 1,
-        wide_area_latency: time,
-        accelerator_speed: 2.0,
-        ..NodeGroup::default()
-    };
-    Machine {
-        buses: 1,
-        processors: 1,
-        nodes_per_rack: 1,
-        mapping: Some(Mapping::List(vec![0])),
-        further_mappings: vec![Mapping::Fill],
-        nodes: vec![group],
-        scheduler: Scheduler {
-            policy: Policy::Priority,
-            priorities: vec![0],
-            ..Scheduler::default()
-        },
-        further_sites: vec![Site {
-            bandwidth: Some(rate),
-            buses: 1,
-        }],
-        wide_area: WideArea {
-            flight_times: vec![vec![time]],
-            collectives: Collectives::uniform(Repeats::Null),
-            connections: vec![connection],
-            ..WideArea::default()
-        },
-        random: Randomness {
-            speed: Distribution::new(Shape::Uniform {
-                least: 0.0,
-                most: 1.0,
-            }),
-            ..Randomness::default()
-        },
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 

@@ -243,7 +243,9 @@ impl TryFrom<NetworkFile> for Network {
         check_name("title", &file.title)?;
         check_name("source", &file.source)?;
         let table = table_of(&file);
-        refuse_impossible_numbers("", &table)?;
+        for (name, value) in &table {
+            refuse_impossible_numbers(name, value)?;
+        }
         if let Some(problem) = file
             .collectives
             .algorithms
@@ -329,11 +331,9 @@ impl TryFrom<NicFile> for Nic {
             (Some(rate), None) => Some(LoneFlow::Bandwidth(rate)),
             (None, gap) => gap.map(LoneFlow::GapPerByte),
         };
-        let rate = LinkRate::given(goodput, file.wire_rate);
-        let rate = rate.ok_or_else(|| refused("nic.bandwidth", "nothing", EXPECTED))?;
         Ok(Nic {
             latency: file.latency,
-            rate,
+            rate: given_rate(goodput, file.wire_rate, "nic.bandwidth", EXPECTED)?,
             overhead: file.overhead,
             gap: file.gap,
             duplex: file.duplex,
@@ -342,44 +342,45 @@ impl TryFrom<NicFile> for Nic {
 }
 
 impl From<Nic> for NicFile {
-    fn from(
-        Nic {
-            latency,
-            rate,
-            overhead,
-            gap,
-            duplex,
-        }: Nic,
-    ) -> NicFile {
-        let (bandwidth, gap_per_byte) = match rate.given_goodput() {
+    fn from(nic: Nic) -> NicFile {
+        let (bandwidth, gap_per_byte) = match nic.rate.given_goodput() {
             Some(LoneFlow::Bandwidth(rate)) => (Some(rate), None),
             Some(LoneFlow::GapPerByte(gap)) => (None, Some(gap)),
             None => (None, None),
         };
         NicFile {
-            latency,
+            latency: nic.latency,
             bandwidth,
             gap_per_byte,
-            wire_rate: rate.given_wire(),
-            overhead,
-            gap,
-            duplex,
+            wire_rate: nic.rate.given_wire(),
+            overhead: nic.overhead,
+            gap: nic.gap,
+            duplex: nic.duplex,
         }
     }
+}
+
+/// A rate of which one of the two forms is given at least.
+fn given_rate<G: Copy + From<Rate> + Into<Rate>>(
+    goodput: Option<G>,
+    wire: Option<Rate>,
+    field: &str,
+    expected: &str,
+) -> Result<LinkRate<G>, NetworkError> {
+    LinkRate::given(goodput, wire).ok_or_else(|| refused(field, "nothing", expected))
 }
 
 impl TryFrom<LinkFile> for LinkRate {
     type Error = NetworkError;
 
-    fn try_from(file: LinkFile) -> Result<LinkRate, NetworkError> {
-        let rate = LinkRate::given(file.bandwidth, file.wire_rate);
-        rate.ok_or_else(|| {
-            refused(
-                "backbone.bandwidth",
-                "nothing",
-                "it, backbone.wire_rate, or both",
-            )
-        })
+    fn try_from(
+        LinkFile {
+            bandwidth,
+            wire_rate,
+        }: LinkFile,
+    ) -> Result<LinkRate, NetworkError> {
+        let expected = "it, backbone.wire_rate, or both";
+        given_rate(bandwidth, wire_rate, "backbone.bandwidth", expected)
     }
 }
 
@@ -399,12 +400,10 @@ impl TryFrom<BusFile> for Bus {
         if file.nodes == Some(0) {
             return Err(refused("bus.nodes", 0, "at least 1"));
         }
-        let rate = LinkRate::given(file.bandwidth, file.wire_rate);
-        let rate =
-            rate.ok_or_else(|| refused("bus.bandwidth", "nothing", "it, bus.wire_rate, or both"))?;
+        let expected = "it, bus.wire_rate, or both";
         Ok(Bus {
             nodes: file.nodes,
-            rate,
+            rate: given_rate(file.bandwidth, file.wire_rate, "bus.bandwidth", expected)?,
         })
     }
 }
@@ -420,48 +419,35 @@ impl From<Bus> for BusFile {
 }
 
 /// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own.
-fn refuse_impossible_numbers(name: &str, table: &toml::Table) -> Result<(), NetworkError> {
-    fn refuse(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
-        match value {
-            toml::Value::Table(table) => refuse_impossible_numbers(name, table),
-            toml::Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .try_for_each(|(at, value)| refuse(&format!("{name}.{at}"), value)),
-            toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => Err(refused(
-                name,
-                format!("`{number}`"),
-                "a number that is finite and not negative",
-            )),
-            _ => Ok(()),
-        }
+fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
+    match value {
+        toml::Value::Table(table) => table
+            .iter()
+            .filter(|(part, _)| !["correlations", "errors"].contains(&part.as_str()))
+            .try_for_each(|(part, value)| {
+                refuse_impossible_numbers(&format!("{name}.{part}"), value)
+            }),
+        toml::Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, value)| refuse_impossible_numbers(&format!("{name}.{at}"), value)),
+        toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => Err(refused(
+            name,
+            format!("`{number}`"),
+            "a number that is finite and not negative",
+        )),
+        _ => Ok(()),
     }
-    let below = |part: &str| {
-        if name.is_empty() {
-            part.to_owned()
-        } else {
-            format!("{name}.{part}")
-        }
-    };
-    let signed = ["correlations", "errors"];
-    table
-        .iter()
-        .filter(|(key, _)| !signed.contains(&key.as_str()))
-        .try_for_each(|(key, v)| refuse(&below(key), v))
 }
 
 /// What stands at a dotted name.
 pub(crate) fn value_at<'a>(table: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
-    let (first, rest) = name
-        .split_once('.')
-        .map_or((name, None), |(first, rest)| (first, Some(rest)));
-    rest.into_iter()
-        .flat_map(|rest| rest.split('.'))
-        .try_fold(table.get(first)?, |value, part| match value {
-            toml::Value::Table(table) => table.get(part),
-            toml::Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-            _ => None,
-        })
+    let mut parts = name.split('.');
+    let first = table.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| match value {
+        toml::Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        section => section.get(part),
+    })
 }
 
 /// As [`value_at`], to be changed.
@@ -469,17 +455,12 @@ pub(crate) fn value_at_mut<'a>(
     table: &'a mut toml::Table,
     name: &str,
 ) -> Option<&'a mut toml::Value> {
-    let (first, rest) = name
-        .split_once('.')
-        .map_or((name, None), |(first, rest)| (first, Some(rest)));
-    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(
-        table.get_mut(first)?,
-        |value, part| match value {
-            toml::Value::Table(table) => table.get_mut(part),
-            toml::Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?),
-            _ => None,
-        },
-    )
+    let mut parts = name.split('.');
+    let first = table.get_mut(parts.next()?)?;
+    parts.try_fold(first, |value, part| match value {
+        toml::Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?),
+        section => section.get_mut(part),
+    })
 }
 
 fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkError> {

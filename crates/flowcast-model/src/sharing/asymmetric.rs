@@ -7,7 +7,7 @@
 //! `delta_max = max(delta+, delta-)`,
 //!
 //! where `beta_E` is the interface's time per byte, `beta_O` the backbone's, and the last term stands only between
-//! racks. The maximum over the levels is our reading. Pure fairness ([`DegreeFair`]) counts only the flow's own
+//! racks. The maximum over the levels is our reading. Pure fairness ([`Counted::OwnDirection`]) counts only the flow's own
 //! direction; unlike max-min it gives nobody what another leaves unused.
 //!
 //! Where both directions share a link, their flows add up: `delta_max` of a half-duplex port or of a bus is all that cross
@@ -29,21 +29,25 @@ pub struct Saturation {
     pub cap: Option<AllocatedFraction>,
 }
 
-/// Both directions of a node and of the backbone count.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Asymmetric {
+/// Each link gives its flows equal parts of what it carries, whatever these use elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct EqualParts {
     /// When the backbone limits flows between racks, and to how much.
     pub saturation: Saturation,
+    /// Whose flows count.
+    pub counted: Counted,
 }
 
-/// Only the flow's own direction counts ("pure fairness").
-#[derive(Debug, Clone, Copy, Default)]
-pub struct DegreeFair {
-    /// When the backbone limits flows between racks, and to how much.
-    pub saturation: Saturation,
+/// Whose flows count for a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Those of the busier direction: both disturb each other.
+    BusierDirection,
+    /// Its own: "pure fairness".
+    OwnDirection,
 }
 
-impl RateModel for Asymmetric {
+impl RateModel for EqualParts {
     fn shares(
         &mut self,
         fabric: &Fabric,
@@ -51,8 +55,10 @@ impl RateModel for Asymmetric {
     ) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
         let count = |link: LinkId| counts[link.index()];
-        let allocate = |flow: &usize| self.allocation(fabric, *flow, &count);
-        Ok(active.iter().map(allocate).collect())
+        let allocations = active
+            .iter()
+            .map(|flow| self.allocation(fabric, *flow, &count));
+        Ok(allocations.collect())
     }
 
     fn update(
@@ -62,102 +68,48 @@ impl RateModel for Asymmetric {
         changes: &mut Changes,
     ) -> Result<(), SharingError> {
         let count = |link: LinkId| active_flows.members(link).len() as u32;
-        for link in active_flows
-            .touched()
-            .iter()
-            .flat_map(|link| [*link, fabric.opposite(*link)])
-        {
-            let members = active_flows.members(link).iter();
-            changes.extend(
-                members.map(|flow| (*flow, self.allocation(fabric, *flow as usize, &count))),
-            );
+        for touched in active_flows.touched() {
+            let links = match self.counted {
+                Counted::OwnDirection => &[*touched][..],
+                Counted::BusierDirection => &[*touched, fabric.opposite(*touched)],
+            };
+            for flow in links.iter().flat_map(|link| active_flows.members(*link)) {
+                changes.push((*flow, self.allocation(fabric, *flow as usize, &count)));
+            }
         }
         Ok(())
     }
 }
 
-impl Asymmetric {
+impl EqualParts {
     fn allocation(
         &self,
         fabric: &Fabric,
         flow: usize,
         count: &impl Fn(LinkId) -> u32,
     ) -> Allocation {
-        let busier = |link: LinkId| {
-            let opposite = fabric.opposite(link);
-            if count(opposite) > count(link) {
-                opposite
-            } else {
-                link
+        let path = &fabric.paths[flow];
+        let mut best = Allocation {
+            share: fabric.uncontended_share(path),
+            limit: Limit::Alone,
+        };
+        for own in path.data() {
+            let opposite = fabric.opposite(*own);
+            let link = match self.counted {
+                Counted::BusierDirection if count(opposite) > count(*own) => opposite,
+                _ => *own,
+            };
+            let share = link_share(fabric, link, count(link), self.saturation);
+            // Two levels that leave the same share up to rounding: the one nearer to the node is named.
+            if share < best.share.0 * (1.0 - 1e-12) {
+                best = Allocation {
+                    share: AllocatedFraction(share),
+                    limit: Limit::Link(link),
+                };
             }
-        };
-        by_degree(fabric, flow, self.saturation, count, busier)
-    }
-}
-
-impl RateModel for DegreeFair {
-    fn shares(
-        &mut self,
-        fabric: &Fabric,
-        active: &[usize],
-    ) -> Result<Vec<Allocation>, SharingError> {
-        let counts = fabric.flows_per_link(active);
-        let allocate = |flow: &usize| {
-            by_degree(
-                fabric,
-                *flow,
-                self.saturation,
-                &|link| counts[link.index()],
-                |link| link,
-            )
-        };
-        Ok(active.iter().map(allocate).collect())
-    }
-
-    fn update(
-        &mut self,
-        fabric: &Fabric,
-        active_flows: &mut ActiveFlows,
-        changes: &mut Changes,
-    ) -> Result<(), SharingError> {
-        let count = |link: LinkId| active_flows.members(link).len() as u32;
-        for link in active_flows.touched() {
-            let allocate = |flow: &u32| {
-                (
-                    *flow,
-                    by_degree(fabric, *flow as usize, self.saturation, &count, |link| link),
-                )
-            };
-            changes.extend(active_flows.members(*link).iter().map(allocate));
         }
-        Ok(())
+        best
     }
-}
-
-/// `counted` says whose flows count for a link: its own, or those of the busier direction.
-fn by_degree(
-    fabric: &Fabric,
-    flow: usize,
-    saturation: Saturation,
-    count: &impl Fn(LinkId) -> u32,
-    counted: impl Fn(LinkId) -> LinkId,
-) -> Allocation {
-    let path = &fabric.paths[flow];
-    let mut best = Allocation {
-        share: fabric.uncontended_share(path),
-        limit: Limit::Alone,
-    };
-    for link in path.data().iter().map(|link| counted(*link)) {
-        let share = link_share(fabric, link, count(link), saturation);
-        // Two levels that leave the same share up to rounding: the one nearer to the node is named.
-        if share < best.share.0 * (1.0 - 1e-12) {
-            best = Allocation {
-                share: AllocatedFraction(share),
-                limit: Limit::Link(link),
-            };
-        }
-    }
-    best
 }
 
 fn link_share(fabric: &Fabric, link: LinkId, flows: u32, saturation: Saturation) -> f64 {

@@ -1,5 +1,8 @@
 //! Why a sharing model gives no shares.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use thiserror::Error;
 
 use flowcast_units::Node;
@@ -120,5 +123,21 @@ impl SharingError {
             found,
             expected,
         }
+    }
+    /// The value of a parameter, if it is in range.
+    pub(crate) fn check<T: PartialOrd + Display>(
+        field: &'static str,
+        value: T,
+        range: RangeInclusive<T>,
+        expected: &'static str,
+    ) -> Result<T, SharingError> {
+        if range.contains(&value) {
+            return Ok(value);
+        }
+        Err(SharingError::Parameter {
+            field,
+            found: value.to_string(),
+            expected,
+        })
     }
 }

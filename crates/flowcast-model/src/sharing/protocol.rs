@@ -13,8 +13,6 @@ pub const LARGEST_SEGMENT: u64 = 65_000;
 /// checksum and gap.
 pub const FRAME_OVERHEAD: u64 = 90;
 
-const MOST_WARM_UPS: u32 = 1000;
-
 /// A run of so many packets takes 5 to 10 s.
 const MOST_PACKETS: u64 = 100_000_000;
 
@@ -72,7 +70,7 @@ impl Protocol {
     ///
     /// # Errors
     /// A field out of range, by name.
-    pub fn of(given: &PacketParameters) -> Result<Protocol, SharingError> {
+    pub fn new(given: &PacketParameters) -> Result<Protocol, SharingError> {
         let congestion = given.congestion.unwrap_or_default();
         // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
         let window = if congestion == Congestion::Fixed {
@@ -80,41 +78,38 @@ impl Protocol {
         } else {
             Bytes(4 << 20)
         };
-        let segment = segment(given)?;
+        let segment = SharingError::check(
+            "sharing.packet.segment",
+            given.segment.unwrap_or(Bytes(SEGMENT)),
+            Bytes(256)..=Bytes(LARGEST_SEGMENT),
+            "256B to 65kB",
+        )?;
         let window = at_least(
             segment,
             "sharing.packet.window",
             given.window.unwrap_or(window),
             "one packet to 1GB",
         )?;
+        if let Some(buffer) = given.send_buffer {
+            let range = "sharing.packet.window to 1GB";
+            at_least(window, "sharing.packet.send_buffer", buffer, range)?;
+        }
+        if let Some(queue) = given.queue {
+            let frame = Bytes(segment.0 + FRAME_OVERHEAD);
+            at_least(frame, "sharing.packet.queue", queue, "one frame to 1GB")?;
+        }
         Ok(Protocol {
             congestion,
             segment,
             window,
-            send_buffer: given
-                .send_buffer
-                .map(|buffer| {
-                    at_least(
-                        window,
-                        "sharing.packet.send_buffer",
-                        buffer,
-                        "sharing.packet.window to 1GB",
-                    )
-                })
-                .transpose()?,
+            send_buffer: given.send_buffer,
             first_window: at_least(
                 segment,
                 "sharing.packet.first_window",
                 given.first_window.unwrap_or(Bytes(10 * segment.0)),
                 "one packet to 1GB",
             )?,
-            queue: given
-                .queue
-                .map(|queue| {
-                    let frame = Bytes(segment.0 + FRAME_OVERHEAD);
-                    at_least(frame, "sharing.packet.queue", queue, "one frame to 1GB")
-                })
-                .transpose()?,
+            queue: given.queue,
             burst: at_least(
                 Bytes(0),
                 "sharing.packet.burst",
@@ -123,53 +118,25 @@ impl Protocol {
             )?,
             connections: given.connections.unwrap_or_default(),
             idle_restart: given.idle_restart.unwrap_or(true),
-            warm_ups: warm_ups(given.warm_ups.unwrap_or(0))?,
+            warm_ups: SharingError::check(
+                "sharing.packet.warm_ups",
+                given.warm_ups.unwrap_or(0),
+                0..=1000,
+                "0 to 1000",
+            )?,
             small_queues: given
                 .small_queues
                 .unwrap_or(congestion != Congestion::Fixed),
             jitter: given.jitter.unwrap_or(Time::from_micros(100.0)),
-            noise: noise(given.noise.unwrap_or(0.0))?,
+            noise: SharingError::check(
+                "sharing.packet.noise",
+                given.noise.unwrap_or(0.0),
+                0.0..=1.0,
+                "a share from 0 to 1",
+            )?,
             most_packets: given.most_packets.unwrap_or(MOST_PACKETS),
         })
     }
-}
-
-/// Payload of a full packet.
-///
-/// # Errors
-/// Out of range.
-fn segment(given: &PacketParameters) -> Result<Bytes, SharingError> {
-    let found = given.segment.unwrap_or(Bytes(SEGMENT));
-    if (256..=LARGEST_SEGMENT).contains(&found.0) {
-        return Ok(found);
-    }
-    Err(SharingError::Parameter {
-        field: "sharing.packet.segment",
-        found: found.to_string(),
-        expected: "256B to 65kB",
-    })
-}
-
-fn warm_ups(found: u32) -> Result<u32, SharingError> {
-    if found <= MOST_WARM_UPS {
-        return Ok(found);
-    }
-    Err(SharingError::Parameter {
-        field: "sharing.packet.warm_ups",
-        found: found.to_string(),
-        expected: "0 to 1000",
-    })
-}
-
-fn noise(found: f64) -> Result<f64, SharingError> {
-    if (0.0..=1.0).contains(&found) {
-        return Ok(found);
-    }
-    Err(SharingError::Parameter {
-        field: "sharing.packet.noise",
-        found: found.to_string(),
-        expected: "a share from 0 to 1",
-    })
 }
 
 fn at_least(
@@ -178,12 +145,5 @@ fn at_least(
     found: Bytes,
     range: &'static str,
 ) -> Result<Bytes, SharingError> {
-    if (least.0..=1_000_000_000).contains(&found.0) {
-        return Ok(found);
-    }
-    Err(SharingError::Parameter {
-        field,
-        found: found.to_string(),
-        expected: range,
-    })
+    SharingError::check(field, found, least..=Bytes(1_000_000_000), range)
 }

@@ -1,6 +1,6 @@
 //! Rate models with the parameters of a network.
 
-use super::asymmetric::{Asymmetric, DegreeFair, Saturation};
+use super::asymmetric::{Counted, EqualParts, Saturation};
 use super::closed_loop::{ClosedLoop, Feedback};
 use super::fabric::AllocatedFraction;
 use super::fair::Fair;
@@ -35,11 +35,13 @@ pub fn rate_model(
     Ok(Some(match model {
         Model::Independent => Box::new(Independent),
         Model::Fair => Box::new(Fair::default()),
-        Model::DegreeFair => Box::new(DegreeFair {
+        Model::DegreeFair | Model::Asymmetric => Box::new(EqualParts {
             saturation: saturation(network)?,
-        }),
-        Model::Asymmetric => Box::new(Asymmetric {
-            saturation: saturation(network)?,
+            counted: if model == Model::DegreeFair {
+                Counted::OwnDirection
+            } else {
+                Counted::BusierDirection
+            },
         }),
         Model::FlowCuts => Box::new(FlowCuts::new(cuts(&sharing.flow_cuts)?, strictness)),
         Model::ClosedLoop => Box::new(ClosedLoop::new(feedback(&sharing.closed_loop)?)),
@@ -59,19 +61,16 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
         return Ok(None);
     }
     let Feedback { alpha, kappa } = feedback(&sharing.closed_loop)?;
-    if alpha != 1.0 {
-        return Err(SharingError::parameter(
-            "sharing.closed_loop.alpha",
-            Some(alpha),
+    for (field, value) in [
+        ("sharing.closed_loop.alpha", alpha),
+        ("sharing.closed_loop.kappa", kappa),
+    ] {
+        SharingError::check(
+            field,
+            value,
+            1.0..=1.0,
             "1 beside sharing.closed_loop.transient",
-        ));
-    }
-    if kappa != 1.0 {
-        return Err(SharingError::parameter(
-            "sharing.closed_loop.kappa",
-            Some(kappa),
-            "1 beside sharing.closed_loop.transient",
-        ));
+        )?;
     }
     if sharing.packet.window.is_none() {
         return Err(SharingError::parameter(
@@ -82,7 +81,7 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
     }
     let Protocol {
         window, segment, ..
-    } = Protocol::of(&sharing.packet)?;
+    } = Protocol::new(&sharing.packet)?;
     Ok(Some(Windows { window, segment }))
 }
 
@@ -156,13 +155,12 @@ fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
 fn feedback(given: &LoopParameters) -> Result<Feedback, SharingError> {
     let alpha = exponent("sharing.closed_loop.alpha", given.alpha)?;
     let kappa = given.kappa.unwrap_or(1.0);
-    if !(0.0..=2.0).contains(&kappa) {
-        return Err(SharingError::parameter(
-            "sharing.closed_loop.kappa",
-            Some(kappa),
-            "a number from 0 to 2",
-        ));
-    }
+    SharingError::check(
+        "sharing.closed_loop.kappa",
+        kappa,
+        0.0..=2.0,
+        "a number from 0 to 2",
+    )?;
     Ok(Feedback { alpha, kappa })
 }
 
@@ -176,15 +174,12 @@ fn alpha_fair(sharing: &Sharing) -> Result<Feedback, SharingError> {
 }
 
 fn exponent(field: &'static str, alpha: Option<f64>) -> Result<f64, SharingError> {
-    let alpha = alpha.unwrap_or(1.0);
-    if (0.1..=100.0).contains(&alpha) {
-        return Ok(alpha);
-    }
-    Err(SharingError::parameter(
+    SharingError::check(
         field,
-        Some(alpha),
+        alpha.unwrap_or(1.0),
+        0.1..=100.0,
         "a number from 0.1 to 100",
-    ))
+    )
 }
 
 fn saturation(network: &Network) -> Result<Saturation, SharingError> {
@@ -209,13 +204,8 @@ fn saturation(network: &Network) -> Result<Saturation, SharingError> {
 fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
     let published = IbPenalty::default();
     let weight = |field, value: Option<f64>, default: f64| {
-        let weight = value.unwrap_or(default);
-        let is_weight = weight > 0.0 && weight <= 1e6;
-        if is_weight {
-            Ok(weight)
-        } else {
-            Err(SharingError::parameter(field, value, "a number above 0"))
-        }
+        let range = f64::MIN_POSITIVE..=1e6;
+        SharingError::check(field, value.unwrap_or(default), range, "a number above 0")
     };
     Ok(IbPenalty {
         out: weight("sharing.ib_penalty.out", given.out, published.out)?,

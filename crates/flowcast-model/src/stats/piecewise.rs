@@ -58,6 +58,17 @@ pub struct PiecewiseFit {
 
 /// The best piecewise line of at most `most` pieces, their number chosen by cross-validation.
 ///
+/// ```
+/// use flowcast_model::stats::piecewise::fit_piecewise;
+///
+/// let x: Vec<f64> = (1..=40).map(f64::from).collect();
+/// let y: Vec<f64> = x.iter().map(|x| if *x < 20.0 { 10.0 } else { 5.0 * x }).collect();
+/// let fit = fit_piecewise(&x, &y, 4)?;
+/// assert_eq!(fit.curve.pieces().len(), 2);
+/// assert!((fit.curve.at(30.0) - 150.0).abs() < 1e-6);
+/// # Ok::<(), flowcast_model::stats::StatsError>(())
+/// ```
+///
 /// # Errors
 /// No piece, no point, lists of different length, numbers that are not finite, x that do not ascend from 0 on, or a y that is
 /// not above 0.
@@ -104,7 +115,7 @@ pub fn residuals_left_out<F: Fn(f64) -> f64>(
     check("cross-validation", x, 2)?;
     let mut residuals = vec![0.0; x.len()];
     for (kept, left_out) in folds(x.len()) {
-        let predict = fit(&of(x, &kept), &of(y, &kept));
+        let predict = fit(&at_places(x, &kept), &at_places(y, &kept));
         left_out
             .into_iter()
             .for_each(|at| residuals[at] = residual(y[at], predict(x[at])));
@@ -119,7 +130,7 @@ fn left_out_residuals(x: &[f64], y: &[f64], most: usize) -> Vec<Vec<f64>> {
     }
     let mut all = vec![vec![0.0; x.len()]; most];
     for (kept, left_out) in folds(x.len()) {
-        let curves = segmentations(&of(x, &kept), &of(y, &kept), most);
+        let curves = segmentations(&at_places(x, &kept), &at_places(y, &kept), most);
         all.truncate(curves.len());
         for (residuals, curve) in all.iter_mut().zip(&curves) {
             left_out
@@ -136,7 +147,7 @@ fn folds(points: usize) -> impl Iterator<Item = (Vec<usize>, Vec<usize>)> {
     (0..folds).map(move |fold| (0..points).partition(|at| at % folds != fold))
 }
 
-fn of(values: &[f64], places: &[usize]) -> Vec<f64> {
+fn at_places(values: &[f64], places: &[usize]) -> Vec<f64> {
     places.iter().map(|at| values[*at]).collect()
 }
 

@@ -7,6 +7,13 @@ use super::{StatsError, check};
 
 /// The value in the middle; the mean of the two middle ones for an even count.
 ///
+/// ```
+/// use flowcast_model::stats::sample::median;
+///
+/// assert_eq!(median(&[3.0, 1.0, 2.0, 100.0]), Ok(2.5));
+/// assert!(median(&[]).is_err());
+/// ```
+///
 /// # Errors
 /// No value, or one that is not finite.
 pub fn median(values: &[f64]) -> Result<f64, StatsError> {

@@ -26,6 +26,14 @@ pub enum Verdict {
 }
 
 /// Measurements beside the ends of a prediction.
+///
+/// ```
+/// use flowcast_model::stats::still::{StillHolds, Verdict};
+///
+/// let mut test = StillHolds::new((90.0, 110.0), 0.01);
+/// let verdicts: Vec<Verdict> = (0..20).map(|_| test.observe(150.0)).collect();
+/// assert_eq!((verdicts[0], verdicts[19]), (Verdict::Open, Verdict::Above));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StillHolds {
     low: f64,
@@ -49,6 +57,21 @@ impl StillHolds {
             below: 0,
             count: 0,
         }
+    }
+
+    /// Whether the median of ratios to what is expected lies within this factor of 1, above 1; `level` as in [`StillHolds::new`].
+    pub fn within(factor: f64, level: f64) -> StillHolds {
+        StillHolds::new((1.0 / factor, factor), level)
+    }
+
+    /// Where there is a verdict, or as many measurements as a window has at most: what is known. A new window begins then.
+    pub fn end_window(&mut self, longest: u32) -> Option<Verdict> {
+        let verdict = self.verdict();
+        if verdict == Verdict::Open && self.count < longest {
+            return None;
+        }
+        (self.above, self.below, self.count) = (0, 0, 0);
+        Some(verdict)
     }
 
     /// Takes a measurement and says what is known now.

@@ -130,6 +130,20 @@ impl Prediction {
 
 /// Predicts when each flow of a pattern ends.
 ///
+/// ```
+/// use flowcast_model::builtin;
+/// use flowcast_model::cluster::pattern::Pattern;
+/// use flowcast_model::sharing::flow_cuts::Strictness;
+/// use flowcast_model::sharing::model::Model;
+/// use flowcast_network::flows::concurrent::{Method, predict};
+///
+/// let pattern = Pattern::read("two.pattern", b"0 -> 1 4MB\n0 -> 2 4MB\n").unwrap();
+/// let method = Method { model: Model::Fair, strictness: Strictness::Extended };
+/// let prediction = predict(&pattern, &builtin::network("gige-tcp").unwrap(), method)?;
+/// assert!((prediction.flows[0].slowdown() - 2.0).abs() < 0.01);
+/// # Ok::<(), flowcast_network::flows::concurrent::PredictError>(())
+/// ```
+///
 /// # Errors
 /// A parameter that the model lacks, or a situation that it does not know.
 pub fn predict(
@@ -291,7 +305,7 @@ fn wire(network: &Network) -> Result<Wire, SharingError> {
     Ok(Wire {
         rate: finite_rate(network)?,
         latency: network.nic.latency,
-        protocol: Protocol::of(&network.sharing.packet)?,
+        protocol: Protocol::new(&network.sharing.packet)?,
         seed: None,
     })
 }

@@ -25,14 +25,14 @@ use flowcast_units::{Bytes, Rate, Time};
 const STEPS: f64 = 4.0;
 
 /// A flow that has ended leaves its queues when less than this is left in them.
-const CRUMB: f64 = 1.0;
+const LEAST_CONTENT: f64 = 1.0;
 
 /// Average shares are noted so many times in the life of a flow.
 const NOTES: f64 = 32.0;
 
 /// What became of the flows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settled {
+pub struct TransientFlows {
     /// Completion of each flow, in the order in which the flows were given.
     pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each flow, with the longest queue at its end.
@@ -41,14 +41,14 @@ pub struct Settled {
 
 /// Steps all flows, each with the same window, over links whose capacities are in units of `rate`, the goodput of a flow
 /// alone.
-pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -> Settled {
+pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -> TransientFlows {
     let rate = rate.as_bytes_per_second();
     let mut waiting: Vec<usize> = (0..flows.len())
         .filter(|flow| flows[*flow].size.0 > 0)
         .collect();
     waiting.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
     let mut queues = Queues::new(fabric, windows.segment, rate);
-    let mut settled = Settled {
+    let mut settled = TransientFlows {
         completions: flows
             .iter()
             .map(|flow| FlowCompletion {
@@ -248,7 +248,7 @@ impl Loop {
         self.has_ended = last.stage == self.data;
     }
 
-    fn report(&mut self, queues: &Queues, now: f64, settled: &mut Settled) {
+    fn report(&mut self, queues: &Queues, now: f64, settled: &mut TransientFlows) {
         let intervals = &mut settled.intervals[self.flow];
         if let Some(last) = self.last.take_if(|last| last.stage == self.data) {
             let end = time(last.leaves).max(self.start);
@@ -306,7 +306,7 @@ impl Loop {
                 .iter()
                 .map(|stage| stage.content)
                 .sum::<f64>()
-                < CRUMB
+                < LEAST_CONTENT
     }
 }
 

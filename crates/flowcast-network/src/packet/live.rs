@@ -192,7 +192,7 @@ mod tests {
         let fabric = Fabric::new(&[flow(0, 0, 1), flow(1, 1, 0)], &Racks::default(), None);
         let protocol = Protocol {
             small_queues,
-            ..Protocol::of(&PacketParameters::default()).unwrap()
+            ..Protocol::new(&PacketParameters::default()).unwrap()
         };
         let wire = Wire {
             rate: Rate::from_bytes_per_second(1e9),

@@ -412,7 +412,7 @@ mod tests {
     }
 
     fn wire(given: PacketParameters) -> Wire {
-        let protocol = Protocol::of(&given).unwrap();
+        let protocol = Protocol::new(&given).unwrap();
         Wire {
             rate: Rate::from_bytes_per_second(125e6),
             latency: Time::from_micros(20.0),

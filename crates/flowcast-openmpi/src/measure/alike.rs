@@ -4,9 +4,10 @@
 //! split so, and wait for the one that got too many. Split evenly over networks that do differ by so much, they lose
 //! less than half of the difference.
 
+use std::array;
+
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::Rail;
-use flowcast_units::{Time, TimePerByte};
 
 /// Gaps per byte within this factor count as equal.
 const ALIKE: f64 = 1.2;
@@ -30,18 +31,16 @@ pub(super) fn even_out(rails: &mut [Rail]) {
 }
 
 fn mean<'a>(costs: impl ExactSizeIterator<Item = &'a LogGp> + Clone) -> LogGp {
-    let mean = |part: fn(&LogGp) -> f64| costs.clone().map(part).sum::<f64>() / costs.len() as f64;
-    LogGp {
-        latency: Time::from_nanos(mean(|cost| cost.latency.as_nanos())),
-        overhead: Time::from_nanos(mean(|cost| cost.overhead.as_nanos())),
-        gap: Time::from_nanos(mean(|cost| cost.gap.as_nanos())),
-        gap_per_byte: TimePerByte::from_nanos(mean(|cost| cost.gap_per_byte.as_nanos())),
-    }
+    let count = costs.len() as f64;
+    LogGp::from_nanos(array::from_fn(|at| {
+        costs.clone().map(|cost| cost.as_nanos()[at]).sum::<f64>() / count
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowcast_units::TimePerByte;
 
     fn evened_out<const COUNT: usize>(gaps: [f64; COUNT]) -> Vec<f64> {
         let rail = |gap: f64| Rail {

@@ -49,7 +49,7 @@ pub(super) fn holding(
         return Holding::Unknown;
     };
     let predicted = prtt(stored, *train).as_nanos();
-    let mut test = StillHolds::new((predicted / CHANGED, predicted * CHANGED), LEVEL);
+    let mut test = StillHolds::within(CHANGED, LEVEL);
     // The first opens the connection.
     let Some(mut spent) = round_trip(*train) else {
         return Holding::Unknown;
@@ -59,7 +59,7 @@ pub(super) fn holding(
             break;
         };
         spent += time;
-        match test.observe(time.as_nanos()) {
+        match test.observe(time.as_nanos() / predicted) {
             Verdict::Above => return Holding::Slower,
             Verdict::Below => return Holding::Faster,
             Verdict::Between => return Holding::Holds,

@@ -1,7 +1,7 @@
 //! Whether the rails still are what was measured, asked while the program runs.
 //!
 //! The component does not see when its messages leave, but the kernel says of each TCP connection what the other side has
-//! acknowledged, for how long anything was under way, and whether the program or the receiver held it up (`tcp_info`, Linux 4.9).
+//! acknowledged, for how long anything was under way, and whether the program or the receiver stalled it (`tcp_info`, Linux 4.9).
 //! A rail on which a connection has had data in flight for a whole period, with more behind, carries what it can: its bytes and
 //! that period are one observation of the sequential test that stored parameters have to stand ([`StillHolds`]).
 
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flowcast_model::loggp::LogGp;
+use flowcast_model::stats::sample::median_in_place;
 use flowcast_model::stats::still::{StillHolds, Verdict};
 use flowcast_scheduler::Rail;
 use flowcast_units::TimePerByte;
@@ -29,8 +30,8 @@ const LOOKS: u32 = 25;
 /// The part of a period in which a connection has data in flight if its rail is the limit; the kernel counts in ticks of up to
 /// 10 ms.
 const BUSY: f64 = 0.75;
-/// The part of that in which its receiver may hold it up.
-const HELD_UP: f64 = 0.1;
+/// The part of that in which its receiver may stall it.
+const STALLED: f64 = 0.1;
 /// Bytes of an observation at least: the kernel acknowledges up to 64 KiB at once.
 const LEAST: u64 = 256 << 10;
 /// A median within this factor of what is expected is no change, as for live rails.
@@ -81,15 +82,15 @@ struct Watched {
 #[derive(Debug, Clone, Copy)]
 struct Connection {
     rail: usize,
-    told: Told,
+    progress: TcpProgress,
 }
 
 /// What the kernel says of a connection, since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Told {
+struct TcpProgress {
     acknowledged: u64,
     busy_us: u64,
-    held_up_us: u64,
+    stalled_us: u64,
     program_is_the_limit: bool,
 }
 
@@ -156,11 +157,11 @@ impl Rails {
         }
         self.looks = self.looks.wrapping_add(1);
         self.connections.retain(|socket, connection| {
-            let Some(told) = told(*socket) else {
+            let Some(progress) = tcp_progress(*socket) else {
                 return false;
             };
-            let before = std::mem::replace(&mut connection.told, told);
-            let Some(since) = told.since(before) else {
+            let before = std::mem::replace(&mut connection.progress, progress);
+            let Some(since) = progress.since(before) else {
                 return false;
             };
             carried[connection.rail] += since.acknowledged;
@@ -202,8 +203,9 @@ impl Rails {
             else {
                 continue;
             };
-            if let Some(told) = told(socket) {
-                self.connections.insert(socket, Connection { rail, told });
+            if let Some(progress) = tcp_progress(socket) {
+                self.connections
+                    .insert(socket, Connection { rail, progress });
             }
         }
     }
@@ -214,7 +216,7 @@ impl Watched {
         Watched {
             measured,
             times: 1.0,
-            test: test(),
+            test: StillHolds::within(TOLERANCE, LEVEL),
             recent: [1.0; RECENT],
             bytes: 0,
             took: 0.0,
@@ -249,12 +251,11 @@ impl Watched {
     fn observe(&mut self, times: f64) {
         self.recent.rotate_left(1);
         self.recent[RECENT - 1] = times;
-        match self.test.observe(times / self.times) {
-            Verdict::Open if self.test.count() < LONGEST_WINDOW => return,
-            Verdict::Open | Verdict::Between => {}
-            Verdict::Above | Verdict::Below => self.times = median(self.recent),
+        self.test.count_in(times / self.times);
+        let verdict = self.test.end_window(LONGEST_WINDOW);
+        if let Some(Verdict::Above | Verdict::Below) = verdict {
+            self.times = median_in_place(&mut self.recent.clone());
         }
-        self.test = test();
     }
 
     /// A share by what was found keeps a rail busy that still is so slow; one that is not may be what it was measured.
@@ -266,22 +267,13 @@ impl Watched {
     }
 }
 
-fn test() -> StillHolds {
-    StillHolds::new((1.0 / TOLERANCE, TOLERANCE), LEVEL)
-}
-
-fn median(mut of: [f64; RECENT]) -> f64 {
-    of.sort_by(f64::total_cmp);
-    f64::midpoint(of[RECENT / 2 - 1], of[RECENT / 2])
-}
-
-impl Told {
+impl TcpProgress {
     /// What has come since; none if this is another connection.
-    fn since(self, before: Told) -> Option<Told> {
-        Some(Told {
+    fn since(self, before: TcpProgress) -> Option<TcpProgress> {
+        Some(TcpProgress {
             acknowledged: self.acknowledged.checked_sub(before.acknowledged)?,
             busy_us: self.busy_us.checked_sub(before.busy_us)?,
-            held_up_us: self.held_up_us.checked_sub(before.held_up_us)?,
+            stalled_us: self.stalled_us.checked_sub(before.stalled_us)?,
             program_is_the_limit: self.program_is_the_limit,
         })
     }
@@ -291,23 +283,23 @@ impl Told {
         let busy = self.busy_us as f64;
         !self.program_is_the_limit
             && busy * 1e3 >= BUSY * period
-            && self.held_up_us as f64 <= HELD_UP * busy
+            && self.stalled_us as f64 <= STALLED * busy
     }
 
     /// Of the kernel's `struct tcp_info`, which grows at its end; none if it is too old.
-    fn of(info: &[u8]) -> Option<Told> {
+    fn parse(info: &[u8]) -> Option<TcpProgress> {
         let number = |at: usize| Some(u64::from_ne_bytes(info.get(at..at + 8)?.try_into().ok()?));
-        Some(Told {
+        Some(TcpProgress {
             // The lowest bit of the bit field tcpi_delivery_rate_app_limited.
             program_is_the_limit: info.get(7)? & 1 != 0,
             acknowledged: number(120)?,
             busy_us: number(168)?,
-            held_up_us: number(176)?,
+            stalled_us: number(176)?,
         })
     }
 }
 
-fn told(socket: c_int) -> Option<Told> {
+fn tcp_progress(socket: c_int) -> Option<TcpProgress> {
     let mut info = [0u8; 256];
     let mut length = info.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes; a number that is no socket is refused.
@@ -321,7 +313,7 @@ fn told(socket: c_int) -> Option<Told> {
         )
     };
     if done == 0 {
-        Told::of(&info[..(length as usize).min(info.len())])
+        TcpProgress::parse(&info[..(length as usize).min(info.len())])
     } else {
         None
     }
@@ -413,12 +405,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut other = listener.accept().unwrap().0;
-        let before = told(out.as_raw_fd()).unwrap();
+        let before = tcp_progress(out.as_raw_fd()).unwrap();
         out.write_all(&[0; 100_000]).unwrap();
         other.read_exact(&mut [0; 100_000]).unwrap();
         let begun = std::time::Instant::now();
         let delivered = || {
-            told(out.as_raw_fd())
+            tcp_progress(out.as_raw_fd())
                 .unwrap()
                 .since(before)
                 .unwrap()
@@ -432,7 +424,7 @@ mod tests {
             own_address(out.as_raw_fd()),
             Some("127.0.0.1".parse().unwrap())
         );
-        assert!(told(-1).is_none() && own_address(-1).is_none());
+        assert!(tcp_progress(-1).is_none() && own_address(-1).is_none());
         assert!(interface_addresses().contains(&("lo".into(), "127.0.0.1".parse().unwrap())));
     }
 
@@ -496,34 +488,38 @@ mod tests {
 
     #[test]
     fn only_a_network_that_is_the_limit_is_judged() {
-        let full = Told {
+        let full = TcpProgress {
             acknowledged: 1,
             busy_us: 24_000,
-            held_up_us: 100,
+            stalled_us: 100,
             program_is_the_limit: false,
         };
         assert!(full.fills(25e6));
         assert!(!full.fills(50e6), "idle for half of the time");
         assert!(
-            !Told {
-                held_up_us: 9_000,
+            !TcpProgress {
+                stalled_us: 9_000,
                 ..full
             }
             .fills(25e6),
             "the receiver does not read"
         );
         assert!(
-            !Told {
+            !TcpProgress {
                 program_is_the_limit: true,
                 ..full
             }
             .fills(25e6)
         );
         assert_eq!(
-            Told::default().since(full),
+            TcpProgress::default().since(full),
             None,
             "another connection has the number now"
         );
-        assert_eq!(Told::of(&[0; 104]), None, "a kernel that tells less");
+        assert_eq!(
+            TcpProgress::parse(&[0; 104]),
+            None,
+            "a kernel that tells less"
+        );
     }
 }

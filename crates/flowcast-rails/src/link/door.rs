@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::{MAX_RAILS, RailId};
-use flowcast_units::{Time, TimePerByte};
 
 use super::{LinkError, failed, is_not_ready};
 use crate::frame::{FrameReader, HEADER, Header, Kind};
@@ -139,18 +138,7 @@ impl Hello {
         let mut text = MAGIC.to_vec();
         text.extend_from_slice(&self.session.to_le_bytes());
         text.push(self.rail.0 | if self.returns { RETURNS } else { 0 });
-        let LogGp {
-            latency,
-            overhead,
-            gap,
-            gap_per_byte,
-        } = self.cost;
-        for number in [
-            latency.as_nanos(),
-            overhead.as_nanos(),
-            gap.as_nanos(),
-            gap_per_byte.as_nanos(),
-        ] {
+        for number in self.cost.as_nanos() {
             text.extend_from_slice(&number.to_le_bytes());
         }
         text.extend_from_slice(self.token.bytes());
@@ -159,21 +147,19 @@ impl Hello {
 
     fn read(text: &[u8]) -> Option<Hello> {
         let text: &[u8; HELLO] = text.try_into().ok()?;
-        let number = |at: usize| -> [u8; 8] { std::array::from_fn(|index| text[at + index]) };
-        let nanos = |at| {
-            Some(f64::from_le_bytes(number(at))).filter(|nanos| nanos.is_finite() && *nanos >= 0.0)
-        };
-        let cost = LogGp {
-            latency: Time::from_nanos(nanos(17)?),
-            overhead: Time::from_nanos(nanos(25)?),
-            gap: Time::from_nanos(nanos(33)?),
-            gap_per_byte: TimePerByte::from_nanos(nanos(41)?),
-        };
+        let mut nanos = [0.0; 4];
+        for (own, bytes) in nanos.iter_mut().zip(text[17..].as_chunks().0) {
+            *own = f64::from_le_bytes(*bytes);
+            if !(own.is_finite() && *own >= 0.0) {
+                return None;
+            }
+        }
+        let cost = LogGp::from_nanos(nanos);
         let (rail, returns) = (RailId(text[16] & !RETURNS), text[16] & RETURNS != 0);
         let known = &text[..8] == MAGIC && rail.index() < MAX_RAILS;
         let token = Token::new(std::array::from_fn(|index| text[HELLO - TOKEN + index]));
         known.then_some(Hello {
-            session: u64::from_le_bytes(number(8)),
+            session: u64::from_le_bytes(*text[8..].first_chunk()?),
             rail,
             returns,
             cost,

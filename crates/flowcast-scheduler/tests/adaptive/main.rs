@@ -34,7 +34,7 @@ fn hundred() -> LogGp {
 fn a_rail_that_no_longer_is_what_was_measured_is_measured_by_what_it_carries() {
     let mut adaptive = Adaptive::new(&[hundred(), hundred()], AdaptiveRule::default()).unwrap();
     let delay = hundred().overhead * 2.0 + hundred().latency;
-    let ticks = |time: Time| Ticks::of(time, ());
+    let ticks = |time: Time| Ticks::from_time(time, ());
     let mut now = Time::ZERO;
     let mut carry = |adaptive: &mut Adaptive, rail: u8, times: f64, count: u64| {
         for at in 0..count {
@@ -120,14 +120,14 @@ impl World {
     }
 
     fn send(&mut self, now: Time, size: Bytes) {
-        let tick = Ticks::of(now, ());
+        let tick = Ticks::from_time(now, ());
         let rail = self.scheduler.pick(tick, size, RailSet::ALL).unwrap();
         let transfer = self.rails[rail.index()].send(now, size);
         let one_way = hundred().overhead * 2.0 + hundred().latency;
         let stamp = self
             .scheduler
             .virtual_finish(rail)
-            .plus(Ticks::of(one_way, ()));
+            .plus(Ticks::from_time(one_way, ()));
         let sent = Sent {
             size,
             given: now,
@@ -147,7 +147,7 @@ impl World {
             Feedback::Queue => self.hear_queue(now),
             Feedback::Inversions => self.hear_inversions(now),
         }
-        self.scheduler.overdue(Ticks::of(now, ()));
+        self.scheduler.overdue(Ticks::from_time(now, ()));
     }
 
     fn hear_completions(&mut self, now: Time) {
@@ -158,7 +158,7 @@ impl World {
                     break;
                 }
                 sent.pop_front();
-                let [given, seen] = [first.given, seen].map(|time| Ticks::of(time, ()));
+                let [given, seen] = [first.given, seen].map(|time| Ticks::from_time(time, ()));
                 self.scheduler.completed(
                     RailId(rail),
                     [Completion {
@@ -182,7 +182,7 @@ impl World {
             };
             let bytes = queue.iter().map(left).sum();
             self.scheduler
-                .drained(RailId(rail), Ticks::of(now, ()), Bytes(bytes));
+                .drained(RailId(rail), Ticks::from_time(now, ()), Bytes(bytes));
         }
     }
 
@@ -202,7 +202,7 @@ impl World {
         arrived.sort_by_key(|(time, rail, _)| (*time, *rail));
         for (_, rail, stamp) in arrived {
             if let Some(inversion) = self.witness.arrived(RailId(rail), stamp) {
-                self.scheduler.late(Ticks::of(now, ()), inversion);
+                self.scheduler.late(Ticks::from_time(now, ()), inversion);
             }
         }
     }

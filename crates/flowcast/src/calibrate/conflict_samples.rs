@@ -321,13 +321,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
     ] = fields;
     let node = |column: &str, field: &str| {
         let number = field.parse().map(Node);
-        number.map_err(|_| {
-            CsvError::at(
-                line,
-                format!("{column} = `{field}`"),
-                "the number of a node",
-            )
-        })
+        number.map_err(|_| CsvError::field(line, column, field, "the number of a node"))
     };
     let flow = Flow {
         id: whole(line, "flow", flow, 1_000_000)? as u32,
@@ -351,7 +345,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
             "a number above 0",
         ));
     }
-    let unknown = |()| {
+    let unknown = || {
         CsvError::at(
             line,
             format!("kind `{kind}`"),
@@ -360,7 +354,7 @@ fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, C
     };
     Ok(Row {
         conflict,
-        kind: kind.parse().map_err(unknown)?,
+        kind: Kind::from_name(kind).ok_or_else(unknown)?,
         repetition: whole(line, "repetition", repetition, 1_000_000)? as usize,
         flow,
         racks: [from, to],

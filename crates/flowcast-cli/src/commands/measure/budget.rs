@@ -90,7 +90,7 @@ fn document(measured: &Budgeted, level: f64) -> Document {
         unit => format!("{value:.4} {unit}"),
     };
     let of_fit = |fit: &BurstFit| {
-        let widths = fit.values().into_iter().zip(fit.half_widths);
+        let widths = fit.parameters.as_nanos().into_iter().zip(fit.half_widths);
         SYMBOLS.into_iter().zip(widths).collect::<Vec<_>>()
     };
     let parameters = rows(measured.fit.iter().flat_map(of_fit))

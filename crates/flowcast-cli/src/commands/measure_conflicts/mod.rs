@@ -78,8 +78,7 @@ pub(crate) struct MeasureConflicts {
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
-    text.parse()
-        .map_err(|()| format!("expected one of {}", Kind::names()))
+    Kind::from_name(text).ok_or_else(|| format!("expected one of {}", Kind::names()))
 }
 
 impl MeasureConflicts {

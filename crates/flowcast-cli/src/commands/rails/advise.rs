@@ -11,7 +11,6 @@ use flowcast::scheduler::advise::{Advice, KnownRail, Question};
 use flowcast::table::{Document, fixed, rows, shown};
 use flowcast::units::{Bytes, Time, TimePerByte};
 
-use super::live::loggp;
 use super::settings::{self, Settings};
 use crate::network_args;
 use crate::terminal::output::Format;
@@ -143,7 +142,7 @@ fn known_rail(network: &Network) -> KnownRail {
         ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));
     let gap_per_byte = TimePerByte::from_nanos(nanos("nic.gap_per_byte"));
     KnownRail {
-        cost: loggp(network),
+        cost: LogGp::from(&network.nic),
         error: LogGp {
             latency,
             overhead,

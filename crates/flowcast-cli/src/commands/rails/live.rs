@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use flowcast::model::loggp::LogGp;
-use flowcast::model::network::Network;
 use flowcast::scheduler::Rail;
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};
 use flowcast::units::Time;
@@ -95,7 +94,7 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
                 )
             }
             "device" => path.device = Some(value.to_owned()),
-            "network" => cost = Some(loggp(&network_args::load(value, &[])?)),
+            "network" => cost = Some(LogGp::from(&network_args::load(value, &[])?.nic)),
             "loggp" => {
                 cost = Some(Rail::parse(&format!("{name}={}", value.replace('/', ",")))?.cost)
             }
@@ -107,17 +106,6 @@ pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
         name: name.to_owned(),
         path: RailPath { cost, path },
     })
-}
-
-/// The LogGP parameters of a network.
-pub(super) fn loggp(network: &Network) -> LogGp {
-    let nic = &network.nic;
-    LogGp {
-        latency: nic.latency,
-        overhead: nic.overhead,
-        gap: nic.gap,
-        gap_per_byte: nic.per_byte(),
-    }
 }
 
 #[cfg(test)]

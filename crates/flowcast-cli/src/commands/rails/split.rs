@@ -23,7 +23,11 @@ pub(super) fn run(
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
     let mut splitter = Splitter::new(&costs, rule)?;
     let mut divide = |message: &Message| {
-        let split = splitter.split(Ticks::of(message.arrival, ()), message.size, RailSet::ALL);
+        let split = splitter.split(
+            Ticks::from_time(message.arrival, ()),
+            message.size,
+            RailSet::ALL,
+        );
         split.expect("there is at least one rail, and all are usable")
     };
     let splits: Vec<Split> = messages.iter().map(&mut divide).collect();

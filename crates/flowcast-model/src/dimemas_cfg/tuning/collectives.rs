@@ -185,7 +185,7 @@ fn operation(fields: &mut Fields) -> Result<(CollectiveOp, Row), DimemasConfigEr
 fn phase(fields: &mut Fields) -> Result<Phase, DimemasConfigError> {
     let repeats = fields.choice(&["0", "CTE", "LIN", "LOG"])?;
     let size = fields.choice(&["MIN", "MAX", "MEAN", "2MAX", "S+R"])?;
-    let repeats = Repeats::from_name(repeats).expect("these names are among the model's own");
+    let repeats = Repeats::parse(repeats).expect("these names are among the model's own");
     let size = match repeats {
         // A phase that does not happen has no size, and its text has no place for one.
         Repeats::Null => PhaseSize::Max,

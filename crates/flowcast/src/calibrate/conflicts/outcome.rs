@@ -7,7 +7,7 @@ use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::network::Duplex;
 use flowcast_model::sharing::model::Model;
-use flowcast_units::{Bytes, Rate, Time};
+use flowcast_units::{Bytes, Rate, Time, named};
 
 /// A number and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,22 +130,13 @@ pub struct FittedParameter {
     pub is_measured: bool,
 }
 
-/// One end of a parameter's range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    /// The least value that the fit tries.
-    Lower,
-    /// The greatest value that the fit tries.
-    Upper,
-}
-
-impl Bound {
-    /// Name in files: `lower` or `upper`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Bound::Lower => "lower",
-            Bound::Upper => "upper",
-        }
+named! {
+    /// One end of a parameter's range.
+    pub enum Bound {
+        /// The least value that the fit tries.
+        Lower = "lower",
+        /// The greatest value that the fit tries.
+        Upper = "upper",
     }
 }
 
