@@ -120,7 +120,7 @@ impl Noise {
 /// for repetitions, and each gives the factor by which it exceeds their shortest; in ascending order.
 pub fn factors_of(program: &Program) -> Vec<f64> {
     let computed = || {
-        let ranks = (0..program.ranks() as u32).map(Rank);
+        let ranks = Rank::all(program.ranks());
         let all = ranks.flat_map(|rank| program.ops(rank).map(move |(_, op)| (rank, op)));
         all.filter_map(|(rank, op)| match op {
             Op::Compute(time) if time > Time::ZERO => {

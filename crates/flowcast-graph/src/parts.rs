@@ -129,9 +129,9 @@ impl EventGraph<'_> {
     /// What a message is, by slot.
     pub fn message(&self, slot: Slot) -> Message {
         let program = self.program();
-        let class = &program.classes()[self.class_of[slot.index()] as usize];
+        let class = program.class(self.class_of[slot]);
         Message {
-            from: program.owner(Rank(self.sender_of[slot.index()])),
+            from: program.owner(Rank(self.sender_of[slot])),
             to: program.owner(program.receiver(slot)),
             size: class.size,
             link: self.link(slot),
@@ -165,9 +165,7 @@ impl EventGraph<'_> {
 
     /// Bytes that take time.
     fn counted(&self, slot: Slot) -> f64 {
-        let size = self.program().classes()[self.class_of[slot.index()] as usize]
-            .size
-            .0;
+        let size = self.program().class(self.class_of[slot]).size.0;
         if self.rule(slot) == Rule::Loggops {
             size.saturating_sub(1) as f64
         } else {
@@ -231,7 +229,7 @@ impl EventGraph<'_> {
     }
 
     fn sending(&self, slot: Slot, rank: Rank, amount: f64) -> Part {
-        let unit = send_overhead(self.path(slot), self.class_of[slot.index()]).as_nanos();
+        let unit = send_overhead(self.path(slot), self.class_of[slot]).as_nanos();
         let quantity = self.on_processors(slot);
         let amount = if quantity == Quantity::Overhead {
             amount * self.outside(slot)
@@ -269,7 +267,7 @@ impl EventGraph<'_> {
             part(
                 self.on_processors(slot),
                 after,
-                receive_overhead(path, self.class_of[slot.index()]),
+                receive_overhead(path, self.class_of[slot]),
             ),
         ]
     }
@@ -290,7 +288,7 @@ impl EventGraph<'_> {
     }
 
     fn flight(&self, slot: Slot, mut show: impl FnMut(Part)) {
-        let rank = Rank(self.sender_of[slot.index()]);
+        let rank = Rank(self.sender_of[slot]);
         let unit = self.path(slot).latency.as_nanos();
         if self.rule(slot) != Rule::Dimemas {
             show(Part {
@@ -306,7 +304,7 @@ impl EventGraph<'_> {
 
     fn bytes(&self, slot: Slot, rank: Rank) -> Option<Part> {
         let amount = self.counted(slot);
-        let takes = self.path(slot).classes[self.class_of[slot.index()] as usize]
+        let takes = self.path(slot).classes[self.class_of[slot] as usize]
             .bytes
             .as_nanos();
         (amount > 0.0).then(|| Part {

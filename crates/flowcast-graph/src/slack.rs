@@ -125,7 +125,7 @@ impl Slacks<'_> {
     }
 
     fn alone(&self, slot: Slot) -> f64 {
-        let class = self.graph.class_of[slot.index()] as usize;
+        let class = self.graph.class_of[slot] as usize;
         self.graph.path(slot).classes[class].delay.as_nanos()
     }
 
@@ -191,7 +191,7 @@ impl Slacks<'_> {
             .enumerate()
             .filter(|(_, node)| node.kind() == Kind::Compute)
         {
-            let rank = &mut ranks[graph.program().owner(node.rank()).index()];
+            let rank = &mut ranks[graph.program().owner(node.rank())];
             let slack = Time::from_nanos((self.latest[index] - graph.times[index]).max(0.0));
             rank.compute += Time::from_nanos(node.cost);
             rank.least = rank.least.min(slack);

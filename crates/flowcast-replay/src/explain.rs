@@ -195,7 +195,7 @@ impl<'a> Explainer<'a> {
     ) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         // Times that are not known, as those of a message in a queue, end up at the bounds.
         let asked = flight
             .asked
@@ -221,7 +221,7 @@ impl<'a> Explainer<'a> {
     }
 
     fn class(&self, slot: Slot) -> &MessageClass {
-        &self.program.classes()[self.flights.flight(slot).class as usize]
+        self.program.class(self.flights.flight(slot).class)
     }
 
     /// Where a message is sent or waited for, in this call or in the collective that it carries out.
@@ -239,7 +239,7 @@ impl<'a> Explainer<'a> {
             line,
             within,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
         Site {
             function: user,
@@ -303,7 +303,7 @@ impl Account {
 
 impl Observer for Explainer<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(start);
         account.reached = end;
     }
@@ -318,7 +318,7 @@ impl Observer for Explainer<'_> {
         } = sent;
         self.flights.sent(rank, slot, sent);
         let site = self.message_site(rank, slot, self.own.send(slot, self.class(slot)));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
         account.add(site, Cost::Overhead, end - start - processor);
@@ -340,7 +340,7 @@ impl Observer for Explainer<'_> {
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         let (kind, value) = self.program.events()[event as usize];
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(time);
         let inside = (value != 0).then_some(value);
         match kind {
@@ -356,14 +356,14 @@ impl Observer for Explainer<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
-        self.ranks[rank.index()].wait_for_processor(start);
+        self.ranks[rank].wait_for_processor(start);
         self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
-        self.ranks[rank.index()].reached = end;
+        self.ranks[rank].reached = end;
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(start);
         account.add(site, Cost::Bandwidth, end - start);
         account.reached = end;
@@ -379,12 +379,12 @@ impl Observer for Explainer<'_> {
         } = received;
         let function = self.own.receive(slot, self.flights.is_posted(slot));
         let site = self.message_site(rank, slot, function);
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.add(site, Cost::Overhead, before - call - processor);
         account.add(site, Cost::Processor, processor);
         self.waited(rank, slot, (before, taken), (Cost::LateSender, site));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.add(site, Cost::Overhead, end - taken);
         account.reached = end;
     }
@@ -400,11 +400,8 @@ impl Observer for Explainer<'_> {
             latency,
             end,
         } = accessed;
-        let site = self.site(
-            rank,
-            Call::Access(self.program.accesses()[access as usize].name()),
-        );
-        let account = &mut self.ranks[rank.index()];
+        let site = self.site(rank, Call::Access(self.program.access(access).name()));
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
         account.add(site, Cost::Overhead, came - start - processor);
@@ -433,7 +430,7 @@ impl Observer for Explainer<'_> {
                 .map_or(Call::OtherThreads, Call::Function),
         );
         let last = last.clamp(came, end.max(came));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.add(site, Cost::Overhead, came - call - processor);
         account.add(site, Cost::Processor, processor);

@@ -47,7 +47,7 @@ fn page() -> Page {
         bytes: Bytes(3000),
         ..Outcome::default()
     };
-    let segments = |rank: Rank| ranks[rank.index()].clone();
+    let segments = |rank: Rank| ranks[rank].clone();
     let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| {
         visit(Slot(0), message)
     });

@@ -45,7 +45,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if self.route_of.is_empty() {
             0
         } else {
-            usize::from(self.route_of[slot.index()])
+            usize::from(self.route_of[slot])
         }
     }
 
@@ -63,7 +63,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank.index()].phase == Phase::Begin {
+        if self.ranks[rank].phase == Phase::Begin {
             let costs = self.route_costs(slot);
             let (overhead, interface) = (
                 costs.sending(class),
@@ -86,7 +86,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             waited: processor,
             departs,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let departs = if queues && departs > now {
             departs
         } else {
@@ -112,7 +112,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             },
         );
         let receiver = self.slots.receiver(slot);
-        let state = self.slots.states[slot.index()];
+        let state = self.slots.states[slot];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.route_of.is_empty() {
@@ -153,7 +153,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if self.slots.has_rendezvous() {
             self.slots.note_send(message.from, message.slot);
             if !self.cost(&message).rendezvous {
-                self.slots.releases[message.slot.index()] = Release::Released;
+                self.slots.releases[message.slot] = Release::Released;
             }
         }
         let number = self.messages.add(message);
@@ -177,7 +177,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if T::HANDSHAKES && self.routes[self.route_number(message.slot)] == Route::Between {
             return self.depart_with_rts(number);
         }
-        match self.slots.states[message.slot.index()] {
+        match self.slots.states[message.slot] {
             state::EMPTY => self.slots.wait(message.slot, number),
             _ => self.meet(number),
         }
@@ -186,7 +186,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A call begins that takes the processor for so long.
     #[inline(always)]
     pub(super) fn begin_call(&mut self, rank: Rank, overhead: Time) {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.call = self.pending.now();
         state.waited = Time::ZERO;
         state.overhead += overhead;
@@ -201,7 +201,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         interface: Interface,
     ) -> Option<Step> {
         let now = self.pending.now();
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         let free = if state.interface_free > now {
             state.interface_free
         } else {
@@ -236,17 +236,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.slots.note_send(message.from, slot);
         let cost = self.cost(message);
         if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
-            self.slots.releases[slot.index()] = Release::Released;
+            self.slots.releases[slot] = Release::Released;
             return false;
         }
-        if self.program.classes()[message.class as usize]
-            .mode
-            .non_blocking
-        {
+        if self.program.class(message.class).mode.non_blocking {
             return false;
         }
         message.mark(Mark::HoldsSender);
-        self.ranks[message.from.index()].before = self.pending.now();
+        self.ranks[message.from].before = self.pending.now();
         let number = self.messages.add(*message);
         if state == state::EMPTY {
             self.slots.wait(slot, number);
@@ -302,12 +299,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn release_sender(&mut self, number: u32) {
         let message = self.messages[number];
         let Message { slot, from, .. } = message;
-        let before = std::mem::replace(&mut self.slots.releases[slot.index()], Release::Released);
+        let before = std::mem::replace(&mut self.slots.releases[slot], Release::Released);
         if !message.is(Mark::HoldsSender) && before != Release::Awaited {
             return;
         }
         let now = self.pending.now();
-        let state = &mut self.ranks[from.index()];
+        let state = &mut self.ranks[from];
         let since = state.before;
         self.observer.held(from, slot, since, now);
         self.leave_call(from, now);
@@ -438,8 +435,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if purpose == Purpose::Part {
             return self.part_arrived(from, slot.0);
         }
-        if std::mem::replace(&mut self.slots.states[slot.index()], state::ARRIVED) != state::AWAITED
-        {
+        if std::mem::replace(&mut self.slots.states[slot], state::ARRIVED) != state::AWAITED {
             return;
         }
         let receiver = self.slots.receiver(slot);
@@ -453,7 +449,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn receive(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank.index()].phase == Phase::Begin {
+        if self.ranks[rank].phase == Phase::Begin {
             self.enter_call(rank);
             let before = self.route_costs(slot).before;
             let before = self.start_up_on(slot, before);
@@ -462,12 +458,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 return self.start_up(rank, before);
             }
         }
-        self.ranks[rank.index()].before = now;
-        let state = self.slots.states[slot.index()];
+        self.ranks[rank].before = now;
+        let state = self.slots.states[slot];
         if state == state::ARRIVED {
             return self.take(rank, slot);
         }
-        self.slots.states[slot.index()] = state::AWAITED;
+        self.slots.states[slot] = state::AWAITED;
         self.post_receive(rank, slot, state);
         Step::Wait
     }
@@ -477,7 +473,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn take(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
         let after = self.route_costs(slot).received_after(self.costs, slot);
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState {
             call,
@@ -498,9 +494,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         );
         self.leave_call(rank, now + after.time);
         if after.time > Time::ZERO {
-            self.ranks[rank.index()].overhead += after.time;
+            self.ranks[rank].overhead += after.time;
             self.start_up(rank, after);
-            self.ranks[rank.index()].phase = Phase::Finish;
+            self.ranks[rank].phase = Phase::Finish;
             return Step::Spend;
         }
         Step::Done
@@ -509,13 +505,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A non-blocking receive.
     #[inline(always)]
     pub(super) fn post(&mut self, rank: Rank) -> Step {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
-        let state = self.slots.states[slot.index()];
+        let state = self.slots.states[slot];
         if state != state::ARRIVED {
-            self.slots.states[slot.index()] = state::POSTED;
+            self.slots.states[slot] = state::POSTED;
         }
         self.post_receive(rank, slot, state);
         Step::Done
@@ -530,10 +526,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             .sent(rank, ago)
             .filter(|_| self.slots.has_rendezvous())
         {
-            let release = &mut self.slots.releases[slot.index()];
+            let release = &mut self.slots.releases[slot];
             if *release != Release::Released {
                 *release = Release::Awaited;
-                self.ranks[rank.index()].before = now;
+                self.ranks[rank].before = now;
                 return Step::Wait;
             }
             self.leave_call(rank, now);

@@ -135,10 +135,7 @@ impl<'a> Carrier<'a> {
         };
         let bases = schedule.bases();
         let sends = |rank: Rank| {
-            let nodes = schedule.graphs[rank.index()]
-                .nodes
-                .iter()
-                .zip(bases[rank.index()]..);
+            let nodes = schedule.graphs[rank].nodes.iter().zip(bases[rank]..);
             nodes.filter_map(|(node, slot)| match node.operation {
                 Operation::Send { to, .. } => Some((Slot(slot), to)),
                 Operation::Recv { .. } | Operation::Calc(_) => None,
@@ -155,7 +152,7 @@ impl<'a> Carrier<'a> {
                 let mut network = network.seen_by(model).into_owned();
                 network.nic.latency = costs.parameters.latency;
                 let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
-                let all = (0..ranks as u32).map(Rank).flat_map(of_rank);
+                let all = Rank::all(ranks).flat_map(of_rank);
                 Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };

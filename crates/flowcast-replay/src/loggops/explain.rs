@@ -84,7 +84,7 @@ impl Observer for Explainer<'_> {
             (Cost::Bandwidth, start - call),
             (Cost::Overhead, end - start),
         ] {
-            self.ranks[rank.index()].add(cost, time);
+            self.ranks[rank].add(cost, time);
             self.sends.add(cost, time);
         }
     }
@@ -101,7 +101,7 @@ impl Observer for Explainer<'_> {
             (Cost::Latency, there - start),
             (Cost::LateReceiver, end - there),
         ] {
-            self.ranks[rank.index()].add(cost, time);
+            self.ranks[rank].add(cost, time);
             self.sends.add(cost, time);
         }
     }
@@ -146,7 +146,7 @@ impl Observer for Explainer<'_> {
             (Cost::Bandwidth, end - taken - overhead),
         ];
         for (cost, time) in costs {
-            self.ranks[rank.index()].add(cost, time);
+            self.ranks[rank].add(cost, time);
             self.receives.add(cost, time);
         }
     }

@@ -61,7 +61,7 @@ where
     T: Transit,
 {
     pub(super) fn access(&mut self, rank: Rank, state: &mut RankState<'a, W>, index: u32) -> Step {
-        match self.program.accesses()[index as usize] {
+        match *self.program.access(index) {
             Access::Transfer {
                 kind,
                 window,

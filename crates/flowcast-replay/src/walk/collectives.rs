@@ -93,7 +93,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
         if self.progress[at].number == NOBODY {
             self.progress[at].number = self.executions.insert(Execution::new());
         }
-        let is_root = self.program.calls()[entry.call as usize].is_root;
+        let is_root = self.program.call(entry.call).is_root;
         self.executions[self.progress[at].number].enter(entry, is_root);
         self.progress[at].entered += 1;
         if self.progress[at].entered < self.members(instance) {
@@ -120,7 +120,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
     /// The rank becomes ready when the last has come.
     pub(super) fn wait(&mut self, instance: u32, rank: Rank) {
         let progress = &mut self.progress[instance as usize];
-        self.next_waiting[rank.index()] = std::mem::replace(&mut progress.waiting, rank.0);
+        self.next_waiting[rank] = std::mem::replace(&mut progress.waiting, rank.0);
     }
 
     /// A rank asks no more; what the last one leaves behind serves another execution.
@@ -135,10 +135,8 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     fn members(&self, instance: u32) -> u32 {
-        let communicator = self.program.instances()[instance as usize];
-        self.program.communicators()[communicator as usize]
-            .members
-            .len() as u32
+        let communicator = self.program.communicator_of(instance);
+        self.program.communicator(communicator).members.len() as u32
     }
 }
 
@@ -189,7 +187,7 @@ impl<const W: usize> Execution<W> {
         let mut known = None;
         for lane in 0..W {
             let (call, rank) = (deciding.call[lane], deciding.rank[lane]);
-            let decides = &program.calls()[call as usize];
+            let decides = program.call(call);
             if decides.mode == CollectiveMode::RootSynchronous {
                 self.finish[lane] = self.last_part[lane];
                 if lane == 0 {
@@ -241,7 +239,7 @@ where
         call: u32,
         instance: u32,
     ) -> Step {
-        let made = &self.program.calls()[call as usize];
+        let made = self.program.call(call);
         let startup = match made.mode {
             CollectiveMode::Blocking => [Time::ZERO; W],
             _ => {
@@ -289,7 +287,7 @@ where
 
     /// When a rank's own data has reached the root of a root-synchronous collective.
     fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
-        let made = &self.program.calls()[call as usize];
+        let made = self.program.call(call);
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
             return *came;
         }
@@ -309,7 +307,7 @@ where
         state: &mut RankState<'a, W>,
         instance: u32,
     ) -> Step {
-        let communicator = self.program.instances()[instance as usize];
+        let communicator = self.program.communicator_of(instance);
         let startup = self.collectives.costs.startup(communicator, rank).of_wait;
         let came = plus(&state.time, &startup);
         let Some((end, last)) = self.collectives.finish(instance) else {

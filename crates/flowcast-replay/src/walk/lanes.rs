@@ -113,7 +113,7 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         if path.overheads.is_empty() {
             return &path.recv_after;
         }
-        &path.overheads[self.class_of_slot[slot.index()] as usize][1]
+        &path.overheads[self.class_of_slot[slot] as usize][1]
     }
 }
 

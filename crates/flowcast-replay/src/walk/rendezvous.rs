@@ -60,7 +60,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     /// A rank has sent.
     #[inline(always)]
     pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
-        self.sends[rank.index()].push(slot);
+        self.sends[rank].push(slot);
     }
 
     /// The slot of the send of a rank that was so many sends ago.
@@ -100,7 +100,7 @@ where
             Known::Nothing => {
                 self.handshakes.posted.fill(slot, |lane| time[lane]);
                 if handshake {
-                    self.handshakes.polled[slot.index()] = polled;
+                    self.handshakes.polled[slot] = polled;
                 }
             }
             Known::Awaited(_) if handshake => {
@@ -177,7 +177,7 @@ where
         class: u32,
         slot: Slot,
     ) -> Step {
-        let non_blocking = self.program.classes()[class as usize].mode.non_blocking;
+        let non_blocking = self.program.class(class).mode.non_blocking;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
             if non_blocking {
@@ -227,7 +227,7 @@ where
                 let since = handshakes.posted.take(slot, number)(0);
                 Some(ReceivePosted {
                     since,
-                    polled: handshakes.polled[slot.index()],
+                    polled: handshakes.polled[slot],
                 })
             }
             _ => {

@@ -70,7 +70,7 @@ pub fn ranks(
         ",sent_messages,sent_bytes,received_messages,received_bytes"
     )?;
     for rank in replayed.ranks() {
-        let outcome = &replayed.outcome.ranks[rank.index()];
+        let outcome = &replayed.outcome.ranks[rank];
         let (node, end, blocked) = (replayed.placement.node(rank), outcome.end, outcome.blocked);
         write!(
             out,

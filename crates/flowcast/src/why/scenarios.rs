@@ -182,7 +182,7 @@ impl PreparedProgram<'_> {
 
     /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
     fn slowed(&self, node: Node, factor: f64) -> Option<Self> {
-        let ranks = (0..self.program().ranks() as u32).map(Rank);
+        let ranks = Rank::all(self.program().ranks());
         let own: Vec<Rank> = ranks
             .filter(|rank| self.placement.node(*rank) == node)
             .collect();
