@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use flowcast_trace::opcodes::Op;
+use flowcast_trace::parallel;
 use flowcast_trace::program::Program;
 use flowcast_units::{Rank, Time};
 use thiserror::Error;
@@ -165,19 +166,7 @@ impl EventGraph<'_> {
     ) -> Vec<Vec<Time>> {
         let count = runs.len();
         let starts: Vec<usize> = runs.step_by(LANES).collect();
-        let portion = starts.len().div_ceil(threads.max(1)).max(1);
-        let pass = |start: &usize| self.pass(noise, seed, *start);
-        let passes: Vec<Vec<[f64; LANES]>> = std::thread::scope(|scope| {
-            let walk = |portion: &'_ [usize]| portion.iter().map(pass).collect::<Vec<_>>();
-            let walking: Vec<_> = starts
-                .chunks(portion)
-                .map(|portion| scope.spawn(move || walk(portion)))
-                .collect();
-            walking
-                .into_iter()
-                .flat_map(|walking| walking.join().expect("a pass does not panic"))
-                .collect()
-        });
+        let passes = parallel::map(&starts, threads, |start| self.pass(noise, seed, *start));
         let of_run = |run: usize| {
             passes[run / LANES]
                 .iter()

@@ -158,6 +158,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
     };
     let mut search = Search {
         journal,
+        steady,
         stream: Rank(last as u32),
         at: makespan,
         path,
@@ -168,7 +169,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
         .sum();
     while search.at > Time::ZERO {
         match search.interval().filter(|_| left > 0) {
-            Some(interval) => search.follow(interval, &steady),
+            Some(interval) => search.follow(interval),
             None => search.spend(Limit::Other, Time::ZERO),
         }
         left = left.saturating_sub(1);
@@ -177,14 +178,15 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
     search.path
 }
 
-struct Search<'a> {
+struct Search<'a, S> {
     journal: &'a Journal<'a>,
+    steady: S,
     stream: Rank,
     at: Time,
     path: CriticalPath,
 }
 
-impl<'a> Search<'a> {
+impl<'a, S: Fn(Slot, &Flight) -> Steady> Search<'a, S> {
     /// The interval of the rank that leads to the present time.
     fn interval(&self) -> Option<&'a Interval> {
         let intervals = self.journal.intervals(self.stream);
@@ -206,7 +208,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn follow(&mut self, interval: &Interval, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow(&mut self, interval: &Interval) {
         let segment = interval.segment;
         if segment.end != self.at {
             // Causes are known for the ends of intervals only.
@@ -219,11 +221,11 @@ impl<'a> Search<'a> {
         }
         match interval.cause {
             Cause::Own => self.follow_own(interval),
-            Cause::Message(slot) => self.follow_message(slot, steady),
-            Cause::Release(slot) => self.follow_release(slot, steady),
+            Cause::Message(slot) => self.follow_message(slot),
+            Cause::Release(slot) => self.follow_release(slot),
             Cause::Receiver(slot) => self.stream = self.receiver(slot),
             Cause::Bytes => self.spend(Limit::Bandwidth, segment.start),
-            Cause::Interface(slot) => self.follow_interface(slot, steady),
+            Cause::Interface(slot) => self.follow_interface(slot),
             Cause::LastOf(rank, came) => {
                 self.path.counts.collectives += u64::from(came < self.at);
                 self.spend(Limit::Collective, came);
@@ -243,29 +245,27 @@ impl<'a> Search<'a> {
         self.spend(limit, interval.segment.start);
     }
 
-    fn follow_message(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow_message(&mut self, slot: Slot) {
         let flight = self.journal.flight(slot);
         let start = flight.start.unwrap_or(self.at);
-        self.spend(Limit::Bandwidth, start + steady(slot, &flight).latency);
+        self.spend(
+            Limit::Bandwidth,
+            start + (self.steady)(slot, &flight).latency,
+        );
         self.spend(Limit::Latency, start);
         self.path.counts.messages += 1;
-        self.leave_message(slot, flight, steady);
+        self.leave_message(slot, flight);
     }
 
     /// The sender waited until its own message had left.
-    fn follow_release(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow_release(&mut self, slot: Slot) {
         let flight = self.journal.flight(slot);
         self.spend(Limit::Bandwidth, flight.start.unwrap_or(self.at));
-        self.leave_message(slot, flight, steady);
+        self.leave_message(slot, flight);
     }
 
     /// From the start of a message past its wait for links to the rank that let it begin.
-    fn leave_message(
-        &mut self,
-        slot: Slot,
-        flight: Flight,
-        steady: impl Fn(Slot, &Flight) -> Steady,
-    ) {
+    fn leave_message(&mut self, slot: Slot, flight: Flight) {
         self.spend(Limit::Contention, flight.asked.unwrap_or(self.at));
         self.count_bytes(slot, &flight);
         self.stream = flight.from;
@@ -279,18 +279,18 @@ impl<'a> Search<'a> {
         if let Some(before) = flight.behind {
             self.path.counts.overheads += 1;
             self.spend(Limit::Overhead, flight.started().unwrap_or(self.at));
-            self.follow_interface(before, steady);
+            self.follow_interface(before);
         }
     }
 
     /// A message waited for the interface, which rested from the start of the message before; and so on up to the message for
     /// which it was free.
-    fn follow_interface(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow_interface(&mut self, slot: Slot) {
         let mut next = Some(slot);
         while let Some(slot) = next {
             let flight = self.journal.flight(slot);
             let begun = flight.started().unwrap_or(self.at);
-            self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
+            self.spend(Limit::Bandwidth, begun + (self.steady)(slot, &flight).gap);
             self.spend(Limit::Gap, begun);
             self.path.counts.gaps += 1;
             self.count_bytes(slot, &flight);

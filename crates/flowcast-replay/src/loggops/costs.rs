@@ -54,6 +54,15 @@ pub struct Costs<'a> {
     pub placed: Option<Placed<'a>>,
 }
 
+impl From<Loggops> for Costs<'_> {
+    fn from(parameters: Loggops) -> Self {
+        Costs {
+            parameters,
+            placed: None,
+        }
+    }
+}
+
 impl Costs<'_> {
     /// Whether every message travels as LogGOPSim has it.
     pub fn are_plain(&self) -> bool {
@@ -113,14 +122,6 @@ pub struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Every message for itself.
-    pub fn alone(costs: Costs<'a>) -> Carrier<'a> {
-        Carrier {
-            costs,
-            network: None,
-        }
-    }
-
     /// For the messages of a schedule.
     ///
     /// # Errors
@@ -131,7 +132,10 @@ impl<'a> Carrier<'a> {
             sharing: Some((network, model)),
         }) = costs.placed
         else {
-            return Ok(Carrier::alone(costs));
+            return Ok(Carrier {
+                costs,
+                network: None,
+            });
         };
         let bases = schedule.bases();
         let sends = |rank: Rank| {

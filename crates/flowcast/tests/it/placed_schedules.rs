@@ -320,7 +320,9 @@ fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_a
     assert!(compiled::is_schedule(&bytes));
     let read = |bytes: &[u8]| compiled::read_schedule("t", &mut &bytes[..]);
     let again = read(&bytes).unwrap();
-    let run = |schedule: &Schedule| loggops::run(schedule, parameters()).unwrap();
+    let run = |schedule: &Schedule| {
+        loggops::placed(schedule, parameters().into(), &mut Unobserved).unwrap()
+    };
     assert_eq!(run(&again), run(&schedule));
     for at in 0..bytes.len() {
         assert!(
