@@ -68,6 +68,7 @@ pub mod sensitivity;
 pub mod shared_replay;
 mod slab;
 pub mod sweep;
+pub mod time_part;
 pub mod timeline;
 pub mod transit;
 pub mod walk;

@@ -9,14 +9,12 @@ use flowcast_replay::observer::{Accessed, Gathered, Observer, Received, Sent};
 use flowcast_replay::walk::Replay;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_trace::read::REGION;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{Kind, NONE, Node};
 use crate::parts;
-
-/// The type of the event that names a user function (Extrae).
-const USER_FUNCTION: i64 = 60_000_019;
 
 /// Follows a replay; see [`EventGraph`](crate::EventGraph) for what it keeps.
 pub(crate) struct Recorder<'a> {
@@ -75,10 +73,7 @@ impl<'a> Recorder<'a> {
             0
         };
         let holds = if has_queues { slots } else { waits };
-        let tells = program
-            .events()
-            .iter()
-            .any(|(kind, _)| *kind == USER_FUNCTION);
+        let tells = program.events().iter().any(|(kind, _)| *kind == REGION);
         let (instances, ops) = Instances::of(program);
         Recorder {
             replay,
@@ -385,7 +380,7 @@ impl Observer for Recorder<'_> {
 
     fn marked(&mut self, rank: Rank, event: u32, _time: Time) {
         let (kind, value) = self.program.events()[event as usize];
-        if kind == USER_FUNCTION {
+        if kind == REGION {
             let known = self
                 .functions
                 .iter()

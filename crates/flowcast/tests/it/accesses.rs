@@ -9,8 +9,8 @@ use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::contention::Contention;
 use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::Cost;
 use flowcast::replay::placement::Placement;
+use flowcast::replay::time_part::TimePart;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Rate, Time};
 use proptest::prelude::*;
@@ -249,7 +249,11 @@ fn waiting_for_others_is_told_from_the_request_itself() {
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[1].of(cost).as_nanos();
     assert_eq!(
-        [of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)],
+        [
+            of(TimePart::Contention),
+            of(TimePart::Latency),
+            of(TimePart::Bandwidth)
+        ],
         [20_000.0, 10_000.0, 10_000.0]
     );
     let names: Vec<_> = explanation
@@ -376,7 +380,11 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[2].of(cost).as_nanos();
     assert_eq!(
-        [of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)],
+        [
+            of(TimePart::Contention),
+            of(TimePart::Latency),
+            of(TimePart::Bandwidth)
+        ],
         [5000.0, 1000.0, 5000.0]
     );
 }

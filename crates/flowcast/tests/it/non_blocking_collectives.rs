@@ -325,7 +325,7 @@ fn what_is_shown_is_of_ranks() {
         assert!(path.steps.iter().all(|step| step.rank.0 < 4));
         let sum: Time = path.steps.iter().map(|step| step.end - step.start).sum();
         assert!(close(sum.as_nanos(), path.makespan.as_nanos()));
-        let is_known = |limit| limit != flowcast::replay::critical_path::Limit::Other;
+        let is_known = |limit| limit != flowcast::replay::time_part::TimePart::Other;
         assert!(
             path.shares().iter().all(|share| is_known(share.limit)),
             "{:?}",

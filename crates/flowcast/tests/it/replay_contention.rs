@@ -11,11 +11,11 @@ use flowcast::model::machine::Mapping;
 use flowcast::model::network::{Network, Rule};
 use flowcast::replay::contention::{self, Contention};
 use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::critical_path::Limit;
 use flowcast::replay::flights::Flight;
 use flowcast::replay::journal::Journal;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
+use flowcast::replay::time_part::TimePart;
 use flowcast::replay::timeline::Activity;
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::slot::Slot;
@@ -258,7 +258,7 @@ proptest! {
         if limits.cpus.is_none() {
             let path = engine.free().critical_path(&journal);
             prop_assert_eq!(path.makespan, first.makespan());
-            prop_assert_eq!(path.shares().iter().filter(|share| share.limit == Limit::Other).count(), 0, "{:?}", path);
+            prop_assert_eq!(path.shares().iter().filter(|share| share.limit == TimePart::Other).count(), 0, "{:?}", path);
         }
     }
 
