@@ -4,6 +4,7 @@
 //! travels on as an idle wave (Hoefler, Schneider, Lumsdaine, SC10; Afzal, Hager, Wellein, 2019). Each draw depends on the
 //! seed, the run and the number of the event alone, so that the result is the same on any number of threads.
 
+use std::array::from_fn;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -178,7 +179,7 @@ impl EventGraph<'_> {
 
     /// What came of runs whose ranks end at these times.
     pub fn disturbed(&self, runs: &[Vec<Time>]) -> Disturbed {
-        let makespan = |ends: &Vec<Time>| ends.iter().copied().fold(Time::ZERO, Time::max);
+        let makespan = |ends: &Vec<Time>| ends.iter().copied().max().unwrap_or_default();
         let mut makespans: Vec<Time> = runs.iter().map(makespan).collect();
         makespans.sort();
         let quiet = |rank: usize| self.times[self.ends[rank] as usize];
@@ -217,10 +218,10 @@ impl EventGraph<'_> {
             } else {
                 times[node.first as usize]
             };
-            let mut end: [f64; LANES] = std::array::from_fn(|lane| first[lane] + costs[lane]);
+            let mut end: [f64; LANES] = from_fn(|lane| first[lane] + costs[lane]);
             if node.second != NONE {
                 let second = &times[node.second as usize];
-                end = std::array::from_fn(|lane| end[lane].max(second[lane] + node.more));
+                end = from_fn(|lane| end[lane].max(second[lane] + node.more));
             }
             times.push(end);
         }

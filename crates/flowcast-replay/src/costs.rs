@@ -232,7 +232,7 @@ impl Costs {
             };
             self.inside_site(row, site, &self.groups[first], sizes)
         };
-        let mut takes = shape.sites.iter().map(at_site).fold(Time::ZERO, Time::max);
+        let mut takes = shape.sites.iter().map(at_site).max().unwrap_or_default();
         if shape.sites.len() > 1 {
             takes += self.between_sites(op, shape, &self.groups[group], sizes);
         }
@@ -256,7 +256,7 @@ impl Costs {
             .on_nodes
             .iter()
             .map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
-        inside.fold(Time::ZERO, Time::max) + between
+        inside.max().unwrap_or_default() + between
     }
 
     /// All ranks count, and the flight times to the root's site and from it.
@@ -278,10 +278,12 @@ impl Costs {
         let sites = || shape.sites.iter().map(|site| site.site);
         let into = sites()
             .map(|site| wide_area.flight_time(site, group.site))
-            .fold(Time::ZERO, Time::max);
+            .max()
+            .unwrap_or_default();
         let out = sites()
             .map(|site| wide_area.flight_time(group.site, site))
-            .fold(Time::ZERO, Time::max);
+            .max()
+            .unwrap_or_default();
         wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
     }
 

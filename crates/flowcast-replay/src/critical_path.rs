@@ -19,6 +19,7 @@ use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
+use std::cmp::Reverse;
 
 /// A piece of the critical path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,7 +127,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
             .map_or(Time::ZERO, |last| last.segment.end)
     });
     let ends: Vec<Time> = ends.collect();
-    let makespan = ends.iter().copied().fold(Time::ZERO, Time::max);
+    let makespan = ends.iter().copied().max().unwrap_or_default();
     let last = ends.iter().position(|end| *end == makespan).unwrap_or(0);
     let path = CriticalPath {
         makespan,
@@ -318,7 +319,7 @@ impl CriticalPath {
             .map(share)
             .filter(|share| share.time > Time::ZERO)
             .collect();
-        shares.sort_by_key(|share| std::cmp::Reverse(share.time));
+        shares.sort_by_key(|share| Reverse(share.time));
         shares
     }
 
@@ -329,7 +330,7 @@ impl CriticalPath {
             *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
         }
         let mut times: Vec<(Rank, Time)> = times.into_iter().collect();
-        times.sort_by_key(|(rank, time)| (std::cmp::Reverse(*time), *rank));
+        times.sort_by_key(|(rank, time)| (Reverse(*time), *rank));
         times
     }
 }

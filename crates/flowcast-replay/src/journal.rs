@@ -305,7 +305,7 @@ impl<'a> Journal<'a> {
 
     /// When the last message arrived; later than all ranks' ends if nobody waited for it.
     pub fn last_arrival(&self) -> Time {
-        self.flights.arrivals().fold(Time::ZERO, Time::max)
+        self.flights.arrivals().max().unwrap_or_default()
     }
 
     /// How long a rank did each thing, in the order of [`Activity::ALL`].

@@ -157,13 +157,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
         }
         let number = self.messages.add(message);
-        self.pending.at(
-            departs,
-            Event {
-                kind: Kind::Departs,
-                index: number,
-            },
-        );
+        self.pending.at(departs, Kind::Departs.event(number));
         Step::Done
     }
 
@@ -316,10 +310,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
         let Message { slot, class, .. } = self.messages[number];
-        let moved = Event {
-            kind: Kind::Moved,
-            index: number,
-        };
+        let moved = Kind::Moved.event(number);
         let route_number = self.route_number(slot);
         let costs = &self.route_costs[route_number];
         let cost = &costs.moves[class as usize];
@@ -330,13 +321,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.begin_perturbed_transfer(number, route_number)
         } else if costs.has_latency {
             cost.bytes.schedule(&mut self.pending, moved);
-            cost.arrives.schedule(
-                &mut self.pending,
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            )
+            cost.arrives
+                .schedule(&mut self.pending, Kind::Arrived.event(number))
         } else {
             cost.arrives.schedule(&mut self.pending, moved)
         };
@@ -361,21 +347,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
         let latency = cost.arrives.time - bytes;
         let arrival = now + (bytes * factors.until_there + latency);
-        self.pending.at(
-            now + bytes * factors.on_links,
-            Event {
-                kind: Kind::Moved,
-                index: number,
-            },
-        );
+        self.pending
+            .at(now + bytes * factors.on_links, Kind::Moved.event(number));
         if self.arrives_later(route_number) {
-            self.pending.at(
-                arrival,
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            );
+            self.pending.at(arrival, Kind::Arrived.event(number));
         }
         arrival
     }
@@ -398,13 +373,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             match (flight, message.purpose) {
                 (flight, _) if flight == Time::ZERO => self.arrived(number),
                 (_, Purpose::Transfer) => {}
-                _ => self.pending.at(
-                    self.pending.now() + flight,
-                    Event {
-                        kind: Kind::Arrived,
-                        index: number,
-                    },
-                ),
+                _ => self
+                    .pending
+                    .at(self.pending.now() + flight, Kind::Arrived.event(number)),
             }
             return;
         }

@@ -499,13 +499,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Purpose::Deliver => self.begin_transfer(number),
             Purpose::Part => {
                 let end = self.pending.now() + self.messages.part(number).0;
-                self.pending.at(
-                    end,
-                    Event {
-                        kind: Kind::Moved,
-                        index: number,
-                    },
-                );
+                self.pending.at(end, Kind::Moved.event(number));
             }
             Purpose::Transfer => self.begin_one_sided(number),
             Purpose::Collective => self.ask_next_site(number),

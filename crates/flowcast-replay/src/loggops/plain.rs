@@ -539,7 +539,7 @@ impl Host {
     }
 
     fn outcome(&self) -> RankOutcome {
-        let end = self.cpus.iter().copied().fold(Time::ZERO, Time::max);
+        let end = self.cpus.iter().copied().max().unwrap_or_default();
         let (mut compute, mut overhead) = (self.compute, self.overhead);
         for Segment {
             start,

@@ -9,6 +9,7 @@ use crate::slab::Slab;
 use crate::transit::Transit;
 use flowcast_trace::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
+use std::array::from_fn;
 
 /// A rank's arrival at a collective.
 pub(super) struct Entry<const W: usize> {
@@ -293,7 +294,7 @@ where
         }
         let root = made.root.unwrap_or(rank);
         let nodes = (self.placement.node(rank), self.placement.node(root));
-        std::array::from_fn(|lane| {
+        from_fn(|lane| {
             let costs = self.costs.networks[lane];
             let route = route(costs.network(), self.placement, nodes, (0, made.send));
             let (bytes, flight) = costs.to_root(route, rank, made.send);
@@ -338,7 +339,7 @@ where
             last: (last, last_rank),
         } = left;
         let call = state.time[0];
-        state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
+        state.time = from_fn(|lane| later(end[lane], came[lane]));
         let (came, end) = (came[0], state.time[0]);
         self.observer.gathered(
             rank,

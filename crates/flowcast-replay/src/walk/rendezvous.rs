@@ -13,6 +13,7 @@ use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
+use std::array::from_fn;
 
 /// What senders and receivers know of each other.
 pub(super) struct Handshakes<'a, const W: usize> {
@@ -125,7 +126,7 @@ where
     /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
     fn transfer(&mut self, slot: Slot, class: u32, ready: &Times<W>, posted: &Times<W>) {
         let cost = &self.path(slot).classes[class as usize];
-        let start: Times<W> = std::array::from_fn(|lane| later(ready[lane], posted[lane]));
+        let start: Times<W> = from_fn(|lane| later(ready[lane], posted[lane]));
         if T::SHARED && self.is_between_nodes(slot) {
             return self.meet(self.departure(slot, class, start[0]));
         }
@@ -211,7 +212,7 @@ where
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, ready[0]);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
-            let posted = std::array::from_fn(self.handshakes.posted.take(slot, number));
+            let posted = from_fn(self.handshakes.posted.take(slot, number));
             self.transfer(slot, class, &ready, &posted);
         } else {
             let number = self.handshakes.pending.insert(PendingSend { ready, class });
@@ -254,7 +255,7 @@ where
         };
         let release = self.handshakes.released.take(slot, number);
         let call = state.time[0];
-        state.time = std::array::from_fn(|lane| later(release(lane), state.time[lane]));
+        state.time = from_fn(|lane| later(release(lane), state.time[lane]));
         if state.time[0] > call {
             self.observer.held(rank, slot, call, state.time[0]);
         }

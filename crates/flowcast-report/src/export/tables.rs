@@ -126,7 +126,7 @@ pub fn pairs(
             },
         ) in pairs
         {
-            let first_sent = first_sent.unwrap_or(Time::ZERO);
+            let first_sent = first_sent.unwrap_or_default();
             let times = [flight, longest, first_sent, last_arrived].map(Time::as_seconds);
             let [flight, longest, first_sent, last_arrived] = times;
             writeln!(

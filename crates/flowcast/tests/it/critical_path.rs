@@ -198,7 +198,7 @@ fn the_random_programs_reach_every_limit() {
         .collect();
     // Without limited links and processors nothing queues.
     let unreached = [TimePart::Contention, TimePart::Processor, TimePart::Other];
-    let expected: BTreeSet<TimePart> = TimePart::ALL
+    let expected: BTreeSet<TimePart> = TimePart::LIMITS
         .into_iter()
         .filter(|limit| !unreached.contains(limit))
         .collect();

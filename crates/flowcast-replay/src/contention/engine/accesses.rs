@@ -146,21 +146,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.depart_transfer(number);
         }
         let (now, (bytes, flight)) = (self.pending.now(), self.messages.part(number));
-        self.pending.at(
-            now + bytes,
-            Event {
-                kind: Kind::Moved,
-                index: number,
-            },
-        );
+        self.pending.at(now + bytes, Kind::Moved.event(number));
         if flight > Time::ZERO {
-            self.pending.at(
-                now + (bytes + flight),
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            );
+            self.pending
+                .at(now + (bytes + flight), Kind::Arrived.event(number));
         }
     }
 

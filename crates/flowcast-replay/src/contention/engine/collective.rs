@@ -1,7 +1,7 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
 use super::Engine;
-use crate::contention::events::{Event, Kind};
+use crate::contention::events::Kind;
 use crate::contention::messages::{Message, NONE, Purpose};
 use crate::contention::processors::Place;
 use crate::contention::ranks::{Phase, RankState, Step};
@@ -250,13 +250,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let takes = self
             .costs
             .collective(call.op, call.communicator, rank, (call.send, call.recv));
-        self.pending.at(
-            self.pending.now() + takes,
-            Event {
-                kind: Kind::Gathered,
-                index: number,
-            },
-        );
+        self.pending
+            .at(self.pending.now() + takes, Kind::Gathered.event(number));
     }
 
     /// A collective is done: messages that waited for its buses start, then the ranks go on.

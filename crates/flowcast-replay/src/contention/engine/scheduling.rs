@@ -275,7 +275,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let share = &mut scheduling.shares[victim];
         share.running = false;
         let due = share.due;
-        share.rest = Some(due - now + share.rest.unwrap_or(Time::ZERO));
+        share.rest = Some(due - now + share.rest.unwrap_or_default());
         scheduling.cut.push((victim, due));
         self.waits.preemptions += 1;
         self.book_slice(victim);

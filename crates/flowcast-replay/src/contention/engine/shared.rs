@@ -12,7 +12,7 @@
 //! What happens in the network up to the next event of the replay happens before it.
 
 use super::Engine;
-use crate::contention::events::{Event, Kind};
+use crate::contention::events::Kind;
 use crate::contention::messages::{Mark, Message};
 use crate::contention::ranks::Step;
 use crate::contention::slots::{Release, state};
@@ -198,13 +198,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.arrived(number);
         }
         if latency > Time::ZERO {
-            self.pending.at(
-                self.pending.now() + latency,
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            );
+            self.pending
+                .at(self.pending.now() + latency, Kind::Arrived.event(number));
         }
         self.moved(number);
     }
