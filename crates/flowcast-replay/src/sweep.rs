@@ -97,7 +97,7 @@ impl WhatIf {
             self.placement.clone(),
             self.rendezvous,
         )?;
-        Ok(Engine::Free(Box::new(replay)))
+        Ok(replay.into())
     }
 }
 

@@ -78,7 +78,7 @@ impl<'a> Recorder<'a> {
         Recorder {
             replay,
             program,
-            is_free: matches!(engine, Engine::Free(_)) && !replay.costs().needs_polling(),
+            is_free: engine.is_free() && !replay.costs().needs_polling(),
             nodes: vec![Node::new(Kind::Wait, Rank(0), NONE)],
             times: vec![0.0],
             ends: vec![0; streams],

@@ -21,7 +21,7 @@ use flowcast_units::{Node, Rank};
 
 /// All links and buses of a machine.
 #[derive(Debug, Clone)]
-pub(super) struct Links {
+pub(in super::super) struct Links {
     pools: Vec<Pool>,
     buses: Vec<Buses>,
     /// By node: its pool.
@@ -44,7 +44,11 @@ pub(super) struct Links {
 
 impl Links {
     /// All free.
-    pub(super) fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
+    pub(in super::super) fn new(
+        program: &Program,
+        network: &Network,
+        placement: &Placement,
+    ) -> Links {
         let sites = placement.sites() as u32;
         let mut links = Links {
             pools: Vec::new(),
