@@ -106,15 +106,7 @@ impl<'a> Recorder<'a> {
     /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were.
     fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
         let of = |event: u32| self.times[event as usize];
-        let sum = |node: &Node| {
-            let second = if node.second == NONE {
-                f64::NEG_INFINITY
-            } else {
-                of(node.second) + node.more
-            };
-            (of(node.first) + node.cost).max(second)
-        };
-        let mut time = sum(&node);
+        let mut time = node.time(&self.times);
         if let Some(happened) = happened
             .map(Time::as_nanos)
             .filter(|happened| !is_near(*happened, time))
@@ -130,7 +122,7 @@ impl<'a> Recorder<'a> {
                     node.more.min(happened - of(node.second))
                 };
             }
-            time = sum(&node);
+            time = node.time(&self.times);
         }
         self.nodes.push(node);
         self.times.push(time);
