@@ -241,6 +241,12 @@ impl Account {
         }
     }
 
+    /// A call that takes so long before it waits, a part of which it waited for a processor.
+    fn handle(&mut self, site: Site, takes: Time, processor: Time) {
+        self.add(site, TimePart::Overhead, takes - processor);
+        self.add(site, TimePart::Processor, processor);
+    }
+
     /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
     fn add_moving(&mut self, site: Site, time: Time, whole: Time, (latency, bytes): (Time, Time)) {
         if time <= Time::ZERO {
@@ -297,8 +303,7 @@ impl Observer for Explainer<'_> {
         let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.add(site, TimePart::Bandwidth, start - call);
-        account.add(site, TimePart::Overhead, end - start - processor);
-        account.add(site, TimePart::Processor, processor);
+        account.handle(site, end - start, processor);
         account.reached = end;
     }
 
@@ -357,8 +362,7 @@ impl Observer for Explainer<'_> {
         let site = self.message_site(rank, slot, function);
         let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.add(site, TimePart::Overhead, before - call - processor);
-        account.add(site, TimePart::Processor, processor);
+        account.handle(site, before - call, processor);
         self.waited(rank, slot, (before, taken), (TimePart::LateSender, site));
         let account = &mut self.ranks[rank];
         account.add(site, TimePart::Overhead, end - taken);
@@ -380,8 +384,7 @@ impl Observer for Explainer<'_> {
         let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
         account.add(site, TimePart::Bandwidth, start - call);
-        account.add(site, TimePart::Overhead, came - start - processor);
-        account.add(site, TimePart::Processor, processor);
+        account.handle(site, came - start, processor);
         account.add(site, TimePart::Contention, queued);
         let latency = latency.min(end - came - queued);
         account.add(site, TimePart::Latency, latency);
@@ -408,8 +411,7 @@ impl Observer for Explainer<'_> {
         let last = last.clamp(came, end.max(came));
         let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.add(site, TimePart::Overhead, came - call - processor);
-        account.add(site, TimePart::Processor, processor);
+        account.handle(site, came - call, processor);
         account.add(site, TimePart::CollectiveWait, last - came);
         account.add(site, TimePart::Collective, end - last);
         account.reached = end;

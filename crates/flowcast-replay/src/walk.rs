@@ -155,11 +155,8 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
     accesses: Accesses,
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     fn new(
         walk: &'a Walk<'a, W>,

@@ -227,11 +227,8 @@ impl<const W: usize> Last<W> {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     pub(super) fn collective(
         &mut self,

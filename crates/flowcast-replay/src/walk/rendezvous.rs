@@ -71,11 +71,8 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     /// A blocking receive.
     pub(super) fn post_and_receive(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
