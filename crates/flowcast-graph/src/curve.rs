@@ -111,14 +111,7 @@ impl EventGraph<'_> {
             };
         }
         for index in 1..self.nodes.len() {
-            let node = &self.nodes[index];
-            let first = self.times[node.first as usize] + node.cost;
-            let second = if node.second == NONE {
-                first
-            } else {
-                self.times[node.second as usize] + node.more
-            };
-            self.times[index] = first.max(second);
+            self.times[index] = self.nodes[index].time(&self.times);
         }
         self
     }

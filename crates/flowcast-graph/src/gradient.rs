@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use flowcast_replay::time_part::TimePart;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, NONE};
 use crate::parts::Part;
-use crate::selector::{Link, Quantity, Selector};
+use crate::selector::{Link, Selector};
 
 /// What a unit of a quantity costs, and what all of it costs now.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -139,27 +140,27 @@ impl Gradient {
     fn add(&mut self, graph: &EventGraph<'_>, part: &Part, weight: f64) {
         let rank = graph.program().owner(part.rank).index();
         match part.quantity {
-            Quantity::Compute => {
+            TimePart::Compute => {
                 self.compute[rank].add(part, weight);
                 self.functions
                     .entry(graph.function(part))
                     .or_default()
                     .add(part, weight);
             }
-            Quantity::Overhead => self.overhead[rank].add(part, weight),
-            Quantity::Gap => self.gap[rank].add(part, weight),
-            Quantity::Collective => {
+            TimePart::Overhead => self.overhead[rank].add(part, weight),
+            TimePart::Gap => self.gap[rank].add(part, weight),
+            TimePart::Collective => {
                 self.collectives
                     .entry(graph.ops[part.item as usize])
                     .or_default()
                     .add(part, weight);
             }
-            Quantity::Latency | Quantity::PerByte => {
+            _ => {
                 let message = graph.message(part.slot());
                 let of_pair = self.pairs.entry((message.from, message.to)).or_default();
                 let of_link = self.links.entry(message.link).or_default();
                 for slopes in [of_pair, of_link] {
-                    let of = if part.quantity == Quantity::Latency {
+                    let of = if part.quantity == TimePart::Latency {
                         &mut slopes.latency
                     } else {
                         &mut slopes.per_byte
@@ -168,7 +169,7 @@ impl Gradient {
                 }
             }
         }
-        let is_message = !matches!(part.quantity, Quantity::Compute | Quantity::Collective);
+        let is_message = !matches!(part.quantity, TimePart::Compute | TimePart::Collective);
         if let Some(op) = is_message
             .then(|| graph.message(part.slot()).collective)
             .flatten()

@@ -117,6 +117,15 @@ impl Node {
         Slot(self.item)
     }
 
+    /// When it happens, where events before it happen at these times, in nanoseconds.
+    pub(crate) fn time(&self, times: &[f64]) -> f64 {
+        let first = times[self.first as usize] + self.cost;
+        match self.second {
+            NONE => first,
+            second => first.max(times[second as usize] + self.more),
+        }
+    }
+
     /// The event of an edge and the cost behind it; none where there is one edge only.
     #[inline]
     pub(crate) fn edge(&self, edge: Edge) -> Option<(u32, f64)> {
@@ -156,10 +165,10 @@ impl<'a> EventGraph<'a> {
     pub fn record(engine: &'a Engine<'a>) -> Result<(Outcome, EventGraph<'a>), SimulateError> {
         let mut recorder = Recorder::new(engine);
         let outcome = engine.observed(&mut recorder)?;
-        let is_free = recorder.is_free;
         let recorded = recorder.finish();
-        let is_exact =
-            is_free && recorded.is_explained && engine.free().program().accesses().is_empty();
+        let is_exact = recorded.is_free
+            && recorded.is_explained
+            && engine.free().program().accesses().is_empty();
         let graph = EventGraph {
             replay: engine.free(),
             nodes: recorded.nodes,

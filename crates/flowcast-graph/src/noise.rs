@@ -4,10 +4,12 @@
 //! travels on as an idle wave (Hoefler, Schneider, Lumsdaine, SC10; Afzal, Hager, Wellein, 2019). Each draw depends on the
 //! seed, the run and the number of the event alone, so that the result is the same on any number of threads.
 
+use std::array::from_fn;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use flowcast_trace::opcodes::Op;
+use flowcast_trace::parallel;
 use flowcast_trace::program::Program;
 use flowcast_units::{Rank, Time};
 use thiserror::Error;
@@ -120,7 +122,7 @@ impl Noise {
 /// for repetitions, and each gives the factor by which it exceeds their shortest; in ascending order.
 pub fn factors_of(program: &Program) -> Vec<f64> {
     let computed = || {
-        let ranks = (0..program.ranks() as u32).map(Rank);
+        let ranks = Rank::all(program.ranks());
         let all = ranks.flat_map(|rank| program.ops(rank).map(move |(_, op)| (rank, op)));
         all.filter_map(|(rank, op)| match op {
             Op::Compute(time) if time > Time::ZERO => {
@@ -165,19 +167,7 @@ impl EventGraph<'_> {
     ) -> Vec<Vec<Time>> {
         let count = runs.len();
         let starts: Vec<usize> = runs.step_by(LANES).collect();
-        let portion = starts.len().div_ceil(threads.max(1)).max(1);
-        let pass = |start: &usize| self.pass(noise, seed, *start);
-        let passes: Vec<Vec<[f64; LANES]>> = std::thread::scope(|scope| {
-            let walk = |portion: &'_ [usize]| portion.iter().map(pass).collect::<Vec<_>>();
-            let walking: Vec<_> = starts
-                .chunks(portion)
-                .map(|portion| scope.spawn(move || walk(portion)))
-                .collect();
-            walking
-                .into_iter()
-                .flat_map(|walking| walking.join().expect("a pass does not panic"))
-                .collect()
-        });
+        let passes = parallel::map(&starts, threads, |start| self.pass(noise, seed, *start));
         let of_run = |run: usize| {
             passes[run / LANES]
                 .iter()
@@ -189,7 +179,7 @@ impl EventGraph<'_> {
 
     /// What came of runs whose ranks end at these times.
     pub fn disturbed(&self, runs: &[Vec<Time>]) -> Disturbed {
-        let makespan = |ends: &Vec<Time>| ends.iter().copied().fold(Time::ZERO, Time::max);
+        let makespan = |ends: &Vec<Time>| ends.iter().copied().max().unwrap_or_default();
         let mut makespans: Vec<Time> = runs.iter().map(makespan).collect();
         makespans.sort();
         let quiet = |rank: usize| self.times[self.ends[rank] as usize];
@@ -228,10 +218,10 @@ impl EventGraph<'_> {
             } else {
                 times[node.first as usize]
             };
-            let mut end: [f64; LANES] = std::array::from_fn(|lane| first[lane] + costs[lane]);
+            let mut end: [f64; LANES] = from_fn(|lane| first[lane] + costs[lane]);
             if node.second != NONE {
                 let second = &times[node.second as usize];
-                end = std::array::from_fn(|lane| end[lane].max(second[lane] + node.more));
+                end = from_fn(|lane| end[lane].max(second[lane] + node.more));
             }
             times.push(end);
         }

@@ -3,57 +3,17 @@
 use flowcast_model::network::Rule;
 use flowcast_replay::costs::PathCosts;
 use flowcast_replay::routes::{Route, RouteNumbers};
+use flowcast_replay::time_part::TimePart;
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, Kind, NONE, Node};
 
-/// A kind of cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quantity {
-    /// Computations, as a factor of what they take.
-    Compute,
-    /// Processor time on messages, in nanoseconds a message.
-    Overhead,
-    /// Latency, in nanoseconds a message.
-    Latency,
-    /// The rest of an interface between two messages, in nanoseconds a message.
-    Gap,
-    /// The time of a byte, in nanoseconds a byte.
-    PerByte,
-    /// Collectives by formula, by factor.
-    Collective,
-}
-
-impl Quantity {
-    /// All of them, in the order of tables.
-    pub const ALL: [Quantity; 6] = [
-        Quantity::Compute,
-        Quantity::Overhead,
-        Quantity::Latency,
-        Quantity::Gap,
-        Quantity::PerByte,
-        Quantity::Collective,
-    ];
-
-    /// As `--parameter` names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Quantity::Compute => "compute",
-            Quantity::Overhead => "overhead",
-            Quantity::Latency => "latency",
-            Quantity::Gap => "gap",
-            Quantity::PerByte => "gap_per_byte",
-            Quantity::Collective => "collective",
-        }
-    }
-}
-
 /// Some units of a quantity in the cost between two events: `amount` times `unit` nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
-    pub quantity: Quantity,
+    pub quantity: TimePart,
     pub amount: f64,
     pub unit: f64,
     /// The rank whose processor works.
@@ -129,9 +89,9 @@ impl EventGraph<'_> {
     /// What a message is, by slot.
     pub fn message(&self, slot: Slot) -> Message {
         let program = self.program();
-        let class = &program.classes()[self.class_of[slot.index()] as usize];
+        let class = program.class(self.class_of[slot]);
         Message {
-            from: program.owner(Rank(self.sender_of[slot.index()])),
+            from: program.owner(Rank(self.sender_of[slot])),
             to: program.owner(program.receiver(slot)),
             size: class.size,
             link: self.link(slot),
@@ -165,9 +125,7 @@ impl EventGraph<'_> {
 
     /// Bytes that take time.
     fn counted(&self, slot: Slot) -> f64 {
-        let size = self.program().classes()[self.class_of[slot.index()] as usize]
-            .size
-            .0;
+        let size = self.program().class(self.class_of[slot]).size.0;
         if self.rule(slot) == Rule::Loggops {
             size.saturating_sub(1) as f64
         } else {
@@ -186,14 +144,14 @@ impl EventGraph<'_> {
             item: node.item,
         };
         match (node.kind(), edge) {
-            (Kind::Compute, _) => show(own(Quantity::Compute)),
-            (Kind::Collective, _) => show(own(Quantity::Collective)),
+            (Kind::Compute, _) => show(own(TimePart::Compute)),
+            (Kind::Collective, _) => show(own(TimePart::Collective)),
             (Kind::Send, Edge::First) => show(self.sending(slot, rank, 1.0)),
             (Kind::Send | Kind::Depart, Edge::Second) => {
                 let before = self.nodes[node.second as usize].slot();
                 let (unit, amount) = (self.path(before).gap.as_nanos(), self.outside(before));
                 show(Part {
-                    quantity: Quantity::Gap,
+                    quantity: TimePart::Gap,
                     amount,
                     unit,
                     rank,
@@ -231,9 +189,9 @@ impl EventGraph<'_> {
     }
 
     fn sending(&self, slot: Slot, rank: Rank, amount: f64) -> Part {
-        let unit = send_overhead(self.path(slot), self.class_of[slot.index()]).as_nanos();
+        let unit = send_overhead(self.path(slot), self.class_of[slot]).as_nanos();
         let quantity = self.on_processors(slot);
-        let amount = if quantity == Quantity::Overhead {
+        let amount = if quantity == TimePart::Overhead {
             amount * self.outside(slot)
         } else {
             amount
@@ -269,7 +227,7 @@ impl EventGraph<'_> {
             part(
                 self.on_processors(slot),
                 after,
-                receive_overhead(path, self.class_of[slot.index()]),
+                receive_overhead(path, self.class_of[slot]),
             ),
         ]
     }
@@ -280,21 +238,21 @@ impl EventGraph<'_> {
     }
 
     /// By Dimemas' rule the latency is spent on the processors.
-    fn on_processors(&self, slot: Slot) -> Quantity {
+    fn on_processors(&self, slot: Slot) -> TimePart {
         let is_latency = self.rule(slot) == Rule::Dimemas && self.path(slot).overheads.is_empty();
         if is_latency {
-            Quantity::Latency
+            TimePart::Latency
         } else {
-            Quantity::Overhead
+            TimePart::Overhead
         }
     }
 
     fn flight(&self, slot: Slot, mut show: impl FnMut(Part)) {
-        let rank = Rank(self.sender_of[slot.index()]);
+        let rank = Rank(self.sender_of[slot]);
         let unit = self.path(slot).latency.as_nanos();
         if self.rule(slot) != Rule::Dimemas {
             show(Part {
-                quantity: Quantity::Latency,
+                quantity: TimePart::Latency,
                 amount: 1.0,
                 unit,
                 rank,
@@ -306,11 +264,11 @@ impl EventGraph<'_> {
 
     fn bytes(&self, slot: Slot, rank: Rank) -> Option<Part> {
         let amount = self.counted(slot);
-        let takes = self.path(slot).classes[self.class_of[slot.index()] as usize]
+        let takes = self.path(slot).classes[self.class_of[slot] as usize]
             .bytes
             .as_nanos();
         (amount > 0.0).then(|| Part {
-            quantity: Quantity::PerByte,
+            quantity: TimePart::Bandwidth,
             amount,
             unit: takes / amount,
             rank,
@@ -321,8 +279,8 @@ impl EventGraph<'_> {
     /// The user function that a message is sent by, or a computation belongs to; 0 for none.
     pub(crate) fn function(&self, part: &Part) -> i64 {
         let index = match part.quantity {
-            Quantity::Compute => part.item,
-            Quantity::Collective => return 0,
+            TimePart::Compute => part.item,
+            TimePart::Collective => return 0,
             _ => self
                 .function_of
                 .get(part.item as usize)

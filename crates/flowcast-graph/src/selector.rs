@@ -5,13 +5,14 @@
 
 use std::fmt;
 
-use flowcast_model::quantity::Quantity as Value;
+use flowcast_model::quantity::Quantity;
+use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time, TimePerByte};
 use thiserror::Error;
 
 use crate::graph::EventGraph;
 use crate::parts::Part;
-pub use crate::parts::{Link, Message, Quantity};
+pub use crate::parts::{Link, Message};
 
 /// A text that selects nothing that there is.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -27,7 +28,7 @@ pub struct SelectorError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
     /// The kind of cost.
-    pub quantity: Quantity,
+    pub quantity: TimePart,
     /// All of them have to hold.
     pub conditions: Vec<Condition>,
     /// Whether its values are rates: `bandwidth` in the place of `gap_per_byte`.
@@ -53,6 +54,17 @@ pub enum Condition {
     Size(Bytes, Bytes),
 }
 
+/// The costs that there are, and what they are called.
+const QUANTITIES: [(&str, TimePart); 7] = [
+    ("compute", TimePart::Compute),
+    ("overhead", TimePart::Overhead),
+    ("latency", TimePart::Latency),
+    ("gap", TimePart::Gap),
+    ("gap_per_byte", TimePart::Bandwidth),
+    (RATE, TimePart::Bandwidth),
+    ("collective", TimePart::Collective),
+];
+const RATE: &str = "bandwidth";
 const NAMES: &str = "compute, collective, latency, bandwidth, gap_per_byte, overhead or gap, then conditions in brackets";
 const CONDITIONS: &str = "rank=7, node=2, pair=0-3, link=inside|between|sites, collective=alltoall, function=12, size>=64KiB or size<64KiB";
 
@@ -76,16 +88,9 @@ impl Selector {
             found: found.to_owned(),
             expected,
         };
-        let is_rate = name == "bandwidth";
-        let quantity = Quantity::ALL
-            .into_iter()
-            .find(|quantity| quantity.name() == name);
-        let quantity = if is_rate {
-            Some(Quantity::PerByte)
-        } else {
-            quantity
-        };
-        let quantity = quantity.ok_or_else(|| wrong(name, NAMES))?;
+        let is_rate = name == RATE;
+        let quantity = QUANTITIES.iter().find(|(own, _)| *own == name);
+        let quantity = quantity.ok_or_else(|| wrong(name, NAMES))?.1;
         let inner = match rest {
             None => "",
             Some(rest) => rest
@@ -103,7 +108,7 @@ impl Selector {
             .iter()
             .find(|condition| !condition.suits(quantity))
         {
-            let found = format!("{condition} of {}", quantity.name());
+            let found = format!("{condition} of {}", name_of(quantity));
             return Err(wrong(
                 &found,
                 "pair, link and size of messages only, collective of messages and collectives",
@@ -117,7 +122,7 @@ impl Selector {
     }
 
     /// Of everything that there is of a quantity.
-    pub fn all(quantity: Quantity) -> Selector {
+    pub fn all(quantity: TimePart) -> Selector {
         Selector {
             quantity,
             conditions: Vec::new(),
@@ -126,7 +131,7 @@ impl Selector {
     }
 
     /// Of all messages between nodes of a site.
-    pub fn between_nodes(quantity: Quantity) -> Selector {
+    pub fn between_nodes(quantity: TimePart) -> Selector {
         Selector {
             conditions: vec![Condition::Link(Link::Between)],
             ..Selector::all(quantity)
@@ -139,27 +144,29 @@ impl Selector {
     }
 
     /// A value as the number that the graph counts in: nanoseconds, nanoseconds per byte, or a factor. None of another kind.
-    pub fn number(&self, value: Value) -> Option<f64> {
+    pub fn number(&self, value: Quantity) -> Option<f64> {
         match (self.quantity, value) {
-            (Quantity::Compute | Quantity::Collective, Value::Number(factor)) => Some(factor),
-            (Quantity::Overhead | Quantity::Latency | Quantity::Gap, Value::Time(time)) => {
+            (TimePart::Compute | TimePart::Collective, Quantity::Number(factor)) => Some(factor),
+            (TimePart::Overhead | TimePart::Latency | TimePart::Gap, Quantity::Time(time)) => {
                 Some(time.as_nanos())
             }
-            (Quantity::PerByte, Value::TimePerByte(time)) => Some(time.as_nanos()),
-            (Quantity::PerByte, Value::Rate(rate)) => Some(TimePerByte::from_rate(rate).as_nanos()),
+            (TimePart::Bandwidth, Quantity::TimePerByte(time)) => Some(time.as_nanos()),
+            (TimePart::Bandwidth, Quantity::Rate(rate)) => {
+                Some(TimePerByte::from_rate(rate).as_nanos())
+            }
             _ => None,
         }
     }
 
     /// What a number of the graph is, with its unit.
-    pub fn value(&self, number: f64) -> Value {
+    pub fn value(&self, number: f64) -> Quantity {
         match self.quantity {
-            Quantity::Compute | Quantity::Collective => Value::Number(number),
-            Quantity::PerByte if self.is_rate => {
-                Value::Rate(TimePerByte::from_nanos(number).rate())
+            TimePart::Compute | TimePart::Collective => Quantity::Number(number),
+            TimePart::Bandwidth if self.is_rate => {
+                Quantity::Rate(TimePerByte::from_nanos(number).rate())
             }
-            Quantity::PerByte => Value::TimePerByte(TimePerByte::from_nanos(number)),
-            _ => Value::Time(Time::from_nanos(number)),
+            TimePart::Bandwidth => Quantity::TimePerByte(TimePerByte::from_nanos(number)),
+            _ => Quantity::Time(Time::from_nanos(number)),
         }
     }
 
@@ -171,6 +178,12 @@ impl Selector {
                 .iter()
                 .all(|condition| condition.holds(graph, part))
     }
+}
+
+/// What a quantity is called that is no rate.
+fn name_of(quantity: TimePart) -> &'static str {
+    let named = QUANTITIES.iter().find(|(_, own)| *own == quantity);
+    named.map_or(quantity.name(), |(name, _)| name)
 }
 
 impl Condition {
@@ -205,21 +218,21 @@ impl Condition {
         })
     }
 
-    fn suits(&self, quantity: Quantity) -> bool {
+    fn suits(&self, quantity: TimePart) -> bool {
         match (self, quantity) {
             (Condition::Pair(..) | Condition::Link(_) | Condition::Size(..), kind) => {
-                !matches!(kind, Quantity::Compute | Quantity::Collective)
+                !matches!(kind, TimePart::Compute | TimePart::Collective)
             }
-            (Condition::Collective(_), kind) => kind != Quantity::Compute,
+            (Condition::Collective(_), kind) => kind != TimePart::Compute,
             (Condition::Rank(_) | Condition::Node(_) | Condition::Function(_), kind) => {
-                kind != Quantity::Collective
+                kind != TimePart::Collective
             }
         }
     }
 
     fn holds(&self, graph: &EventGraph<'_>, part: &Part) -> bool {
         let owner = graph.program().owner(part.rank);
-        let works = matches!(part.quantity, Quantity::Compute | Quantity::Overhead);
+        let works = matches!(part.quantity, TimePart::Compute | TimePart::Overhead);
         let node = |rank: Rank| graph.replay.placement().node(rank).0;
         let message = || graph.message(part.slot());
         match *self {
@@ -233,7 +246,7 @@ impl Condition {
                 matches!((message().from, message().to), ends if ends == (a, b) || ends == (b, a))
             }
             Condition::Link(link) => message().link == link,
-            Condition::Collective(op) if part.quantity == Quantity::Collective => {
+            Condition::Collective(op) if part.quantity == TimePart::Collective => {
                 graph.ops[part.item as usize] == op
             }
             Condition::Collective(op) => message().collective == Some(op),
@@ -262,9 +275,9 @@ impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conditions: Vec<String> = self.conditions.iter().map(Condition::to_string).collect();
         let name = if self.is_rate {
-            "bandwidth"
+            RATE
         } else {
-            self.quantity.name()
+            name_of(self.quantity)
         };
         if conditions.is_empty() {
             f.write_str(name)

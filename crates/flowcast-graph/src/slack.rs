@@ -9,7 +9,7 @@
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
-use crate::graph::{EventGraph, Kind, NONE};
+use crate::graph::{EventGraph, Kind, NONE, Node};
 use crate::parts::Link;
 
 /// How late a thing may be.
@@ -125,31 +125,35 @@ impl Slacks<'_> {
     }
 
     fn alone(&self, slot: Slot) -> f64 {
-        let class = self.graph.class_of[slot.index()] as usize;
+        let class = self.graph.class_of[slot] as usize;
         self.graph.path(slot).classes[class].delay.as_nanos()
     }
 
     /// By computation, in the order of events: its rank, how long it takes and how late it may end.
     pub fn computations(&self) -> impl Iterator<Item = (Rank, Time, Slack)> + '_ {
-        let graph = self.graph;
         let next = self.next_of_ranks();
-        let computed = graph
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.kind() == Kind::Compute);
-        computed.map(move |(index, node)| {
-            let total = (self.latest[index] - graph.times[index]).max(0.0);
+        self.computed().map(move |(index, node, total)| {
             let slack = Slack {
                 total: Time::from_nanos(total),
                 free: Time::from_nanos(next[index].min(total)),
             };
             (
-                graph.program().owner(node.rank()),
+                self.graph.program().owner(node.rank()),
                 Time::from_nanos(node.cost),
                 slack,
             )
         })
+    }
+
+    /// The ends of computations in the order of events, and how late each alone may be.
+    fn computed(&self) -> impl Iterator<Item = (usize, &Node, f64)> + '_ {
+        let nodes = self.graph.nodes.iter().enumerate();
+        nodes
+            .filter(|(_, node)| node.kind() == Kind::Compute)
+            .map(|(index, node)| {
+                let late = self.latest[index] - self.graph.times[index];
+                (index, node, late.max(0.0))
+            })
     }
 
     /// By event: how long it may be late before what waits for it next is late.
@@ -185,14 +189,9 @@ impl Slacks<'_> {
             slower: f64::INFINITY,
         };
         let mut ranks: Vec<RankSlack> = (0..graph.ends.len()).map(none).collect();
-        for (index, node) in graph
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.kind() == Kind::Compute)
-        {
-            let rank = &mut ranks[graph.program().owner(node.rank()).index()];
-            let slack = Time::from_nanos((self.latest[index] - graph.times[index]).max(0.0));
+        for (_, node, total) in self.computed() {
+            let rank = &mut ranks[graph.program().owner(node.rank())];
+            let slack = Time::from_nanos(total);
             rank.compute += Time::from_nanos(node.cost);
             rank.least = rank.least.min(slack);
             rank.slower = rank.slower.min(slack.as_nanos() / rank.compute.as_nanos());

@@ -92,12 +92,12 @@ impl Requests {
 
     /// From when to when the request of a rank is carried out, once that is known.
     pub(crate) fn served(&self, rank: Rank) -> Option<(Time, Time)> {
-        self.served[rank.index()]
+        self.served[rank]
     }
 
     /// The same, which is forgotten.
     pub(crate) fn take(&mut self, rank: Rank) -> Option<(Time, Time)> {
-        self.served[rank.index()].take()
+        self.served[rank].take()
     }
 
     /// Serves the earliest request; gives the ranks that may go on to `ready`. Whether there was one.
@@ -145,7 +145,7 @@ impl Requests {
     }
 
     fn answer(&mut self, rank: Rank, (start, end): (Time, Time), ready: &mut Vec<Rank>) {
-        self.served[rank.index()] = Some((start, end));
+        self.served[rank] = Some((start, end));
         ready.push(rank);
     }
 
@@ -226,26 +226,26 @@ impl Transfers {
 
     /// A transfer starts.
     pub(crate) fn start(&mut self, rank: Rank, memory: Memory) {
-        self.all[rank.index()].entry(memory).or_default().count += 1;
+        self.all[rank].entry(memory).or_default().count += 1;
     }
 
     /// A transfer ends. Whether the rank has waited for it, and may go on.
     pub(crate) fn end(&mut self, rank: Rank, memory: Memory, done: Done) -> bool {
-        let under_way = self.all[rank.index()]
+        let under_way = self.all[rank]
             .get_mut(&memory)
             .expect("what ends has started");
         under_way.count -= 1;
         under_way.done = under_way.done.later(done);
-        let awaited = self.awaited[rank.index()];
+        let awaited = self.awaited[rank];
         let goes_on = awaited.is_some_and(|(window, target)| !self.is_busy(rank, window, target));
         if goes_on {
-            self.awaited[rank.index()] = None;
+            self.awaited[rank] = None;
         }
         goes_on
     }
 
     fn is_busy(&self, rank: Rank, window: i32, target: Option<Rank>) -> bool {
-        let all = &self.all[rank.index()];
+        let all = &self.all[rank];
         match target {
             Some(target) => all
                 .get(&(window, target))
@@ -260,10 +260,10 @@ impl Transfers {
     /// in flight, for which the rank waits then.
     pub(crate) fn flush(&mut self, rank: Rank, window: i32, target: Option<Rank>) -> Option<Done> {
         if self.is_busy(rank, window, target) {
-            self.awaited[rank.index()] = Some((window, target));
+            self.awaited[rank] = Some((window, target));
             return None;
         }
-        let all = &mut self.all[rank.index()];
+        let all = &mut self.all[rank];
         let Some(target) = target else {
             let of_window = all
                 .range((window, Rank(0))..=(window, Rank(u32::MAX)))

@@ -132,7 +132,7 @@ impl Costs {
         rendezvous: Rendezvous,
     ) -> Costs {
         let groups = placement.groups().to_vec();
-        let ranks = (0..program.streams() as u32).map(Rank);
+        let ranks = Rank::all(program.streams());
         let group_of_rank: Vec<usize> = ranks
             .map(|rank| placement.group_index(placement.node(rank)))
             .collect();
@@ -209,7 +209,7 @@ impl Costs {
 
     /// Index of the group of the node of a rank. Of a rank, the costs of collectives depend on nothing else.
     pub fn group_index(&self, rank: Rank) -> usize {
-        self.group_of_rank[rank.index()]
+        self.group_of_rank[rank]
     }
 
     /// What a collective takes after all have come: the phases inside the nodes and between them, at the site where
@@ -223,7 +223,7 @@ impl Costs {
     ) -> Time {
         let shape = &self.communicators[communicator as usize];
         let row = self.network.collectives.row(op);
-        let group = self.group_of_rank[root.index()];
+        let group = self.group_of_rank[root];
         let at_site = |site: &SiteShape| {
             let first = if self.groups[group].site == site.site {
                 group
@@ -232,7 +232,7 @@ impl Costs {
             };
             self.inside_site(row, site, &self.groups[first], sizes)
         };
-        let mut takes = shape.sites.iter().map(at_site).fold(Time::ZERO, Time::max);
+        let mut takes = shape.sites.iter().map(at_site).max().unwrap_or_default();
         if shape.sites.len() > 1 {
             takes += self.between_sites(op, shape, &self.groups[group], sizes);
         }
@@ -256,7 +256,7 @@ impl Costs {
             .on_nodes
             .iter()
             .map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
-        inside.fold(Time::ZERO, Time::max) + between
+        inside.max().unwrap_or_default() + between
     }
 
     /// All ranks count, and the flight times to the root's site and from it.
@@ -278,10 +278,12 @@ impl Costs {
         let sites = || shape.sites.iter().map(|site| site.site);
         let into = sites()
             .map(|site| wide_area.flight_time(site, group.site))
-            .fold(Time::ZERO, Time::max);
+            .max()
+            .unwrap_or_default();
         let out = sites()
             .map(|site| wide_area.flight_time(group.site, site))
-            .fold(Time::ZERO, Time::max);
+            .max()
+            .unwrap_or_default();
         wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
     }
 
@@ -334,7 +336,7 @@ impl Costs {
     /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
     pub fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
         let shape = &self.communicators[communicator as usize];
-        let group = &self.groups[self.group_of_rank[rank.index()]];
+        let group = &self.groups[self.group_of_rank[rank]];
         let between = if shape.nodes > 1 {
             group.latency.unwrap_or(self.network.nic.latency)
         } else {
@@ -365,7 +367,7 @@ impl Costs {
 
     /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
     pub fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (Time, Time) {
-        let group = &self.groups[self.group_of_rank[rank.index()]];
+        let group = &self.groups[self.group_of_rank[rank]];
         let wide_area = &self.network.machine.wide_area;
         let (rate, flight) = match route {
             Route::Inside => (group.inside().rate, Time::ZERO),
@@ -418,10 +420,10 @@ fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
 /// The class that each message is sent with, by slot.
 fn classes_of_slots(program: &Program) -> Vec<u32> {
     let mut classes = vec![0; program.messages() as usize];
-    let streams = (0..program.streams() as u32).map(Rank);
+    let streams = Rank::all(program.streams());
     for (_, op) in streams.flat_map(|stream| program.ops(stream)) {
         if let Op::Send { class, slot } = op {
-            classes[slot.index()] = class;
+            classes[slot] = class;
         }
     }
     classes

@@ -4,7 +4,7 @@
 //! leads to the interval's start. A wait leads to what ended it: a wait for a message to its sender at the time when it
 //! began to move (past its wait for links, or, if a rendezvous had to wait, to the receiver when that posted its receive),
 //! a wait for a late receiver to that receiver, a wait in a collective to the rank that came last. Every nanosecond on this
-//! path belongs to one [`Limit`], so the shares add up to the makespan. The time of a replay is a maximum over such chains (max-plus algebra), hence each share is also
+//! path belongs to one [`TimePart`], so the shares add up to the makespan. The time of a replay is a maximum over such chains (max-plus algebra), hence each share is also
 //! a lower bound of what the makespan grows by when the parameter behind it grows.
 
 mod sentences;
@@ -14,35 +14,12 @@ use super::flights::Flight;
 use super::journal::Journal;
 use super::loggops::costs::{Costs, Travel};
 use super::loggops::sends::Sends;
-use super::named::named;
+use super::time_part::TimePart;
 use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
-
-named! {
-    /// What a part of the critical path is spent on.
-    pub enum Limit {
-        /// The program's own computation.
-        Compute = "compute",
-        /// Processor time for messages (`o` of LogGP, the start-up of Dimemas).
-        Overhead = "overhead",
-        /// The rest that an interface takes between two messages (`g` of LogGP).
-        Gap = "gap",
-        /// The part of a message's time in flight that no bandwidth would shorten.
-        Latency = "latency",
-        /// The part of a message's time in flight that grows with its size.
-        Bandwidth = "bandwidth",
-        /// Waiting of messages for links or buses that others occupy.
-        Contention = "contention",
-        /// Collective operations after all have come.
-        Collective = "collective",
-        /// Waiting for a processor that others have.
-        Processor = "processor",
-        /// Anything else; a complete record leaves nothing here.
-        Other = "other",
-    }
-}
+use std::cmp::Reverse;
 
 /// A piece of the critical path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,14 +31,14 @@ pub struct Step {
     /// Its end: the beginning of the step behind it.
     pub end: Time,
     /// What it is spent on.
-    pub limit: Limit,
+    pub limit: TimePart,
 }
 
 /// One limit's part of the makespan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// What the time is spent on.
-    pub limit: Limit,
+    pub limit: TimePart,
     /// How much of it.
     pub time: Time,
     /// Of the makespan, from 0 to 1.
@@ -150,7 +127,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
             .map_or(Time::ZERO, |last| last.segment.end)
     });
     let ends: Vec<Time> = ends.collect();
-    let makespan = ends.iter().copied().fold(Time::ZERO, Time::max);
+    let makespan = ends.iter().copied().max().unwrap_or_default();
     let last = ends.iter().position(|end| *end == makespan).unwrap_or(0);
     let path = CriticalPath {
         makespan,
@@ -158,6 +135,7 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
     };
     let mut search = Search {
         journal,
+        steady,
         stream: Rank(last as u32),
         at: makespan,
         path,
@@ -168,8 +146,8 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
         .sum();
     while search.at > Time::ZERO {
         match search.interval().filter(|_| left > 0) {
-            Some(interval) => search.follow(interval, &steady),
-            None => search.spend(Limit::Other, Time::ZERO),
+            Some(interval) => search.follow(interval),
+            None => search.spend(TimePart::Other, Time::ZERO),
         }
         left = left.saturating_sub(1);
     }
@@ -177,14 +155,15 @@ fn search(journal: &Journal<'_>, steady: impl Fn(Slot, &Flight) -> Steady) -> Cr
     search.path
 }
 
-struct Search<'a> {
+struct Search<'a, S> {
     journal: &'a Journal<'a>,
+    steady: S,
     stream: Rank,
     at: Time,
     path: CriticalPath,
 }
 
-impl<'a> Search<'a> {
+impl<'a, S: Fn(Slot, &Flight) -> Steady> Search<'a, S> {
     /// The interval of the rank that leads to the present time.
     fn interval(&self) -> Option<&'a Interval> {
         let intervals = self.journal.intervals(self.stream);
@@ -193,7 +172,7 @@ impl<'a> Search<'a> {
     }
 
     /// Moves back to `start`; the time between is spent on `limit`.
-    fn spend(&mut self, limit: Limit, start: Time) {
+    fn spend(&mut self, limit: TimePart, start: Time) {
         if start < self.at {
             let rank = self.journal.source().owner(self.stream);
             self.path.steps.push(Step {
@@ -206,7 +185,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn follow(&mut self, interval: &Interval, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow(&mut self, interval: &Interval) {
         let segment = interval.segment;
         if segment.end != self.at {
             // Causes are known for the ends of intervals only.
@@ -215,18 +194,18 @@ impl<'a> Search<'a> {
             } else {
                 segment.start
             };
-            return self.spend(Limit::Other, known);
+            return self.spend(TimePart::Other, known);
         }
         match interval.cause {
             Cause::Own => self.follow_own(interval),
-            Cause::Message(slot) => self.follow_message(slot, steady),
-            Cause::Release(slot) => self.follow_release(slot, steady),
+            Cause::Message(slot) => self.follow_message(slot),
+            Cause::Release(slot) => self.follow_release(slot),
             Cause::Receiver(slot) => self.stream = self.receiver(slot),
-            Cause::Bytes => self.spend(Limit::Bandwidth, segment.start),
-            Cause::Interface(slot) => self.follow_interface(slot, steady),
+            Cause::Bytes => self.spend(TimePart::Bandwidth, segment.start),
+            Cause::Interface(slot) => self.follow_interface(slot),
             Cause::LastOf(rank, came) => {
                 self.path.counts.collectives += u64::from(came < self.at);
-                self.spend(Limit::Collective, came);
+                self.spend(TimePart::Collective, came);
                 self.stream = rank;
             }
         }
@@ -234,39 +213,37 @@ impl<'a> Search<'a> {
 
     fn follow_own(&mut self, interval: &Interval) {
         let limit = match interval.segment.activity {
-            Activity::Compute => Limit::Compute,
-            Activity::Overhead => Limit::Overhead,
-            Activity::ProcessorWait => Limit::Processor,
-            _ => Limit::Other,
+            Activity::Compute => TimePart::Compute,
+            Activity::Overhead => TimePart::Overhead,
+            Activity::ProcessorWait => TimePart::Processor,
+            _ => TimePart::Other,
         };
-        self.path.counts.overheads += u64::from(limit == Limit::Overhead);
+        self.path.counts.overheads += u64::from(limit == TimePart::Overhead);
         self.spend(limit, interval.segment.start);
     }
 
-    fn follow_message(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow_message(&mut self, slot: Slot) {
         let flight = self.journal.flight(slot);
         let start = flight.start.unwrap_or(self.at);
-        self.spend(Limit::Bandwidth, start + steady(slot, &flight).latency);
-        self.spend(Limit::Latency, start);
+        self.spend(
+            TimePart::Bandwidth,
+            start + (self.steady)(slot, &flight).latency,
+        );
+        self.spend(TimePart::Latency, start);
         self.path.counts.messages += 1;
-        self.leave_message(slot, flight, steady);
+        self.leave_message(slot, flight);
     }
 
     /// The sender waited until its own message had left.
-    fn follow_release(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow_release(&mut self, slot: Slot) {
         let flight = self.journal.flight(slot);
-        self.spend(Limit::Bandwidth, flight.start.unwrap_or(self.at));
-        self.leave_message(slot, flight, steady);
+        self.spend(TimePart::Bandwidth, flight.start.unwrap_or(self.at));
+        self.leave_message(slot, flight);
     }
 
     /// From the start of a message past its wait for links to the rank that let it begin.
-    fn leave_message(
-        &mut self,
-        slot: Slot,
-        flight: Flight,
-        steady: impl Fn(Slot, &Flight) -> Steady,
-    ) {
-        self.spend(Limit::Contention, flight.asked.unwrap_or(self.at));
+    fn leave_message(&mut self, slot: Slot, flight: Flight) {
+        self.spend(TimePart::Contention, flight.asked.unwrap_or(self.at));
         self.count_bytes(slot, &flight);
         self.stream = flight.from;
         if flight.asked > flight.departs {
@@ -278,20 +255,23 @@ impl<'a> Search<'a> {
         }
         if let Some(before) = flight.behind {
             self.path.counts.overheads += 1;
-            self.spend(Limit::Overhead, flight.started().unwrap_or(self.at));
-            self.follow_interface(before, steady);
+            self.spend(TimePart::Overhead, flight.started().unwrap_or(self.at));
+            self.follow_interface(before);
         }
     }
 
     /// A message waited for the interface, which rested from the start of the message before; and so on up to the message for
     /// which it was free.
-    fn follow_interface(&mut self, slot: Slot, steady: impl Fn(Slot, &Flight) -> Steady) {
+    fn follow_interface(&mut self, slot: Slot) {
         let mut next = Some(slot);
         while let Some(slot) = next {
             let flight = self.journal.flight(slot);
             let begun = flight.started().unwrap_or(self.at);
-            self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
-            self.spend(Limit::Gap, begun);
+            self.spend(
+                TimePart::Bandwidth,
+                begun + (self.steady)(slot, &flight).gap,
+            );
+            self.spend(TimePart::Gap, begun);
             self.path.counts.gaps += 1;
             self.count_bytes(slot, &flight);
             next = flight.behind;
@@ -321,7 +301,7 @@ impl<'a> Search<'a> {
 impl CriticalPath {
     /// What the makespan is spent on, largest share first; limits without a share are left out.
     pub fn shares(&self) -> Vec<Share> {
-        let share = |limit: Limit| {
+        let share = |limit: TimePart| {
             let time = self
                 .steps
                 .iter()
@@ -334,12 +314,12 @@ impl CriticalPath {
                 fraction: fraction(time, self.makespan),
             }
         };
-        let mut shares: Vec<Share> = Limit::ALL
+        let mut shares: Vec<Share> = TimePart::LIMITS
             .into_iter()
             .map(share)
             .filter(|share| share.time > Time::ZERO)
             .collect();
-        shares.sort_by_key(|share| std::cmp::Reverse(share.time));
+        shares.sort_by_key(|share| Reverse(share.time));
         shares
     }
 
@@ -350,7 +330,7 @@ impl CriticalPath {
             *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
         }
         let mut times: Vec<(Rank, Time)> = times.into_iter().collect();
-        times.sort_by_key(|(rank, time)| (std::cmp::Reverse(*time), *rank));
+        times.sort_by_key(|(rank, time)| (Reverse(*time), *rank));
         times
     }
 }

@@ -47,10 +47,10 @@ impl DeadlockReport<'_> {
     /// Who sends into each slot, and the class of the message.
     fn senders(&self) -> Vec<Option<(Rank, u32)>> {
         let mut senders = vec![None; self.program.messages() as usize];
-        for rank in (0..self.program.streams() as u32).map(Rank) {
+        for rank in Rank::all(self.program.streams()) {
             for (_, op) in self.program.ops(rank) {
                 if let Op::Send { class, slot } = op {
-                    senders[slot.index()] = Some((rank, class));
+                    senders[slot] = Some((rank, class));
                 }
             }
         }
@@ -64,22 +64,21 @@ impl DeadlockReport<'_> {
                 .scan(0, |at, _| next_begin(words, at, stand.at))
                 .count() as u32;
         let (what, on) = match opcodes::decode(words, stand.at).map(|(op, _)| op) {
-            Some(Op::Recv) => self.explain_message(senders[stand.next_slot.index()]),
+            Some(Op::Recv) => self.explain_message(senders[stand.next_slot]),
             Some(Op::WaitRecv(own)) => {
-                self.explain_message(senders[(self.program.first_slot(rank) + own).index()])
+                self.explain_message(senders[self.program.first_slot(rank) + own])
             }
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
-            Some(Op::WaitSend(_)) => match stand
-                .send
-                .and_then(|slot| Some((senders[slot.index()]?.1, slot)))
-            {
-                Some((class, slot)) => self.explain_receiver(class, slot),
-                None => ("a message of its own to be received".to_owned(), Vec::new()),
-            },
+            Some(Op::WaitSend(_)) => {
+                match stand.send.and_then(|slot| Some((senders[slot]?.1, slot))) {
+                    Some((class, slot)) => self.explain_receiver(class, slot),
+                    None => ("a message of its own to be received".to_owned(), Vec::new()),
+                }
+            }
             Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => {
                 self.explain_collective(instance)
             }
-            Some(Op::Access(access)) => match self.program.accesses()[access as usize].target() {
+            Some(Op::Access(access)) => match self.program.access(access).target() {
                 Some(target) => (format!("a lock on the memory of rank {target}"), Vec::new()),
                 None => ("the file system".to_owned(), Vec::new()),
             },
@@ -101,10 +100,7 @@ impl DeadlockReport<'_> {
         let Some((rank, class)) = sender else {
             return ("a message that nobody sends".to_owned(), Vec::new());
         };
-        let (from, class) = (
-            self.program.owner(rank),
-            self.program.classes()[class as usize],
-        );
+        let (from, class) = (self.program.owner(rank), *self.program.class(class));
         let text = format!(
             "a message from rank {from} (tag {}, communicator {})",
             class.tag, class.communicator
@@ -114,7 +110,7 @@ impl DeadlockReport<'_> {
 
     fn explain_receiver(&self, class: u32, slot: Slot) -> (String, Vec<Rank>) {
         let receiver = self.program.receiver(slot);
-        let Bytes(size) = self.program.classes()[class as usize].size;
+        let Bytes(size) = self.program.class(class).size;
         let shown = self.program.owner(receiver);
         (
             format!("rank {shown} to receive its message ({size} bytes, synchronous)"),
@@ -123,8 +119,9 @@ impl DeadlockReport<'_> {
     }
 
     fn explain_collective(&self, instance: u32) -> (String, Vec<Rank>) {
-        let communicator =
-            &self.program.communicators()[self.program.instances()[instance as usize] as usize];
+        let communicator = self
+            .program
+            .communicator(self.program.communicator_of(instance));
         let members = communicator.members.iter().copied();
         let missing: Vec<Rank> = members
             .filter(|member| self.has_yet_to_call(*member, instance))
@@ -147,7 +144,7 @@ impl DeadlockReport<'_> {
     /// Whether a rank still has this execution of a collective before it.
     fn has_yet_to_call(&self, rank: Rank, instance: u32) -> bool {
         let words = self.program.words(rank);
-        let stand = &self.ranks[rank.index()];
+        let stand = &self.ranks[rank];
         let mut at = stand.at;
         while let Some((op, next)) = opcodes::decode(words, at) {
             if matches!(op, Op::Collective { instance: own, .. } if own == instance) {

@@ -23,51 +23,28 @@ use super::Engine;
 use super::flights::{Columns, Flights, Source};
 use super::journal::own_calls::OwnCalls;
 use super::journal::{Function, MPI_EVENTS};
-use super::named::named;
 use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
+use super::time_part::TimePart;
 use crate::walk::Replay;
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::{MessageClass, Program};
+use flowcast_trace::read::REGION;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-named! {
-    /// Why a rank does not compute.
-    pub enum Cost {
-        /// Processor time on messages.
-        Overhead = "overhead",
-        /// Time that no bandwidth would shorten.
-        Latency = "latency",
-        /// Time of the bytes, alone on the network.
-        Bandwidth = "bandwidth",
-        /// Time lost to other messages.
-        Conflict = "conflict",
-        /// A message was not sent yet.
-        LateSender = "late sender",
-        /// A receiver had not asked yet.
-        LateReceiver = "late receiver",
-        /// Others had not come to a collective yet.
-        CollectiveWait = "collective wait",
-        /// A collective that costs what a formula says.
-        Collective = "collective",
-        /// Others had the processor.
-        Processor = "processor",
-    }
-}
-
 /// The time of each cause, 0 where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Sums([Time; Cost::ALL.len()]);
+pub struct Sums([Time; TimePart::ALL.len()]);
 
 impl Sums {
     /// The time of a cause.
-    pub fn of(&self, cost: Cost) -> Time {
+    pub fn of(&self, cost: TimePart) -> Time {
         self.0[cost as usize]
     }
 
     /// More time for a cause.
-    pub(super) fn add(&mut self, cost: Cost, time: Time) {
+    pub(super) fn add(&mut self, cost: TimePart, time: Time) {
         self.0[cost as usize] += time;
     }
 
@@ -103,8 +80,7 @@ pub enum Call {
     OtherThreads,
 }
 
-/// Types of the events that say where a program is: user functions, callers of MPI, their lines (Extrae).
-const USER_FUNCTION: i64 = 60_000_019;
+/// Types of the events that say who calls MPI, and in which line (Extrae).
 const CALLER: i64 = 70_000_001;
 const CALLER_LINE: i64 = 80_000_001;
 
@@ -191,11 +167,11 @@ impl<'a> Explainer<'a> {
         rank: Rank,
         slot: Slot,
         (begin, end): (Time, Time),
-        (late, site): (Cost, Site),
+        (late, site): (TimePart, Site),
     ) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         // Times that are not known, as those of a message in a queue, end up at the bounds.
         let asked = flight
             .asked
@@ -210,18 +186,18 @@ impl<'a> Explainer<'a> {
             .map_or(moving, |arrival| arrival.max(moving))
             .min(end);
         account.add(site, late, asked - begin);
-        account.add(site, Cost::Conflict, moving - asked);
+        account.add(site, TimePart::Contention, moving - asked);
         let alone = (path.latency, path.classes[flight.class as usize].bytes);
         let whole = flight
             .arrival
             .zip(flight.start)
             .map_or(Time::ZERO, |(arrival, start)| arrival - start);
         account.add_moving(site, arrived - moving, whole, alone);
-        account.add(site, Cost::Processor, end - arrived);
+        account.add(site, TimePart::Processor, end - arrived);
     }
 
     fn class(&self, slot: Slot) -> &MessageClass {
-        &self.program.classes()[self.flights.flight(slot).class as usize]
+        self.program.class(self.flights.flight(slot).class)
     }
 
     /// Where a message is sent or waited for, in this call or in the collective that it carries out.
@@ -239,7 +215,7 @@ impl<'a> Explainer<'a> {
             line,
             within,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
         Site {
             function: user,
@@ -257,12 +233,18 @@ impl From<Function> for Call {
 }
 
 impl Account {
-    fn add(&mut self, site: Site, cost: Cost, time: Time) {
+    fn add(&mut self, site: Site, cost: TimePart, time: Time) {
         self.last = Some(site);
         if time > Time::ZERO {
             self.sums.0[cost as usize] += time;
             self.sites.entry(site).or_default().0[cost as usize] += time;
         }
+    }
+
+    /// A call that takes so long before it waits, a part of which it waited for a processor.
+    fn handle(&mut self, site: Site, takes: Time, processor: Time) {
+        self.add(site, TimePart::Overhead, takes - processor);
+        self.add(site, TimePart::Processor, processor);
     }
 
     /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
@@ -280,9 +262,9 @@ impl Account {
         } else {
             Time::ZERO
         };
-        self.add(site, Cost::Latency, latency);
-        self.add(site, Cost::Bandwidth, time - latency - conflict);
-        self.add(site, Cost::Conflict, conflict);
+        self.add(site, TimePart::Latency, latency);
+        self.add(site, TimePart::Bandwidth, time - latency - conflict);
+        self.add(site, TimePart::Contention, conflict);
     }
 
     /// Time up to `now` in which nothing was observed: others had the processor.
@@ -295,7 +277,7 @@ impl Account {
                 line: self.line,
                 call: Call::Function(Function::Wait),
             });
-            self.add(site, Cost::Processor, gap);
+            self.add(site, TimePart::Processor, gap);
             self.reached = now;
         }
     }
@@ -303,7 +285,7 @@ impl Account {
 
 impl Observer for Explainer<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(start);
         account.reached = end;
     }
@@ -318,11 +300,10 @@ impl Observer for Explainer<'_> {
         } = sent;
         self.flights.sent(rank, slot, sent);
         let site = self.message_site(rank, slot, self.own.send(slot, self.class(slot)));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.add(site, Cost::Bandwidth, start - call);
-        account.add(site, Cost::Overhead, end - start - processor);
-        account.add(site, Cost::Processor, processor);
+        account.add(site, TimePart::Bandwidth, start - call);
+        account.handle(site, end - start, processor);
         account.reached = end;
     }
 
@@ -340,11 +321,11 @@ impl Observer for Explainer<'_> {
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         let (kind, value) = self.program.events()[event as usize];
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(time);
         let inside = (value != 0).then_some(value);
         match kind {
-            USER_FUNCTION => account.function = inside,
+            REGION => account.function = inside,
             CALLER => account.caller = inside,
             CALLER_LINE => account.line = inside,
             kind if MPI_EVENTS.contains(&kind) => {
@@ -356,16 +337,16 @@ impl Observer for Explainer<'_> {
 
     fn held(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
-        self.ranks[rank.index()].wait_for_processor(start);
-        self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
-        self.ranks[rank.index()].reached = end;
+        self.ranks[rank].wait_for_processor(start);
+        self.waited(rank, slot, (start, end), (TimePart::LateReceiver, site));
+        self.ranks[rank].reached = end;
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, start: Time, end: Time) {
         let site = self.message_site(rank, slot, self.own.release(slot, self.class(slot)));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(start);
-        account.add(site, Cost::Bandwidth, end - start);
+        account.add(site, TimePart::Bandwidth, end - start);
         account.reached = end;
     }
 
@@ -379,13 +360,12 @@ impl Observer for Explainer<'_> {
         } = received;
         let function = self.own.receive(slot, self.flights.is_posted(slot));
         let site = self.message_site(rank, slot, function);
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.add(site, Cost::Overhead, before - call - processor);
-        account.add(site, Cost::Processor, processor);
-        self.waited(rank, slot, (before, taken), (Cost::LateSender, site));
-        let account = &mut self.ranks[rank.index()];
-        account.add(site, Cost::Overhead, end - taken);
+        account.handle(site, before - call, processor);
+        self.waited(rank, slot, (before, taken), (TimePart::LateSender, site));
+        let account = &mut self.ranks[rank];
+        account.add(site, TimePart::Overhead, end - taken);
         account.reached = end;
     }
 
@@ -400,19 +380,15 @@ impl Observer for Explainer<'_> {
             latency,
             end,
         } = accessed;
-        let site = self.site(
-            rank,
-            Call::Access(self.program.accesses()[access as usize].name()),
-        );
-        let account = &mut self.ranks[rank.index()];
+        let site = self.site(rank, Call::Access(self.program.access(access).name()));
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.add(site, Cost::Bandwidth, start - call);
-        account.add(site, Cost::Overhead, came - start - processor);
-        account.add(site, Cost::Processor, processor);
-        account.add(site, Cost::Conflict, queued);
+        account.add(site, TimePart::Bandwidth, start - call);
+        account.handle(site, came - start, processor);
+        account.add(site, TimePart::Contention, queued);
         let latency = latency.min(end - came - queued);
-        account.add(site, Cost::Latency, latency);
-        account.add(site, Cost::Bandwidth, end - came - queued - latency);
+        account.add(site, TimePart::Latency, latency);
+        account.add(site, TimePart::Bandwidth, end - came - queued - latency);
         account.reached = end;
     }
 
@@ -433,12 +409,11 @@ impl Observer for Explainer<'_> {
                 .map_or(Call::OtherThreads, Call::Function),
         );
         let last = last.clamp(came, end.max(came));
-        let account = &mut self.ranks[rank.index()];
+        let account = &mut self.ranks[rank];
         account.wait_for_processor(call);
-        account.add(site, Cost::Overhead, came - call - processor);
-        account.add(site, Cost::Processor, processor);
-        account.add(site, Cost::CollectiveWait, last - came);
-        account.add(site, Cost::Collective, end - last);
+        account.handle(site, came - call, processor);
+        account.add(site, TimePart::CollectiveWait, last - came);
+        account.add(site, TimePart::Collective, end - last);
         account.reached = end;
     }
 }

@@ -223,7 +223,7 @@ impl<'a> Flights<'a> {
     pub(crate) fn message(&self, from: Rank, slot: Slot) -> Message {
         match self.source {
             Source::Program(program) => {
-                let class = &program.classes()[self.origins[slot.index()].1 as usize];
+                let class = program.class(self.origins[slot].1);
                 Message {
                     to: program.receiver(slot),
                     size: class.size,
@@ -239,7 +239,7 @@ impl<'a> Flights<'a> {
         let Source::Program(program) = self.source else {
             return None;
         };
-        Some(&program.classes()[self.origins[slot.index()].1 as usize])
+        Some(program.class(self.origins[slot].1))
     }
 
     /// The size of a message that was sent.

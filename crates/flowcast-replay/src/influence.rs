@@ -141,7 +141,7 @@ impl Uses {
             connected: vec![false; most.connected.len()],
             ..Uses::default()
         };
-        for rank in (0..done.program.streams() as u32).map(Rank) {
+        for rank in Rank::all(done.program.streams()) {
             let mut ops = done.program.ops(rank).map(|(_, op)| op).peekable();
             while ops.peek().is_some() {
                 if uses == most {
@@ -212,7 +212,7 @@ impl Uses {
         } = *done;
         match op {
             Op::Send { class, slot } => {
-                let class = &program.classes()[class as usize];
+                let class = program.class(class);
                 let is_plain =
                     !most.inside.messages && !most.to_sites.messages && most.connected.is_empty();
                 let route = if is_plain {
@@ -224,12 +224,10 @@ impl Uses {
                 self.message(route, class.size);
                 self.rendezvous(done.rendezvous, class.size);
             }
-            Op::Collective { call, .. } => {
-                self.collective(done, program.calls()[call as usize].communicator)
-            }
+            Op::Collective { call, .. } => self.collective(done, program.call(call).communicator),
             Op::Compute(time) => self.computed |= time > Time::ZERO,
             Op::Accelerator(time) => self.accelerated |= most.accelerated && time > Time::ZERO,
-            Op::Access(access) => self.access(done, rank, &program.accesses()[access as usize]),
+            Op::Access(access) => self.access(done, rank, program.access(access)),
             _ => {}
         }
     }
@@ -265,7 +263,7 @@ impl Uses {
         if self.collectives_between_sites {
             return;
         }
-        let members = &done.program.communicators()[communicator as usize].members;
+        let members = &done.program.communicator(communicator).members;
         let nodes = || members.iter().map(|rank| done.placement.node(*rank));
         let site = |rank: &Rank| done.placement.group(*rank).site;
         self.collectives_between_nodes |= done.placement.nodes() > 1 && nodes().next().is_some();
@@ -763,7 +761,7 @@ mod tests {
             let everything = Traffics { messages: true, bytes: true };
             let most = Uses { inside: everything, accelerated: asks_for_accelerators, ..Uses::default() };
             let mut all = Uses::default();
-            for rank in (0..program.streams() as u32).map(Rank) {
+            for rank in Rank::all(program.streams()) {
                 program.ops(rank).for_each(|(_, op)| all.instruction(&done, rank, op, &most));
             }
             prop_assert_eq!(Uses::of(&done, asks_for_accelerators), all);

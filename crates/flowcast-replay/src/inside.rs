@@ -27,15 +27,12 @@ impl InsideTraffic {
         let mut traffic = InsideTraffic::none(placement);
         let may_stay =
             placement.is_shared() || program.has_self_messages() || !program.accesses().is_empty();
-        for rank in (0..program.streams() as u32).map(Rank).filter(|_| may_stay) {
+        for rank in Rank::all(program.streams()).filter(|_| may_stay) {
             for (_, op) in program.ops(rank) {
                 let (to, size) = match op {
-                    Op::Send { class, slot } => (
-                        program.receiver(slot),
-                        program.classes()[class as usize].size,
-                    ),
+                    Op::Send { class, slot } => (program.receiver(slot), program.class(class).size),
                     Op::Access(access) => {
-                        let access = &program.accesses()[access as usize];
+                        let access = program.access(access);
                         let (Some(target), Some(size)) = (access.target(), size_of(access)) else {
                             continue;
                         };
@@ -119,7 +116,7 @@ fn shares_collectives(program: &Program, placement: &Placement) -> bool {
     used.dedup();
     let communicators = used
         .iter()
-        .map(|communicator| &program.communicators()[*communicator as usize].members);
+        .map(|communicator| &program.communicator(*communicator).members);
     let of_ranks = |members: &&Vec<Rank>| members.iter().all(|rank| rank.index() < program.ranks());
     placement.is_shared()
         && communicators

@@ -221,7 +221,7 @@ impl<'a> Journal<'a> {
 
     /// A rank's slices in time order; gaps are idle.
     pub fn slices(&self, rank: Rank) -> impl Iterator<Item = Slice> + '_ {
-        let spans = self.ranks[rank.index()]
+        let spans = self.ranks[rank]
             .slices
             .spans()
             .filter(|(start, end, _)| end > start);
@@ -240,7 +240,7 @@ impl<'a> Journal<'a> {
 
     /// A rank's calls in time order; none if the trace's own events mark them.
     pub fn calls(&self, rank: Rank) -> impl Iterator<Item = Call> + '_ {
-        let journal = &self.ranks[rank.index()];
+        let journal = &self.ranks[rank];
         let open = journal
             .open
             .filter(|open| self.keeps_calls && open.end > open.start);
@@ -262,25 +262,22 @@ impl<'a> Journal<'a> {
 
     /// The events of the trace that a rank passed, in time order.
     pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
-        self.ranks[rank.index()]
-            .marks
-            .spans()
-            .map(|(time, _, event)| {
-                let Source::Program(program) = self.flights.source else {
-                    unreachable!("a schedule has no events")
-                };
-                let (kind, value) = program.events()[event as usize];
-                Mark {
-                    time: whole(time),
-                    kind,
-                    value,
-                }
-            })
+        self.ranks[rank].marks.spans().map(|(time, _, event)| {
+            let Source::Program(program) = self.flights.source else {
+                unreachable!("a schedule has no events")
+            };
+            let (kind, value) = program.events()[event as usize];
+            Mark {
+                time: whole(time),
+                kind,
+                value,
+            }
+        })
     }
 
     /// The messages that a rank sent, in the order of its sends, each with its number.
     pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
-        self.ranks[rank.index()]
+        self.ranks[rank]
             .sends
             .iter()
             .map(Slot)
@@ -289,7 +286,7 @@ impl<'a> Journal<'a> {
 
     /// The messages for which a rank posted receives, in the order of posting, each with its number.
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
-        let receipts = self.ranks[rank.index()].receipts.iter().map(Slot);
+        let receipts = self.ranks[rank].receipts.iter().map(Slot);
         self.slots(rank)
             .filter(|slot| self.flights.is_sent(*slot))
             .chain(receipts)
@@ -298,22 +295,22 @@ impl<'a> Journal<'a> {
 
     /// What a rank sent.
     pub fn traffic_sent(&self, rank: Rank) -> Traffic {
-        self.ranks[rank.index()].sent
+        self.ranks[rank].sent
     }
 
     /// What was sent to a rank.
     pub fn traffic_received(&self, rank: Rank) -> Traffic {
-        self.ranks[rank.index()].received
+        self.ranks[rank].received
     }
 
     /// When the last message arrived; later than all ranks' ends if nobody waited for it.
     pub fn last_arrival(&self) -> Time {
-        self.flights.arrivals().fold(Time::ZERO, Time::max)
+        self.flights.arrivals().max().unwrap_or_default()
     }
 
     /// How long a rank did each thing, in the order of [`Activity::ALL`].
     pub fn times(&self, rank: Rank) -> [Time; Activity::ALL.len()] {
-        self.ranks[rank.index()].times
+        self.ranks[rank].times
     }
 
     /// What a rank, or a stream of a non-blocking collective behind the ranks, did when and why; nothing if causes are not
@@ -331,7 +328,7 @@ impl<'a> Journal<'a> {
 
     /// What all ranks did when, and their messages; without the ranks' segments if causes are not kept.
     pub fn timeline(&self) -> Timeline {
-        let ranks = || (0..self.ranks.len() as u32).map(Rank);
+        let ranks = || Rank::all(self.ranks.len());
         let messages = ranks()
             .flat_map(|rank| self.sent(rank).map(|(_, times)| times.span))
             .collect();
@@ -362,7 +359,7 @@ impl<'a> Journal<'a> {
                 .map(Slot);
             return sends.for_each(|slot| visit(slot, self.message_times(slot).1.span));
         }
-        for to in (0..self.flights.source.streams() as u32).map(Rank) {
+        for to in Rank::all(self.flights.source.streams()) {
             for slot in self.slots(to).filter(|slot| self.flights.is_sent(*slot)) {
                 let flight = self.flights.flight(slot);
                 let Some(MessageClass { size, tag, .. }) = self.flights.class(slot).copied() else {

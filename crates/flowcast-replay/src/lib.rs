@@ -45,6 +45,7 @@ pub mod critical_path;
 mod deadlock;
 mod deadlock_report;
 pub mod distribution;
+mod engine;
 pub mod explain;
 pub mod flights;
 mod handshakes;
@@ -65,27 +66,15 @@ pub mod routes;
 pub mod run_times;
 mod send_queue;
 pub mod sensitivity;
-pub mod shared_replay;
 mod slab;
 pub mod sweep;
+pub mod time_part;
 pub mod timeline;
 pub mod transit;
 pub mod walk;
 
+pub use engine::Engine;
 use thiserror::Error;
-
-use contention::Contention;
-use costs::Rendezvous;
-use critical_path::CriticalPath;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_trace::program::Program;
-use journal::Journal;
-use observer::Observer;
-use outcome::Outcome;
-use placement::Placement;
-use shared_replay::SharedReplay;
-use walk::Replay;
 
 /// Why a trace cannot be replayed to its end.
 #[derive(Debug, Error, PartialEq)]
@@ -114,111 +103,4 @@ pub enum SimulateError {
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),
-}
-
-/// The replay of a program, by the engine that what messages do to each other calls for.
-pub enum Engine<'a> {
-    /// Links, buses or processors are limited: event by event, by Dimemas' rules.
-    Contention(Box<Contention<'a>>),
-    /// Messages share the network by a model, with or without limits.
-    Shared(Box<SharedReplay<'a>>),
-    /// Messages do not disturb each other: a walk without events.
-    Free(Box<Replay<'a>>),
-}
-
-impl<'a> Engine<'a> {
-    /// Chooses by what the machine limits, and computes the costs of all messages.
-    ///
-    /// # Errors
-    /// [`SimulateError::Placement`] if program and machine do not fit together.
-    pub fn new(
-        program: &'a Program,
-        network: &Network,
-        placement: Placement,
-        rendezvous: Rendezvous,
-    ) -> Result<Engine<'a>, SimulateError> {
-        let limited = contention::is_needed(network, &placement);
-        Ok(if limited {
-            Engine::Contention(Box::new(Contention::new(
-                program, network, placement, rendezvous,
-            )?))
-        } else {
-            Engine::Free(Box::new(Replay::new(
-                program, network, placement, rendezvous,
-            )?))
-        })
-    }
-
-    /// Messages between nodes that share the network by `model`, once they have the links and buses that the machine limits;
-    /// packet by packet they need neither. Processors and what happens inside nodes and between sites stay as in
-    /// [`Engine::new`].
-    ///
-    /// # Errors
-    /// As [`Engine::new`].
-    pub fn sharing(
-        program: &'a Program,
-        network: &Network,
-        placement: Placement,
-        rendezvous: Rendezvous,
-        model: Model,
-    ) -> Result<Engine<'a>, SimulateError> {
-        let shared = SharedReplay::new(program, network, placement, rendezvous, model)?;
-        Ok(Engine::Shared(Box::new(shared)))
-    }
-
-    /// [`Engine::run`] may use so many threads where that makes it faster; the result does not depend on it.
-    #[must_use]
-    pub fn on_threads(self, threads: usize) -> Engine<'a> {
-        match self {
-            Engine::Free(replay) => Engine::Free(Box::new(replay.on_threads(threads))),
-            other => other,
-        }
-    }
-
-    /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
-    #[must_use]
-    pub fn disturbed(self, seed: u64) -> Engine<'a> {
-        match self {
-            Engine::Shared(shared) => Engine::Shared(Box::new(shared.disturbed(seed))),
-            other => other,
-        }
-    }
-
-    /// Runs to the end.
-    ///
-    /// # Errors
-    /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no answer.
-    pub fn run(&self) -> Result<Outcome, SimulateError> {
-        match self {
-            Engine::Free(replay) => replay.run(),
-            Engine::Contention(contention) => contention.run(),
-            Engine::Shared(shared) => shared.run(),
-        }
-    }
-
-    /// Runs and notifies an observer, or a pair of them, of what happens.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
-    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        match self {
-            Engine::Contention(contention) => contention.observed(observer),
-            Engine::Shared(shared) => shared.observed(observer),
-            Engine::Free(replay) => replay.observed(observer),
-        }
-    }
-
-    /// The same program without contention, for its costs.
-    pub fn free(&self) -> &Replay<'a> {
-        match self {
-            Engine::Contention(contention) => contention.free(),
-            Engine::Shared(shared) => shared.free(),
-            Engine::Free(replay) => replay,
-        }
-    }
-
-    /// The chain of causes behind the makespan of the replay that `journal` observed; empty if it kept no causes.
-    pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
-        self.free().critical_path(journal)
-    }
 }

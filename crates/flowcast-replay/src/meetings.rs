@@ -76,7 +76,7 @@ impl Meetings<'_> {
 
 /// Adds a stretch; whether it obviously overlaps the one added before it, so that the rest need not be kept.
 fn add(all: &mut [Busy], node: Node, busy: (Time, Time)) -> bool {
-    let known = &mut all[node.index()];
+    let known = &mut all[node];
     let meets = known
         .last()
         .is_some_and(|last| busy.0 < last.1 - TOLERANCE && last.0 < busy.1 - TOLERANCE);

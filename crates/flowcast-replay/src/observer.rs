@@ -9,52 +9,59 @@
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
-/// Is notified of everything that takes time. Ranks are numbered from 0, the streams of their non-blocking collectives
-/// behind them; messages by their slot; times count from the start. A method that is not overridden does
-/// nothing and costs nothing.
-pub trait Observer {
-    /// Whether it observes anything; if not, engines leave out what only observers need.
-    const WATCHES: bool = true;
-    /// A computation.
-    #[inline(always)]
-    fn computed(&mut self, _rank: Rank, _start: Time, _end: Time) {}
-    /// A send call: overhead from `start` to `end`; the last byte arrives at `arrival` unless that is not known yet.
-    #[inline(always)]
-    fn sent(&mut self, _rank: Rank, _slot: Slot, _sent: Sent) {}
-    /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
-    #[inline(always)]
-    fn moved(&mut self, _slot: Slot, _start: Time, _arrival: Time) {}
-    /// A message that has begun to move had waited for links and buses since `asked`.
-    #[inline(always)]
-    fn queued(&mut self, _slot: Slot, _asked: Time) {}
-    /// A non-blocking receive was posted.
-    #[inline(always)]
-    fn posted(&mut self, _slot: Slot, _time: Time) {}
-    /// A rank passed an event of the trace, by index into the program's events.
-    #[inline(always)]
-    fn marked(&mut self, _rank: Rank, _event: u32, _time: Time) {}
-    /// A sender waited for its receiver from `start` to `end`, or until its message had left.
-    #[inline(always)]
-    fn held(&mut self, _rank: Rank, _slot: Slot, _start: Time, _end: Time) {}
-    /// A rank waited from `start` to `end` until a message that goes at once had left its interface.
-    #[inline(always)]
-    fn left(&mut self, _rank: Rank, _slot: Slot, _start: Time, _end: Time) {}
-    /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
-    #[inline(always)]
-    fn released(&mut self, _rank: Rank, _slot: Slot) {}
-    /// A receive or a wait for one returned.
-    #[inline(always)]
-    fn received(&mut self, _rank: Rank, _slot: Slot, _received: Received) {}
-    /// One-sided communication or a request to a file ended.
-    #[inline(always)]
-    fn accessed(&mut self, _rank: Rank, _accessed: Accessed) {}
-    /// A rank left a collective operation that costs what a formula says.
-    #[inline(always)]
-    fn gathered(&mut self, _rank: Rank, _gathered: Gathered) {}
-    /// A rank of a machine with limits has ended: later than the end of its last call if it still waited for a processor.
-    #[inline(always)]
-    fn ended(&mut self, _rank: Rank, _time: Time) {}
+/// Hands all methods of an observer to a macro, behind what else it is given.
+macro_rules! with_methods {
+    ($use:ident $($more:tt)*) => {
+        $use! { $($more)*
+            /// A computation.
+            computed(rank: Rank, start: Time, end: Time),
+            /// A send call: overhead from `start` to `end`; the last byte arrives at `arrival` unless that is not known yet.
+            sent(rank: Rank, slot: Slot, sent: Sent),
+            /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
+            moved(slot: Slot, start: Time, arrival: Time),
+            /// A message that has begun to move had waited for links and buses since `asked`.
+            queued(slot: Slot, asked: Time),
+            /// A non-blocking receive was posted.
+            posted(slot: Slot, time: Time),
+            /// A rank passed an event of the trace, by index into the program's events.
+            marked(rank: Rank, event: u32, time: Time),
+            /// A sender waited for its receiver from `start` to `end`, or until its message had left.
+            held(rank: Rank, slot: Slot, start: Time, end: Time),
+            /// A rank waited from `start` to `end` until a message that goes at once had left its interface.
+            left(rank: Rank, slot: Slot, start: Time, end: Time),
+            /// A sender that asked whether it may go on has gone on, whether it waited for that or not.
+            released(rank: Rank, slot: Slot),
+            /// A receive or a wait for one returned.
+            received(rank: Rank, slot: Slot, received: Received),
+            /// One-sided communication or a request to a file ended.
+            accessed(rank: Rank, accessed: Accessed),
+            /// A rank left a collective operation that costs what a formula says.
+            gathered(rank: Rank, gathered: Gathered),
+            /// A rank of a machine with limits has ended: later than the end of its last call if it still waited for a processor.
+            ended(rank: Rank, time: Time)
+        }
+    };
 }
+
+macro_rules! declare {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),+)),+) => {
+        /// Is notified of everything that takes time. Ranks are numbered from 0, the streams of their non-blocking collectives
+        /// behind them; messages by their slot; times count from the start. A method that is not overridden does
+        /// nothing and costs nothing.
+        pub trait Observer {
+            /// Whether it observes anything; if not, engines leave out what only observers need.
+            const WATCHES: bool = true;
+            $(
+                $(#[$doc])*
+                #[inline(always)]
+                #[allow(unused_variables)]
+                fn $name(&mut self, $($arg: $type),+) {}
+            )+
+        }
+    };
+}
+
+with_methods! { declare }
 
 /// A send of one rank.
 #[derive(Debug, Clone, Copy)]
@@ -139,33 +146,12 @@ impl Observer for Unobserved {
     const WATCHES: bool = false;
 }
 
-/// Hands all methods of an observer to a macro, behind what else it is given.
-macro_rules! with_methods {
-    ($use:ident $($more:tt)*) => {
-        $use! { $($more)*
-            computed(rank: Rank, start: Time, end: Time),
-            sent(rank: Rank, slot: Slot, sent: Sent),
-            moved(slot: Slot, start: Time, arrival: Time),
-            queued(slot: Slot, asked: Time),
-            posted(slot: Slot, time: Time),
-            marked(rank: Rank, event: u32, time: Time),
-            held(rank: Rank, slot: Slot, start: Time, end: Time),
-            left(rank: Rank, slot: Slot, start: Time, end: Time),
-            released(rank: Rank, slot: Slot),
-            received(rank: Rank, slot: Slot, received: Received),
-            accessed(rank: Rank, accessed: Accessed),
-            gathered(rank: Rank, gathered: Gathered),
-            ended(rank: Rank, time: Time)
-        }
-    };
-}
-
 /// The methods of an observer that hands everything on to others, one after the other.
 macro_rules! hand_on {
     ($self:ident to $($others:expr),+) => {
         with_methods! { hand_on $self, [$($others),+], }
     };
-    ($self:ident, $others:tt, $($name:ident($($arg:ident: $type:ty),+)),+) => {
+    ($self:ident, $others:tt, $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),+)),+) => {
         $(#[inline(always)]
         fn $name(&mut $self, $($arg: $type),+) {
             hand_on! { $others.$name($($arg),+) }

@@ -96,7 +96,8 @@ impl Outcome {
         self.ranks
             .iter()
             .map(|rank| rank.end)
-            .fold(Time::ZERO, Time::max)
+            .max()
+            .unwrap_or_default()
     }
 
     /// The rank that ended last, the first of them if several did; `None` without ranks.

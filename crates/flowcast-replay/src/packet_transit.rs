@@ -113,7 +113,7 @@ impl Packets {
                 _ => None,
             })
         };
-        let streams = (0..program.streams() as u32).map(Rank);
+        let streams = Rank::all(program.streams());
         let pairs = Pairs::of(
             program.messages() as usize,
             placement,
@@ -300,7 +300,7 @@ impl Transit for Packets {
         let (there, back) = match ends {
             Some(ends) => (self.transfers[&ends], self.transfers[&ends]),
             None => {
-                let index = self.of_slot[slot.index()] as usize;
+                let index = self.of_slot[slot] as usize;
                 (self.open[index], self.open[index ^ 1])
             }
         };
@@ -407,7 +407,7 @@ impl Pairs {
                 let ends = (rank.min(other), rank.max(other));
                 let ordered = if rank < other { (src, dst) } else { (dst, src) };
                 let first = *known.entry(ends).or_insert_with(|| pairs.add(ordered));
-                pairs.of_slot[slot.index()] = first + u32::from(rank > other);
+                pairs.of_slot[slot] = first + u32::from(rank > other);
             }
         }
         pairs

@@ -167,7 +167,7 @@ impl Placement {
         let mut ranks = vec![0; self.nodes()];
         self.node_of[..self.ranks]
             .iter()
-            .for_each(|node| ranks[node.index()] += 1);
+            .for_each(|node| ranks[*node] += 1);
         ranks
     }
 
@@ -180,7 +180,7 @@ impl Placement {
     #[must_use]
     pub fn paced(mut self, rank: Rank, factor: f64) -> Placement {
         self.paces.resize(self.node_of.len(), 1.0);
-        self.paces[rank.index()] *= factor;
+        self.paces[rank] *= factor;
         self
     }
 
@@ -232,12 +232,12 @@ impl Placement {
 
     /// The node of a rank.
     pub fn node(&self, rank: Rank) -> Node {
-        self.node_of[rank.index()]
+        self.node_of[rank]
     }
 
     /// Index of the group of a node.
     pub fn group_index(&self, node: Node) -> usize {
-        self.group_of[node.index()] as usize
+        self.group_of[node] as usize
     }
 
     /// The groups of equal nodes, by the index that [`Placement::group_index`] gives.
@@ -267,7 +267,7 @@ impl Placement {
         let mut used = vec![false; self.nodes()];
         self.node_of[..self.ranks]
             .iter()
-            .any(|node| std::mem::replace(&mut used[node.index()], true))
+            .any(|node| std::mem::replace(&mut used[*node], true))
     }
 
     /// Nodes with more ranks than processors, which take turns in reality.

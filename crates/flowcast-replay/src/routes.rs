@@ -80,15 +80,15 @@ pub fn route_of_messages(
         return Ok(Vec::new());
     }
     let mut routes = vec![0; program.messages() as usize];
-    for rank in (0..program.streams() as u32).map(Rank) {
+    for rank in Rank::all(program.streams()) {
         let node = placement.node(rank);
         let group = placement.group_index(node);
         for (_, op) in program.ops(rank) {
             if let Op::Send { class, slot } = op {
-                let class = &program.classes()[class as usize];
+                let class = program.class(class);
                 let to = placement.node(program.receiver(slot));
                 let route = route(network, placement, (node, to), (class.tag, class.size));
-                routes[slot.index()] = numbers.number(group, route) as u16;
+                routes[slot] = numbers.number(group, route) as u16;
             }
         }
     }

@@ -62,7 +62,7 @@ impl<'a> RunTimer<'a> {
         if rank.index() >= self.program.ranks() {
             return;
         }
-        let class = &self.program.classes()[self.classes[slot.index()] as usize];
+        let class = self.program.class(self.classes[slot]);
         let call = match (operation_of(class), own) {
             (Some(op), _) => op.name(),
             (None, Function::Send | Function::Isend) => SENDING,
@@ -72,15 +72,13 @@ impl<'a> RunTimer<'a> {
     }
 
     fn is_non_blocking(&self, slot: Slot) -> bool {
-        self.program.classes()[self.classes[slot.index()] as usize]
-            .mode
-            .non_blocking
+        self.program.class(self.classes[slot]).mode.non_blocking
     }
 }
 
 impl Observer for RunTimer<'_> {
     fn sent(&mut self, rank: Rank, slot: Slot, sent: Sent) {
-        self.classes[slot.index()] = sent.class;
+        self.classes[slot] = sent.class;
         self.add(rank, slot, Function::Send, sent.end - sent.call);
     }
 
@@ -109,12 +107,12 @@ impl Observer for RunTimer<'_> {
         if rank.index() >= self.program.ranks() {
             return;
         }
-        let communicator = self.program.instances()[gathered.instance as usize];
+        let communicator = self.program.communicator_of(gathered.instance);
         if self
             .program
-            .is_inside_a_task(&self.program.communicators()[communicator as usize])
+            .is_inside_a_task(self.program.communicator(communicator))
         {
-            self.asleep[rank.index()] += gathered.end - gathered.call;
+            self.asleep[rank] += gathered.end - gathered.call;
             return;
         }
         if let Some(Function::Collective(op) | Function::NonBlocking(op)) =
@@ -129,7 +127,7 @@ impl Observer for RunTimer<'_> {
         if kind != REGION {
             return;
         }
-        let regions = &mut self.regions[rank.index()];
+        let regions = &mut self.regions[rank];
         let name = usize::try_from(value - 1)
             .ok()
             .and_then(|at| self.names.get(at));

@@ -97,7 +97,7 @@ impl WhatIf {
             self.placement.clone(),
             self.rendezvous,
         )?;
-        Ok(Engine::Free(Box::new(replay)))
+        Ok(replay.into())
     }
 }
 
@@ -113,7 +113,7 @@ pub struct SetOutcome {
 impl SetOutcome {
     /// When the last rank ended.
     pub fn makespan(&self) -> Time {
-        self.ends.iter().copied().fold(Time::ZERO, Time::max)
+        self.ends.iter().copied().max().unwrap_or_default()
     }
 
     /// The part of the ranks' time that is not the program's own computation, 0 to 1.

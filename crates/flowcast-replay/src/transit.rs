@@ -354,7 +354,7 @@ impl Transit for Shared {
         let work = (cost.delay - latency).max(Time::ZERO);
         let route = match ends {
             Some(ends) => self.transfers[&ends],
-            None => self.route_of[slot.index()],
+            None => self.route_of[slot],
         };
         let number = self.in_flight.insert(InFlight {
             slot,
@@ -405,7 +405,7 @@ fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
     let mut flows = Vec::new();
     let mut route_of = vec![0; slots];
     // Ranks by node, so that one row of numbers is enough.
-    let mut ranks: Vec<Rank> = (0..ranks as u32).map(Rank).collect();
+    let mut ranks: Vec<Rank> = Rank::all(ranks).collect();
     ranks.sort_by_key(|rank| placement.node(*rank));
     let mut known = vec![NONE; placement.nodes()];
     for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {
@@ -413,7 +413,7 @@ fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
         let first = flows.len();
         for (slot, receiver) in of_one_node.iter().flat_map(|rank| sends(*rank)) {
             let dst = placement.node(receiver);
-            let number = &mut known[dst.index()];
+            let number = &mut known[dst];
             if *number == NONE {
                 *number = flows.len() as u32;
                 flows.push(Flow {
@@ -424,11 +424,11 @@ fn routes_of<I: Iterator<Item = (Slot, Rank)>>(
                     start: Time::ZERO,
                 });
             }
-            route_of[slot.index()] = *number;
+            route_of[slot] = *number;
         }
         flows[first..]
             .iter()
-            .for_each(|flow| known[flow.dst.index()] = NONE);
+            .for_each(|flow| known[flow.dst] = NONE);
     }
     (flows, route_of)
 }
@@ -460,7 +460,7 @@ pub(super) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow
     for rank in (0..ranks).map(Rank) {
         for (_, op) in program.ops(rank) {
             let Op::Access(access) = op else { continue };
-            let Access::Transfer { kind, target, .. } = program.accesses()[access as usize] else {
+            let Access::Transfer { kind, target, .. } = *program.access(access) else {
                 continue;
             };
             let (own, other) = (placement.node(rank), placement.node(target));

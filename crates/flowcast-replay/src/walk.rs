@@ -155,11 +155,8 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
     accesses: Accesses,
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     fn new(
         walk: &'a Walk<'a, W>,
@@ -394,7 +391,7 @@ where
         match &self.costs.speeds {
             None => state.compute(|_| takes),
             Some(speeds) => {
-                let speeds = &speeds[rank.index()];
+                let speeds = &speeds[rank];
                 // A division by 1 changes nothing, so that it needs no case of its own here.
                 state.compute(|lane| self.costs.grid.round(takes / speeds[lane]));
             }
@@ -414,7 +411,7 @@ where
         state.compute(|lane| {
             self.costs
                 .grid
-                .round(takes / networks[lane].accelerator_speeds[rank.index()])
+                .round(takes / networks[lane].accelerator_speeds[rank])
         });
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
@@ -424,7 +421,7 @@ where
     #[inline(always)]
     fn route_number(&self, slot: Slot) -> usize {
         if MANY_ROUTES {
-            usize::from(self.route_of[slot.index()])
+            usize::from(self.route_of[slot])
         } else {
             0
         }
@@ -453,7 +450,7 @@ where
         Departure {
             slot,
             start,
-            size: self.program.classes()[class as usize].size,
+            size: self.program.class(class).size,
             cost: path.classes[class as usize],
             rts: None,
             latency: path.latency,
@@ -528,7 +525,7 @@ where
     /// Messages inside a node do not touch the network.
     #[inline(always)]
     fn is_between_nodes(&self, slot: Slot) -> bool {
-        !MANY_ROUTES || self.route_of[slot.index()].is_multiple_of(2)
+        !MANY_ROUTES || self.route_of[slot].is_multiple_of(2)
     }
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {

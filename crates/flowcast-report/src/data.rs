@@ -12,9 +12,10 @@ use serde::Serialize;
 use super::drawing::{Drawing, Interval, Shares, Traffic};
 use super::varint::push_varint;
 use super::{NetworkView, Page};
-use flowcast_replay::critical_path::{Limit, Step};
+use flowcast_replay::critical_path::Step;
 use flowcast_replay::distribution::Distribution;
 use flowcast_replay::journal::call_tallies::CallTally;
+use flowcast_replay::time_part::TimePart;
 use flowcast_replay::timeline::Activity;
 use flowcast_units::Time;
 
@@ -32,7 +33,7 @@ pub(crate) fn json(page: &Page) -> String {
         schema: "flowcast/report/2",
         title: &page.title,
         activities: Activity::ALL.map(Activity::name),
-        limits: Limit::ALL.map(Limit::name),
+        limits: TimePart::LIMITS.map(TimePart::name),
         networks: page.networks.iter().map(network_data).collect(),
         provenance: &page.provenance,
     };
@@ -48,7 +49,7 @@ struct PageData<'a> {
     schema: &'static str,
     title: &'a str,
     activities: [&'static str; Activity::ALL.len()],
-    limits: [&'static str; Limit::ALL.len()],
+    limits: [&'static str; TimePart::LIMITS.len()],
     networks: Vec<NetworkData<'a>>,
     provenance: &'a BTreeMap<String, String>,
 }

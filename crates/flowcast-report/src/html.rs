@@ -144,7 +144,8 @@ fn bar(page: &Page, network: &NetworkView) -> String {
         .networks
         .iter()
         .map(|other| other.outcome.makespan())
-        .fold(Time::ZERO, Time::max);
+        .max()
+        .unwrap_or_default();
     let makespan = network.outcome.makespan();
     let length = 100.0 * makespan.as_nanos() / slowest.as_nanos().max(1.0);
     let whole = makespan * network.outcome.ranks.len() as f64;

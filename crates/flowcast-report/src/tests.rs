@@ -1,8 +1,8 @@
 use super::*;
 use flowcast_model::builtin;
-use flowcast_replay::critical_path::Limit;
 use flowcast_replay::journal::call_tallies::CallTally;
 use flowcast_replay::outcome::RankOutcome;
+use flowcast_replay::time_part::TimePart;
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
 use flowcast_trace::slot::Slot;
 use flowcast_units::Node;
@@ -47,7 +47,7 @@ fn page() -> Page {
         bytes: Bytes(3000),
         ..Outcome::default()
     };
-    let segments = |rank: Rank| ranks[rank.index()].clone();
+    let segments = |rank: Rank| ranks[rank].clone();
     let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| {
         visit(Slot(0), message)
     });
@@ -75,8 +75,8 @@ fn page() -> Page {
         limit,
     };
     let path = vec![
-        step(0, 0.0, 2.0, Limit::Compute),
-        step(1, 2.0, 6.0, Limit::Bandwidth),
+        step(0, 0.0, 2.0, TimePart::Compute),
+        step(1, 2.0, 6.0, TimePart::Bandwidth),
     ];
     let view = NetworkView {
         name: "two-nodes".into(),

@@ -362,9 +362,21 @@ impl Program {
         &self.classes
     }
 
+    /// One of [`Program::classes`].
+    #[inline(always)]
+    pub fn class(&self, number: u32) -> &MessageClass {
+        &self.classes()[number as usize]
+    }
+
     /// The collective calls that differ, by the index that instructions name.
     pub fn calls(&self) -> &[CollectiveCall] {
         &self.calls
+    }
+
+    /// One of [`Program::calls`].
+    #[inline(always)]
+    pub fn call(&self, number: u32) -> &CollectiveCall {
+        &self.calls()[number as usize]
     }
 
     /// The communicators, by the index that calls name.
@@ -372,9 +384,21 @@ impl Program {
         &self.communicators
     }
 
+    /// One of [`Program::communicators`].
+    #[inline(always)]
+    pub fn communicator(&self, number: u32) -> &Communicator {
+        &self.communicators()[number as usize]
+    }
+
     /// Index of the communicator of each execution of a collective.
     pub fn instances(&self) -> &[u32] {
         &self.instances
+    }
+
+    /// The communicator of an execution of a collective.
+    #[inline(always)]
+    pub fn communicator_of(&self, instance: u32) -> u32 {
+        self.instances()[instance as usize]
     }
 
     /// Number of collectives, each counted once however many ranks take part; where streams of one rank meet is none.
@@ -406,6 +430,12 @@ impl Program {
     /// One-sided communication and files.
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
+    }
+
+    /// One of [`Program::accesses`].
+    #[inline(always)]
+    pub fn access(&self, number: u32) -> &Access {
+        &self.accesses()[number as usize]
     }
 
     /// The transfers of one-sided communication of all ranks.

@@ -24,6 +24,8 @@ impl Slot {
     }
 }
 
+flowcast_units::index_tables!(Slot);
+
 impl Add<u32> for Slot {
     type Output = Slot;
 

@@ -472,6 +472,11 @@ impl fmt::Display for TimePerByte {
 pub struct Rank(pub u32);
 
 impl Rank {
+    /// The ranks below a number.
+    pub fn all(ranks: usize) -> impl DoubleEndedIterator<Item = Rank> + ExactSizeIterator + Clone {
+        (0..ranks as u32).map(Rank)
+    }
+
     /// As an index into per-rank tables.
     #[inline]
     pub const fn index(self) -> usize {
@@ -502,6 +507,35 @@ impl fmt::Display for Node {
         self.0.fmt(f)
     }
 }
+
+/// Lets numbers of their own type index tables: `table[rank]` is `table[rank.index()]`.
+#[macro_export]
+macro_rules! index_tables {
+    ($($number:ident)+) => {
+        $($crate::index_tables! { $number: [T], Vec<T> })+
+    };
+    ($number:ident: $($table:ty),+) => {$(
+        impl<T> std::ops::Index<$number> for $table {
+            type Output = T;
+
+            #[inline(always)]
+            #[track_caller]
+            fn index(&self, number: $number) -> &T {
+                &self[number.index()]
+            }
+        }
+
+        impl<T> std::ops::IndexMut<$number> for $table {
+            #[inline(always)]
+            #[track_caller]
+            fn index_mut(&mut self, number: $number) -> &mut T {
+                &mut self[number.index()]
+            }
+        }
+    )+};
+}
+
+index_tables!(Rank Node);
 
 macro_rules! from_text {
     ($($name:ident),*) => {$(

@@ -3,7 +3,7 @@
 //! `cargo run --release -p flowcast --example predict`
 
 use flowcast::model::builtin;
-use flowcast::replay::explain::Cost;
+use flowcast::replay::time_part::TimePart;
 use flowcast::units::Rounded;
 use flowcast::{Options, Outputs, Prepared};
 
@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let explanation = prediction.explanation.expect("it was asked for");
     for (rank, sums) in explanation.ranks.iter().enumerate() {
-        let parts = Cost::ALL.map(|cost| format!("{} {}", cost.name(), Rounded(sums.of(cost))));
+        let parts = TimePart::COMMUNICATION
+            .map(|cost| format!("{} {}", cost.cost_name(), Rounded(sums.of(cost))));
         println!("rank {rank}: {}", parts.join(", "));
     }
     Ok(())

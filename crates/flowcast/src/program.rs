@@ -201,12 +201,7 @@ impl<'a> PreparedProgram<'a> {
             return Ok(Engine::new(program, network, placement, self.rendezvous)?);
         };
         if self.is_uncontended(model)? {
-            return Ok(Engine::Free(Box::new(Replay::new(
-                program,
-                network,
-                placement,
-                self.rendezvous,
-            )?)));
+            return Ok(Replay::new(program, network, placement, self.rendezvous)?.into());
         }
         Ok(Engine::sharing(
             program,
@@ -301,7 +296,7 @@ impl<'a> PreparedProgram<'a> {
             export(replayed)?;
         }
         let unused = self.unused(&outcome, asked);
-        let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();
+        let is_uncontended = engine.is_free() && self.model.shares();
         let inside = self.inside();
         let model = ModelChoice {
             is_uncontended,

@@ -9,12 +9,13 @@ use std::cell::Cell;
 
 use flowcast::convert::generate::{Shape, Workload};
 use flowcast::convert::write;
-use flowcast::replay::explain::{Cost, Explanation};
+use flowcast::replay::explain::Explanation;
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::costs::Costs;
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::{self, Loggops, Prepared, explain::Explainer, plain, queues};
-use flowcast::replay::observer::{Observer, Received, Sent};
+use flowcast::replay::observer::{Observer, Received, Sent, Unobserved};
+use flowcast::replay::time_part::TimePart;
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
 use flowcast::trace::slot::Slot;
 use flowcast::trace::{ReadOptions, Trace, read};
@@ -166,14 +167,14 @@ proptest! {
         links in proptest::collection::vec((0u32..60, 0u32..20, any::<bool>()), 0..80), parameters in any_parameters(),
     ) {
         let schedule = schedule(ranks, &steps, &links);
-        let fast = loggops::run(&schedule, parameters);
+        let fast = loggops::placed(&schedule, parameters.into(), &mut Unobserved);
         let prepared = Prepared::instead_of(schedule.clone()).unwrap();
         let consuming = queues::run(&prepared, parameters);
         prop_assert_eq!(consuming.as_ref(), fast.as_ref().ok());
-        prop_assert_eq!(&fast, &plain::run(&schedule, parameters));
+        prop_assert_eq!(&fast, &plain::run(&schedule, parameters.into(), &mut Unobserved));
         let (mut told, mut told_plainly) = (Notes::default(), Notes::default());
-        prop_assert_eq!(&fast, &loggops::observed(&schedule, parameters, &mut told));
-        prop_assert_eq!(&fast, &plain::observed(&schedule, parameters, &mut told_plainly));
+        prop_assert_eq!(&fast, &loggops::placed(&schedule, parameters.into(), &mut told));
+        prop_assert_eq!(&fast, &plain::run(&schedule, parameters.into(), &mut told_plainly));
         if let Ok(outcome) = fast {
             prop_assert_eq!(told, told_plainly);
             let costs = Costs { parameters, placed: None };
@@ -186,7 +187,7 @@ proptest! {
                 let accounted = sums.total().as_nanos();
                 let communication = rank.communication().as_nanos();
                 prop_assert!((accounted - communication).abs() <= 1e-9 * rank.end.as_nanos(), "{sums:?} {rank:?}");
-                prop_assert!(Cost::ALL.iter().all(|cost| sums.of(*cost).as_nanos() >= -1e-6), "{sums:?}");
+                prop_assert!(TimePart::COMMUNICATION.iter().all(|cost| sums.of(*cost).as_nanos() >= -1e-6), "{sums:?}");
             }
         }
     }
@@ -320,7 +321,7 @@ fn compare_forms(
         .unwrap()
         .unwrap();
     prop_assert_eq!(&explainer.finish(), explanation);
-    let outcome = plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
+    let outcome = plain::run(schedule, costs.parameters.into(), &mut plain_journal).unwrap();
     assert_times_add_up(&outcome, &plain_journal);
     for rank in (0..sends.ranks() as u32).map(Rank) {
         prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
@@ -374,7 +375,7 @@ fn generated_workloads_end_alike() {
                 let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
                 assert_eq!(
                     fast,
-                    plain::run(&schedule, parameters).ok(),
+                    plain::run(&schedule, parameters.into(), &mut Unobserved).ok(),
                     "{workload:?} {ranks}"
                 );
             }
@@ -396,7 +397,11 @@ fn generated_workloads_of_many_ranks_end_alike() {
                 ..parameters()
             };
             let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
-            assert_eq!(fast, plain::run(&schedule, parameters).ok(), "{workload:?}");
+            assert_eq!(
+                fast,
+                plain::run(&schedule, parameters.into(), &mut Unobserved).ok(),
+                "{workload:?}"
+            );
         }
     }
 }

@@ -11,7 +11,6 @@ use clap::Subcommand;
 use flowcast::flows::concurrent::{carry, carry_each_packet};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
 use flowcast::table::Document;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
@@ -228,8 +227,7 @@ fn replay_program(
         bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
     };
     let prepared = PreparedProgram::new(&program, network, options)?;
-    let is_free =
-        options.contention == Contention::Limits && matches!(prepared.engine()?, Engine::Free(_));
+    let is_free = options.contention == Contention::Limits && prepared.engine()?.is_free();
     // Where nothing is limited, the contention-free walk runs.
     let model = if is_free {
         Model::Independent.name()

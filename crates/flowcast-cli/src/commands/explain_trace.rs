@@ -1,6 +1,7 @@
 //! `--explain` on a trace: what the time in communication was spent on, by rank and by place in the program.
 
-use flowcast::replay::explain::{Cost, Explanation, Sums};
+use flowcast::replay::explain::{Explanation, Sums};
+use flowcast::replay::time_part::TimePart;
 use flowcast::report::sites::site_name;
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ const ROWS: usize = 32;
 
 /// Prints both tables; causes that never occur have no column.
 pub(super) fn print(explanation: &Explanation) {
-    let costs: Vec<Cost> = Cost::ALL
+    let costs: Vec<TimePart> = TimePart::COMMUNICATION
         .into_iter()
         .filter(|cost| occurs(explanation, *cost))
         .collect();
@@ -39,15 +40,15 @@ pub(super) fn print(explanation: &Explanation) {
     );
 }
 
-fn occurs(explanation: &Explanation, cost: Cost) -> bool {
+fn occurs(explanation: &Explanation, cost: TimePart) -> bool {
     explanation
         .ranks
         .iter()
         .any(|sums| sums.of(cost).as_nanos() > 0.0)
 }
 
-fn table_of(costs: &[Cost], first: &str) -> Table {
-    let names = costs.iter().map(|cost| format!(">{}", cost.name()));
+fn table_of(costs: &[TimePart], first: &str) -> Table {
+    let names = costs.iter().map(|cost| format!(">{}", cost.cost_name()));
     table(
         &[first.to_owned(), ">in all".into()]
             .into_iter()
@@ -56,7 +57,7 @@ fn table_of(costs: &[Cost], first: &str) -> Table {
     )
 }
 
-fn print_rows(mut table: Table, costs: &[Cost], mut rows: Vec<(String, Sums)>) {
+fn print_rows(mut table: Table, costs: &[TimePart], mut rows: Vec<(String, Sums)>) {
     if rows.len() > ROWS {
         rows.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
         println_out!(
@@ -98,8 +99,9 @@ pub(super) fn document(explanation: &Explanation) -> Value {
 
 fn times(sums: &Sums) -> Value {
     let mut entry = json!({ "total_s": sums.total().as_seconds() });
-    for cost in Cost::ALL {
-        entry[format!("{}_s", cost.name().replace(' ', "_"))] = sums.of(cost).as_seconds().into();
+    for cost in TimePart::COMMUNICATION {
+        entry[format!("{}_s", cost.cost_name().replace(' ', "_"))] =
+            sums.of(cost).as_seconds().into();
     }
     entry
 }

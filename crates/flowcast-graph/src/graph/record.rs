@@ -9,14 +9,12 @@ use flowcast_replay::observer::{Accessed, Gathered, Observer, Received, Sent};
 use flowcast_replay::walk::Replay;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_trace::read::REGION;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{Kind, NONE, Node};
 use crate::parts;
-
-/// The type of the event that names a user function (Extrae).
-const USER_FUNCTION: i64 = 60_000_019;
 
 /// Follows a replay; see [`EventGraph`](crate::EventGraph) for what it keeps.
 pub(crate) struct Recorder<'a> {
@@ -75,15 +73,12 @@ impl<'a> Recorder<'a> {
             0
         };
         let holds = if has_queues { slots } else { waits };
-        let tells = program
-            .events()
-            .iter()
-            .any(|(kind, _)| *kind == USER_FUNCTION);
+        let tells = program.events().iter().any(|(kind, _)| *kind == REGION);
         let (instances, ops) = Instances::of(program);
         Recorder {
             replay,
             program,
-            is_free: matches!(engine, Engine::Free(_)) && !replay.costs().needs_polling(),
+            is_free: engine.is_free() && !replay.costs().needs_polling(),
             nodes: vec![Node::new(Kind::Wait, Rank(0), NONE)],
             times: vec![0.0],
             ends: vec![0; streams],
@@ -111,15 +106,7 @@ impl<'a> Recorder<'a> {
     /// Adds an event. Where it happened is not where its costs put it, they are changed to what they were.
     fn push(&mut self, mut node: Node, happened: Option<Time>) -> u32 {
         let of = |event: u32| self.times[event as usize];
-        let sum = |node: &Node| {
-            let second = if node.second == NONE {
-                f64::NEG_INFINITY
-            } else {
-                of(node.second) + node.more
-            };
-            (of(node.first) + node.cost).max(second)
-        };
-        let mut time = sum(&node);
+        let mut time = node.time(&self.times);
         if let Some(happened) = happened
             .map(Time::as_nanos)
             .filter(|happened| !is_near(*happened, time))
@@ -135,7 +122,7 @@ impl<'a> Recorder<'a> {
                     node.more.min(happened - of(node.second))
                 };
             }
-            time = sum(&node);
+            time = node.time(&self.times);
         }
         self.nodes.push(node);
         self.times.push(time);
@@ -144,12 +131,12 @@ impl<'a> Recorder<'a> {
 
     /// The event that a rank has come to.
     fn go_on(&mut self, rank: Rank, node: Node, happened: Option<Time>) {
-        self.ends[rank.index()] = self.push(node, happened);
+        self.ends[rank] = self.push(node, happened);
     }
 
     /// Time that nothing accounts for has passed.
     fn reach(&mut self, rank: Rank, time: Time) {
-        let (end, time) = (self.ends[rank.index()], time.as_nanos());
+        let (end, time) = (self.ends[rank], time.as_nanos());
         let passed = time - self.times[end as usize];
         if passed > 0.0 && !is_near(time, self.times[end as usize]) {
             self.is_explained = false;
@@ -164,13 +151,13 @@ impl<'a> Recorder<'a> {
     /// Of a rank that sends with this overhead: the last message that its interface took, and how long after that it takes the
     /// next one.
     fn interface(&self, rank: Rank, overhead: f64) -> Option<(u32, f64)> {
-        let last = self.last_sends[rank.index()];
+        let last = self.last_sends[rank];
         // Where it takes no time it may take some with other costs.
         if last == NONE || self.replay.costs().network().point_to_point.rule != Rule::Loggops {
             return None;
         }
         let before = self.nodes[last as usize].slot();
-        let (path, class) = (self.path(before), self.class_of[before.index()]);
+        let (path, class) = (self.path(before), self.class_of[before]);
         let rest = path.classes[class as usize].busy - parts::send_overhead(path, class);
         Some((last, rest.as_nanos() + overhead))
     }
@@ -181,13 +168,13 @@ impl<'a> Recorder<'a> {
 
     /// The event of a message's arrival, where that is not what the message would take alone.
     fn arrive(&mut self, slot: Slot, from: u32, arrival: Time) -> u32 {
-        let delay = self.path(slot).classes[self.class_of[slot.index()] as usize].delay;
+        let delay = self.path(slot).classes[self.class_of[slot] as usize].delay;
         let begun = self.times[from as usize];
         if is_near(arrival.as_nanos(), begun + delay.as_nanos()) {
             return from;
         }
         self.is_explained = false;
-        let rank = Rank(self.sender_of[slot.index()]);
+        let rank = Rank(self.sender_of[slot]);
         self.push(
             Node::new(Kind::Arrive, rank, slot.0).after(from, arrival.as_nanos() - begun),
             None,
@@ -203,13 +190,13 @@ impl<'a> Recorder<'a> {
         else {
             return;
         };
-        let class = &self.path(slot).classes[self.class_of[slot.index()] as usize];
+        let class = &self.path(slot).classes[self.class_of[slot] as usize];
         let held = if class.rendezvous {
             class.held
         } else {
             class.leaves()
         };
-        let node = Node::new(Kind::Release, rank, slot.0).after(self.ends[rank.index()], 0.0);
+        let node = Node::new(Kind::Release, rank, slot.0).after(self.ends[rank], 0.0);
         self.go_on(rank, node.and(moved, held.as_nanos()), happened);
     }
 
@@ -218,7 +205,7 @@ impl<'a> Recorder<'a> {
         let Some((call, rank)) = self.instances.deciding[instance as usize] else {
             return Time::ZERO;
         };
-        let made = &self.program.calls()[call as usize];
+        let made = self.program.call(call);
         match made.mode {
             CollectiveMode::RootSynchronous => Time::ZERO,
             _ => self.replay.costs().collective(
@@ -239,14 +226,11 @@ impl<'a> Recorder<'a> {
         let mut entries = self.instances.entries.remove(&instance).unwrap_or_default();
         match self.instances.modes[instance as usize] {
             CollectiveMode::Blocking => {
-                let communicator = self.program.instances()[instance as usize];
-                let members = &self.program.communicators()[communicator as usize].members;
-                entries = members
-                    .iter()
-                    .map(|member| self.ends[member.index()])
-                    .collect();
+                let communicator = self.program.communicator_of(instance);
+                let members = &self.program.communicator(communicator).members;
+                entries = members.iter().map(|member| self.ends[*member]).collect();
             }
-            CollectiveMode::RootSynchronous => entries.push(self.ends[rank.index()]),
+            CollectiveMode::RootSynchronous => entries.push(self.ends[rank]),
             CollectiveMode::NonBlocking => {}
         }
         let mut met = entries.first().copied().unwrap_or(0);
@@ -292,18 +276,16 @@ impl Instances {
         if count == 0 {
             return (instances, ops);
         }
-        for rank in (0..program.streams() as u32).map(Rank) {
+        for rank in Rank::all(program.streams()) {
             for (_, op) in program.ops(rank) {
                 let Op::Collective { call, instance } = op else {
                     continue;
                 };
-                let made = &program.calls()[call as usize];
+                let made = program.call(call);
                 ops[instance as usize] = made.op;
                 instances.modes[instance as usize] = made.mode;
                 let deciding = &mut instances.deciding[instance as usize];
-                if made.is_root
-                    || deciding.is_none_or(|(known, _)| !program.calls()[known as usize].is_root)
-                {
+                if made.is_root || deciding.is_none_or(|(known, _)| !program.call(known).is_root) {
                     *deciding = Some((call, rank));
                 }
                 if made.is_root {
@@ -319,10 +301,10 @@ impl Observer for Recorder<'_> {
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
         if end > start {
-            let node = Node::new(Kind::Compute, rank, self.inside[rank.index()]);
+            let node = Node::new(Kind::Compute, rank, self.inside[rank]);
             self.go_on(
                 rank,
-                node.after(self.ends[rank.index()], (end - start).as_nanos()),
+                node.after(self.ends[rank], (end - start).as_nanos()),
                 None,
             );
         }
@@ -332,29 +314,28 @@ impl Observer for Recorder<'_> {
         self.reach(rank, sent.call);
         let path = self.path(slot);
         let overhead = parts::send_overhead(path, sent.class).as_nanos();
-        let node = Node::new(Kind::Send, rank, slot.0).after(self.ends[rank.index()], overhead);
+        let node = Node::new(Kind::Send, rank, slot.0).after(self.ends[rank], overhead);
         let place = slot.index();
         (self.class_of[place], self.sender_of[place]) = (sent.class, rank.0);
         if let Some(function) = self.function_of.get_mut(place) {
-            *function = self.inside[rank.index()];
+            *function = self.inside[rank];
         }
         let departs = match self.interface(rank, overhead) {
             Some((last, rest)) if path.classes[sent.class as usize].queues => {
                 self.go_on(rank, node, Some(sent.end));
-                let node =
-                    Node::new(Kind::Depart, rank, slot.0).after(self.ends[rank.index()], 0.0);
+                let node = Node::new(Kind::Depart, rank, slot.0).after(self.ends[rank], 0.0);
                 self.push(node.and(last, rest), Some(sent.departs))
             }
             Some((last, rest)) => {
                 self.go_on(rank, node.and(last, rest), Some(sent.end));
-                self.ends[rank.index()]
+                self.ends[rank]
             }
             None => {
                 self.go_on(rank, node, Some(sent.end));
-                self.ends[rank.index()]
+                self.ends[rank]
             }
         };
-        self.last_sends[rank.index()] = departs;
+        self.last_sends[rank] = departs;
         if self.has_queues && !path.classes[sent.class as usize].rendezvous {
             self.moves[place] = departs;
         }
@@ -369,7 +350,7 @@ impl Observer for Recorder<'_> {
         let place = slot.index();
         let (path, sender) = (self.path(slot), Rank(self.sender_of[place]));
         let moves = |kind| Node::new(kind, sender, slot.0).after(self.messages[place], 0.0);
-        let receiver = self.ends[self.program.receiver(slot).index()];
+        let receiver = self.ends[self.program.receiver(slot)];
         let node = match self.posted.get(place) {
             Some(_) if !path.classes[self.class_of[place] as usize].rendezvous => moves(Kind::Move),
             None => moves(Kind::Move),
@@ -385,13 +366,13 @@ impl Observer for Recorder<'_> {
 
     fn posted(&mut self, slot: Slot, _time: Time) {
         if let Some(posted) = self.posted.get_mut(slot.index()) {
-            *posted = self.ends[self.program.receiver(slot).index()];
+            *posted = self.ends[self.program.receiver(slot)];
         }
     }
 
     fn marked(&mut self, rank: Rank, event: u32, _time: Time) {
         let (kind, value) = self.program.events()[event as usize];
-        if kind == USER_FUNCTION {
+        if kind == REGION {
             let known = self
                 .functions
                 .iter()
@@ -400,7 +381,7 @@ impl Observer for Recorder<'_> {
                 self.functions.push(value);
                 self.functions.len() - 1
             });
-            self.inside[rank.index()] = index as u32;
+            self.inside[rank] = index as u32;
         }
     }
 
@@ -426,15 +407,15 @@ impl Observer for Recorder<'_> {
 
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         self.reach(rank, received.call);
-        let (path, class) = (self.path(slot), self.class_of[slot.index()]);
+        let (path, class) = (self.path(slot), self.class_of[slot]);
         let after = parts::receive_overhead(path, class).as_nanos();
-        let arrival = self.messages[slot.index()];
+        let arrival = self.messages[slot];
         let delay = match self.nodes[arrival as usize].kind() {
             Kind::Arrive => 0.0,
             _ => path.classes[class as usize].delay.as_nanos(),
         };
         let node = Node::new(Kind::Receive, rank, slot.0);
-        let node = node.after(self.ends[rank.index()], path.recv_before.as_nanos() + after);
+        let node = node.after(self.ends[rank], path.recv_before.as_nanos() + after);
         self.go_on(rank, node.and(arrival, delay + after), Some(received.end));
     }
 
@@ -452,8 +433,7 @@ impl Observer for Recorder<'_> {
             ..
         } = gathered;
         let own = |recorder: &mut Self, kind: Kind, takes: Time| {
-            let node = Node::new(kind, rank, instance)
-                .after(recorder.ends[rank.index()], takes.as_nanos());
+            let node = Node::new(kind, rank, instance).after(recorder.ends[rank], takes.as_nanos());
             recorder.go_on(rank, node, None);
         };
         if came > call {
@@ -472,16 +452,16 @@ impl Observer for Recorder<'_> {
                 .entries
                 .entry(instance)
                 .or_default()
-                .push(self.ends[rank.index()]);
+                .push(self.ends[rank]);
             return;
         }
         let done = self.finished(rank, &gathered);
         let is_wait = self.instances.modes[instance as usize] == CollectiveMode::NonBlocking;
         if is_wait {
-            let node = Node::new(Kind::Meet, rank, instance).after(self.ends[rank.index()], 0.0);
+            let node = Node::new(Kind::Meet, rank, instance).after(self.ends[rank], 0.0);
             self.go_on(rank, node.and(done, 0.0), Some(end));
         } else {
-            self.ends[rank.index()] = done;
+            self.ends[rank] = done;
             self.reach(rank, end);
         }
     }

@@ -17,6 +17,12 @@ pub struct Lane(u16);
 /// No lane: the event stands in the heap itself.
 const DIRECT: u16 = u16::MAX;
 
+impl Default for Lane {
+    fn default() -> Lane {
+        Lane::NONE
+    }
+}
+
 impl Lane {
     /// For an event with a delay of its own, which goes into the heap itself.
     pub const NONE: Lane = Lane(DIRECT);

@@ -45,7 +45,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if self.route_of.is_empty() {
             0
         } else {
-            usize::from(self.route_of[slot.index()])
+            usize::from(self.route_of[slot])
         }
     }
 
@@ -63,7 +63,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: Slot) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank.index()].phase == Phase::Begin {
+        if self.ranks[rank].phase == Phase::Begin {
             let costs = self.route_costs(slot);
             let (overhead, interface) = (
                 costs.sending(class),
@@ -86,7 +86,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             waited: processor,
             departs,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let departs = if queues && departs > now {
             departs
         } else {
@@ -112,7 +112,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             },
         );
         let receiver = self.slots.receiver(slot);
-        let state = self.slots.states[slot.index()];
+        let state = self.slots.states[slot];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.route_of.is_empty() {
@@ -153,17 +153,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if self.slots.has_rendezvous() {
             self.slots.note_send(message.from, message.slot);
             if !self.cost(&message).rendezvous {
-                self.slots.releases[message.slot.index()] = Release::Released;
+                self.slots.releases[message.slot] = Release::Released;
             }
         }
         let number = self.messages.add(message);
-        self.pending.at(
-            departs,
-            Event {
-                kind: Kind::Departs,
-                index: number,
-            },
-        );
+        self.pending.at(departs, Kind::Departs.event(number));
         Step::Done
     }
 
@@ -177,7 +171,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if T::HANDSHAKES && self.routes[self.route_number(message.slot)] == Route::Between {
             return self.depart_with_rts(number);
         }
-        match self.slots.states[message.slot.index()] {
+        match self.slots.states[message.slot] {
             state::EMPTY => self.slots.wait(message.slot, number),
             _ => self.meet(number),
         }
@@ -186,7 +180,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A call begins that takes the processor for so long.
     #[inline(always)]
     pub(super) fn begin_call(&mut self, rank: Rank, overhead: Time) {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.call = self.pending.now();
         state.waited = Time::ZERO;
         state.overhead += overhead;
@@ -201,7 +195,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         interface: Interface,
     ) -> Option<Step> {
         let now = self.pending.now();
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         let free = if state.interface_free > now {
             state.interface_free
         } else {
@@ -236,17 +230,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.slots.note_send(message.from, slot);
         let cost = self.cost(message);
         if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
-            self.slots.releases[slot.index()] = Release::Released;
+            self.slots.releases[slot] = Release::Released;
             return false;
         }
-        if self.program.classes()[message.class as usize]
-            .mode
-            .non_blocking
-        {
+        if self.program.class(message.class).mode.non_blocking {
             return false;
         }
         message.mark(Mark::HoldsSender);
-        self.ranks[message.from.index()].before = self.pending.now();
+        self.ranks[message.from].before = self.pending.now();
         let number = self.messages.add(*message);
         if state == state::EMPTY {
             self.slots.wait(slot, number);
@@ -302,12 +293,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn release_sender(&mut self, number: u32) {
         let message = self.messages[number];
         let Message { slot, from, .. } = message;
-        let before = std::mem::replace(&mut self.slots.releases[slot.index()], Release::Released);
+        let before = std::mem::replace(&mut self.slots.releases[slot], Release::Released);
         if !message.is(Mark::HoldsSender) && before != Release::Awaited {
             return;
         }
         let now = self.pending.now();
-        let state = &mut self.ranks[from.index()];
+        let state = &mut self.ranks[from];
         let since = state.before;
         self.observer.held(from, slot, since, now);
         self.leave_call(from, now);
@@ -319,10 +310,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
         let Message { slot, class, .. } = self.messages[number];
-        let moved = Event {
-            kind: Kind::Moved,
-            index: number,
-        };
+        let moved = Kind::Moved.event(number);
         let route_number = self.route_number(slot);
         let costs = &self.route_costs[route_number];
         let cost = &costs.moves[class as usize];
@@ -333,13 +321,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.begin_perturbed_transfer(number, route_number)
         } else if costs.has_latency {
             cost.bytes.schedule(&mut self.pending, moved);
-            cost.arrives.schedule(
-                &mut self.pending,
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            )
+            cost.arrives
+                .schedule(&mut self.pending, Kind::Arrived.event(number))
         } else {
             cost.arrives.schedule(&mut self.pending, moved)
         };
@@ -364,21 +347,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
         let latency = cost.arrives.time - bytes;
         let arrival = now + (bytes * factors.until_there + latency);
-        self.pending.at(
-            now + bytes * factors.on_links,
-            Event {
-                kind: Kind::Moved,
-                index: number,
-            },
-        );
+        self.pending
+            .at(now + bytes * factors.on_links, Kind::Moved.event(number));
         if self.arrives_later(route_number) {
-            self.pending.at(
-                arrival,
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            );
+            self.pending.at(arrival, Kind::Arrived.event(number));
         }
         arrival
     }
@@ -401,13 +373,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             match (flight, message.purpose) {
                 (flight, _) if flight == Time::ZERO => self.arrived(number),
                 (_, Purpose::Transfer) => {}
-                _ => self.pending.at(
-                    self.pending.now() + flight,
-                    Event {
-                        kind: Kind::Arrived,
-                        index: number,
-                    },
-                ),
+                _ => self
+                    .pending
+                    .at(self.pending.now() + flight, Kind::Arrived.event(number)),
             }
             return;
         }
@@ -438,8 +406,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if purpose == Purpose::Part {
             return self.part_arrived(from, slot.0);
         }
-        if std::mem::replace(&mut self.slots.states[slot.index()], state::ARRIVED) != state::AWAITED
-        {
+        if std::mem::replace(&mut self.slots.states[slot], state::ARRIVED) != state::AWAITED {
             return;
         }
         let receiver = self.slots.receiver(slot);
@@ -453,7 +420,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(super) fn receive(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank.index()].phase == Phase::Begin {
+        if self.ranks[rank].phase == Phase::Begin {
             self.enter_call(rank);
             let before = self.route_costs(slot).before;
             let before = self.start_up_on(slot, before);
@@ -462,12 +429,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 return self.start_up(rank, before);
             }
         }
-        self.ranks[rank.index()].before = now;
-        let state = self.slots.states[slot.index()];
+        self.ranks[rank].before = now;
+        let state = self.slots.states[slot];
         if state == state::ARRIVED {
             return self.take(rank, slot);
         }
-        self.slots.states[slot.index()] = state::AWAITED;
+        self.slots.states[slot] = state::AWAITED;
         self.post_receive(rank, slot, state);
         Step::Wait
     }
@@ -477,7 +444,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn take(&mut self, rank: Rank, slot: Slot) -> Step {
         let now = self.pending.now();
         let after = self.route_costs(slot).received_after(self.costs, slot);
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState {
             call,
@@ -498,9 +465,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         );
         self.leave_call(rank, now + after.time);
         if after.time > Time::ZERO {
-            self.ranks[rank.index()].overhead += after.time;
+            self.ranks[rank].overhead += after.time;
             self.start_up(rank, after);
-            self.ranks[rank.index()].phase = Phase::Finish;
+            self.ranks[rank].phase = Phase::Finish;
             return Step::Spend;
         }
         Step::Done
@@ -509,13 +476,13 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A non-blocking receive.
     #[inline(always)]
     pub(super) fn post(&mut self, rank: Rank) -> Step {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
-        let state = self.slots.states[slot.index()];
+        let state = self.slots.states[slot];
         if state != state::ARRIVED {
-            self.slots.states[slot.index()] = state::POSTED;
+            self.slots.states[slot] = state::POSTED;
         }
         self.post_receive(rank, slot, state);
         Step::Done
@@ -530,10 +497,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             .sent(rank, ago)
             .filter(|_| self.slots.has_rendezvous())
         {
-            let release = &mut self.slots.releases[slot.index()];
+            let release = &mut self.slots.releases[slot];
             if *release != Release::Released {
                 *release = Release::Awaited;
-                self.ranks[rank.index()].before = now;
+                self.ranks[rank].before = now;
                 return Step::Wait;
             }
             self.leave_call(rank, now);

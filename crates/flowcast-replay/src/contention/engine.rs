@@ -110,8 +110,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             transit,
             in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
             route_costs: route_costs(costs, &mut pending),
-            ranks: (0..ranks as u32)
-                .map(Rank)
+            ranks: Rank::all(ranks)
                 .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
                 .collect(),
             slots: Slots::new(program, costs.has_rendezvous(), costs.has_send_queues()),
@@ -135,7 +134,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     }
 
     pub(super) fn run(mut self) -> Result<Outcome, SimulateError> {
-        for rank in (0..self.ranks.len() as u32).map(Rank) {
+        for rank in Rank::all(self.ranks.len()) {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
@@ -188,7 +187,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A rank wants a processor for its next instruction; one without instructions has ended.
     #[inline(always)]
     pub(super) fn queue(&mut self, rank: Rank, place: Place) {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
             state.phase = Phase::Ended;
@@ -196,7 +195,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             return self.enter_call(rank);
         }
         self.stop_polling(rank);
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.queued = self.pending.now();
         self.processors.queue(rank, place);
         if let Some(scheduling) = &mut self.scheduling {
@@ -208,7 +207,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// The instruction of a rank is done.
     #[inline(always)]
     pub(super) fn advance(&mut self, rank: Rank, place: Place) {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.at = state.next;
         state.phase = Phase::Begin;
         self.queue(rank, place);
@@ -219,7 +218,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     fn start_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
         let event = Event::turn(rank);
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         if now > state.queued {
             state.waited += now - state.queued;
             self.waits.processors += 1;
@@ -227,7 +226,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         if self.scheduling.is_some() {
             return self.start_scheduled_turn(rank);
         }
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         match state.phase {
             Phase::StartUp => state.phase = Phase::Started,
             Phase::Finish => state.phase = Phase::Finishing,
@@ -243,7 +242,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     #[inline(always)]
     fn start_instruction(&mut self, rank: Rank) {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         if opcodes::computes(state.words, state.at as usize) == Some(true)
             && let Some((Op::Compute(time), next)) = opcodes::decode(state.words, state.at as usize)
         {
@@ -257,7 +256,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     fn compute(&mut self, rank: Rank, time: Time) {
         let takes = self.scaled(rank, time);
         let start = self.pending.now();
-        self.ranks[rank.index()].compute += takes;
+        self.ranks[rank].compute += takes;
         self.observer.computed(rank, start, start + takes);
         self.pending.at(start + takes, Event::turn(rank));
     }
@@ -268,7 +267,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let mut speed = if self.costs.is_as_traced {
             1.0
         } else {
-            self.costs.speeds[rank.index()]
+            self.costs.speeds[rank]
         };
         if let Some(perturbation) = &mut self.perturbation {
             speed = perturbation.speed(speed);
@@ -278,10 +277,10 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// A rank computes on an accelerator; its processor is free for others.
     fn accelerate(&mut self, rank: Rank, time: Time) -> TurnEnd {
-        let speed = self.costs.accelerator_speeds[rank.index()];
+        let speed = self.costs.accelerator_speeds[rank];
         let takes = if speed == 1.0 { time } else { time / speed };
         let start = self.pending.now();
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.phase = Phase::Accelerated;
         state.compute += takes;
         self.observer.computed(rank, start, start + takes);
@@ -297,7 +296,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Slice::Cut => {
                 self.processors.release(rank);
                 // Its computation may be its last instruction: it is queued although there is none behind.
-                self.ranks[rank.index()].queued = self.pending.now();
+                self.ranks[rank].queued = self.pending.now();
                 self.processors.queue(rank, Place::Back);
                 if let Some(next) = self.processors.next_beside(rank) {
                     self.start_turn(next);
@@ -310,7 +309,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A rank goes on.
     #[inline(always)]
     fn turn(&mut self, rank: Rank) {
-        if self.ranks[rank.index()].phase >= Phase::Accelerated {
+        if self.ranks[rank].phase >= Phase::Accelerated {
             return self.without_processor(rank);
         }
         if self.scheduling.is_some() && !self.ends_turn(rank) {
@@ -334,7 +333,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// The time that a rank spent without a processor, and without waiting for others, is over.
     #[inline(never)]
     fn without_processor(&mut self, rank: Rank) {
-        match self.ranks[rank.index()].phase {
+        match self.ranks[rank].phase {
             Phase::Asking => self.asked(rank),
             Phase::Answered => self.answered(rank),
             Phase::Leaving => {
@@ -348,8 +347,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// Does instructions until one takes a turn of its own.
     #[inline(always)]
     fn step(&mut self, rank: Rank) -> TurnEnd {
-        let words = self.ranks[rank.index()].words;
-        if self.ranks[rank.index()].phase == Phase::Finishing {
+        let words = self.ranks[rank].words;
+        if self.ranks[rank].phase == Phase::Finishing {
             self.go_on(rank);
             if let Some(end) = self.keep_processor(rank) {
                 return end;
@@ -358,7 +357,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         // Between two computations others get the processor.
         let mut place = Place::Back;
         loop {
-            let at = self.ranks[rank.index()].at as usize;
+            let at = self.ranks[rank].at as usize;
             let Some((op, next)) = opcodes::decode(words, at) else {
                 // Where the stream is damaged the rank stands for ever.
                 if at >= words.len() {
@@ -366,7 +365,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 }
                 return TurnEnd::Leaves;
             };
-            self.ranks[rank.index()].next = next as u32;
+            self.ranks[rank].next = next as u32;
             let step = match op {
                 Op::Compute(_) => {
                     self.queue(rank, place);
@@ -374,7 +373,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 }
                 Op::Accelerator(time) => return self.accelerate(rank, time),
                 Op::Send { class, slot } => self.send(rank, class, slot),
-                Op::Recv => self.receive(rank, self.ranks[rank.index()].next_slot),
+                Op::Recv => self.receive(rank, self.ranks[rank].next_slot),
                 Op::Irecv => self.post(rank),
                 Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(rank) + own),
                 Op::WaitSend(ago) => self.wait_send(rank, ago),
@@ -401,12 +400,12 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 }
                 Step::Spend => return self.start_next_turn(rank),
                 Step::Wait => {
-                    self.ranks[rank.index()].phase = Phase::Waiting;
+                    self.ranks[rank].phase = Phase::Waiting;
                     self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
                 Step::Asks(phase) => {
-                    self.ranks[rank.index()].phase = phase;
+                    self.ranks[rank].phase = phase;
                     self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
@@ -428,7 +427,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     #[inline(always)]
     fn go_on(&mut self, rank: Rank) {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.at = state.next;
         state.phase = Phase::Begin;
     }
@@ -436,7 +435,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A rank has done a call. `None` if its next turn is the very next event.
     #[inline(always)]
     fn keep_processor(&mut self, rank: Rank) -> Option<TurnEnd> {
-        let state = &self.ranks[rank.index()];
+        let state = &self.ranks[rank];
         let Some(computes) = opcodes::computes(state.words, state.at as usize) else {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
@@ -454,7 +453,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     /// A rank that is not done with a call, or has just done one, comes before all others of its node.
     #[inline(always)]
     fn start_next_turn(&mut self, rank: Rank) -> TurnEnd {
-        self.ranks[rank.index()].queued = self.pending.now();
+        self.ranks[rank].queued = self.pending.now();
         let keeps = match &mut self.scheduling {
             Some(scheduling) => {
                 scheduling.queued(rank, Place::Front);
@@ -474,7 +473,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     #[inline(always)]
     pub(super) fn start_up(&mut self, rank: Rank, delay: Delay) -> Step {
         let now = self.pending.now();
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.phase = Phase::StartUp;
         state.until = now + delay.time;
         state.lane = delay.lane;
@@ -500,13 +499,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Purpose::Deliver => self.begin_transfer(number),
             Purpose::Part => {
                 let end = self.pending.now() + self.messages.part(number).0;
-                self.pending.at(
-                    end,
-                    Event {
-                        kind: Kind::Moved,
-                        index: number,
-                    },
-                );
+                self.pending.at(end, Kind::Moved.event(number));
             }
             Purpose::Transfer => self.begin_one_sided(number),
             Purpose::Collective => self.ask_next_site(number),

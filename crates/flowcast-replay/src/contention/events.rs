@@ -30,13 +30,18 @@ pub(super) struct Event {
     pub index: u32,
 }
 
+impl Kind {
+    /// Of this kind, to whom it counts.
+    #[inline(always)]
+    pub(super) fn event(self, index: u32) -> Event {
+        Event { kind: self, index }
+    }
+}
+
 impl Event {
     /// A rank has the processor and goes on.
     #[inline(always)]
     pub(super) fn turn(rank: Rank) -> Event {
-        Event {
-            kind: Kind::Turn,
-            index: rank.0,
-        }
+        Kind::Turn.event(rank.0)
     }
 }

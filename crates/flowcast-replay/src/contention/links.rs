@@ -21,7 +21,7 @@ use flowcast_units::{Node, Rank};
 
 /// All links and buses of a machine.
 #[derive(Debug, Clone)]
-pub(super) struct Links {
+pub(in super::super) struct Links {
     pools: Vec<Pool>,
     buses: Vec<Buses>,
     /// By node: its pool.
@@ -44,7 +44,11 @@ pub(super) struct Links {
 
 impl Links {
     /// All free.
-    pub(super) fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
+    pub(in super::super) fn new(
+        program: &Program,
+        network: &Network,
+        placement: &Placement,
+    ) -> Links {
         let sites = placement.sites() as u32;
         let mut links = Links {
             pools: Vec::new(),
@@ -75,11 +79,11 @@ impl Links {
 
     /// The threads of a task share its links, and so do the progress streams of a rank.
     fn add_ranks(&mut self, program: &Program, placement: &Placement) {
-        for rank in (0..program.streams() as u32).map(Rank) {
+        for rank in Rank::all(program.streams()) {
             let group = placement.group(rank);
             let owner = program.owner(rank);
             let pool = match self.of_rank.last() {
-                _ if owner != rank => self.of_rank[owner.index()],
+                _ if owner != rank => self.of_rank[owner],
                 Some(of_task) if program.thread(rank) > 0 => *of_task,
                 _ => self.add_pool(group.intra_in_links, group.intra_out_links),
             };
@@ -101,9 +105,7 @@ impl Links {
                 placement.groups()[placement.group_index(node)].intra_buses,
             ));
         }
-        let of_rank = (0..program.streams() as u32)
-            .map(Rank)
-            .map(|rank| first + placement.node(rank).0);
+        let of_rank = Rank::all(program.streams()).map(|rank| first + placement.node(rank).0);
         self.buses_inside = of_rank.collect();
     }
 
@@ -141,7 +143,7 @@ impl Links {
     /// Asks for the links of a node.
     #[inline(always)]
     pub(super) fn prefetch_node(&self, node: Node) {
-        prefetch_at(&self.pools, self.of_node[node.index()]);
+        prefetch_at(&self.pools, self.of_node[node]);
     }
 
     /// Asks for the messages that wait for the links of another.
@@ -179,8 +181,8 @@ impl Links {
     ) {
         match route {
             Route::Between => {
-                message.source = self.of_node[from.index()];
-                message.destination = self.of_node[at.index()];
+                message.source = self.of_node[from];
+                message.destination = self.of_node[at];
                 let site = self.site(from);
                 if self.buses[site as usize].is_limited() {
                     message.bus = Bus(site as u16 + 2);
@@ -206,7 +208,7 @@ impl Links {
         if !self.buses_inside.is_empty() {
             message.bus = Bus::INSIDE;
         }
-        let (source, destination) = (self.of_rank[message.from.index()], self.of_rank[to.index()]);
+        let (source, destination) = (self.of_rank[message.from], self.of_rank[to]);
         // A message of a task to itself passes no link.
         if message.from != to && (source != destination || source == NONE) {
             message.source = source;
@@ -225,7 +227,7 @@ impl Links {
 
     fn buses_of(&mut self, message: &Message) -> &mut Buses {
         let index = match message.bus {
-            Bus::INSIDE => self.buses_inside[message.from.index()] as usize,
+            Bus::INSIDE => self.buses_inside[message.from] as usize,
             Bus(site) => usize::from(site) - 2,
         };
         &mut self.buses[index]

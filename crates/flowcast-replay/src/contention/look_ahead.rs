@@ -61,7 +61,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 self.links.prefetch(message);
                 prefetch_at(&self.slots.states, message.slot.0);
                 if message.purpose == Purpose::Deliver {
-                    prefetch(&self.ranks[self.slots.receiver(message.slot).index()].words);
+                    prefetch(&self.ranks[self.slots.receiver(message.slot)].words);
                 }
             }
         }
@@ -85,7 +85,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 let message = &self.messages[event.index];
                 self.links.prefetch_waiting(message, &self.messages);
                 if message.purpose == Purpose::Deliver {
-                    let state = &self.ranks[self.slots.receiver(message.slot).index()];
+                    let state = &self.ranks[self.slots.receiver(message.slot)];
                     prefetch(&state.overhead);
                     prefetch_at(state.words, state.at);
                 }

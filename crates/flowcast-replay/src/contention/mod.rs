@@ -25,20 +25,16 @@ mod route_costs;
 mod slots;
 
 use super::SimulateError;
-use super::costs::Rendezvous;
-use super::handshakes::{Handshakes, InOrder};
-use super::observer::by_pointer::{ByPointer, Watch};
-use super::observer::{Observer, Unobserved};
+use super::observer::Observer;
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::transit::{Transit, Undisturbed};
+use super::transit::Transit;
 use crate::walk::Replay;
 use engine::Engine;
 use flowcast_model::machine::NodeGroup;
 use flowcast_model::network::Network;
-use flowcast_trace::program::Program;
 use flowcast_units::Time;
-use links::Links;
+pub(super) use links::Links;
 use perturbation::Perturbation;
 
 /// Whether anything in the machine is limited so that ranks or messages may have to wait for it.
@@ -58,85 +54,15 @@ pub fn is_needed(network: &Network, placement: &Placement) -> bool {
         || placement.oversubscribed() > 0
 }
 
-/// A program on a network with limits, ready to run.
-pub struct Contention<'a> {
-    replay: Replay<'a>,
-    links: Links,
-}
-
-impl<'a> Contention<'a> {
-    /// Computes the costs of all messages.
-    ///
-    /// # Errors
-    /// As [`Replay::new`].
-    pub fn new(
-        program: &'a Program,
-        network: &Network,
-        placement: Placement,
-        rendezvous: Rendezvous,
-    ) -> Result<Contention<'a>, SimulateError> {
-        let links = Links::new(program, network, &placement);
-        Ok(Contention {
-            replay: Replay::new(program, network, placement, rendezvous)?,
-            links,
-        })
-    }
-
-    /// Of a replay without limits, with those of this machine and the nodes of this placement.
-    pub(super) fn limiting(
-        replay: Replay<'a>,
-        network: &Network,
-        placement: &Placement,
-    ) -> Contention<'a> {
-        Contention {
-            links: Links::new(replay.program, network, placement),
-            replay,
-        }
-    }
-
-    /// The replay without limits.
-    pub fn free(&self) -> &Replay<'a> {
-        &self.replay
-    }
-
-    /// Runs to the end.
-    ///
-    /// # Errors
-    /// [`SimulateError::Deadlock`].
-    pub fn run(&self) -> Result<Outcome, SimulateError> {
-        if self.replay.costs.needs_polling() {
-            return self.through(&mut Unobserved, &mut Handshakes::above(InOrder::default()));
-        }
-        self.through(&mut Unobserved, &mut Undisturbed)
-    }
-
-    /// Runs and tells an observer what happens.
-    ///
-    /// # Errors
-    /// As [`Contention::run`].
-    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        self.observed_by(observer)
-    }
-
-    fn observed_by(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
-        if self.replay.costs.needs_polling() {
-            return self.through(
-                &mut ByPointer(observer),
-                &mut Handshakes::above(InOrder::default()),
-            );
-        }
-        self.through(&mut ByPointer(observer), &mut Undisturbed)
-    }
-
-    /// Runs over a network that messages between nodes share once they have their links and buses.
-    ///
-    /// # Errors
-    /// As [`Contention::run`], and those of the network's model.
-    pub(super) fn through<O: Observer, T: Transit>(
-        &self,
-        observer: &mut O,
-        transit: &mut T,
-    ) -> Result<Outcome, SimulateError> {
-        Engine::new(&self.replay, self.links.clone(), observer, transit).run()
-    }
+/// Replays a program with limits, over a network that messages between nodes may share once they have their links and buses.
+///
+/// # Errors
+/// [`SimulateError::Deadlock`], and those of the network's model.
+pub(super) fn run<O: Observer, T: Transit>(
+    replay: &Replay<'_>,
+    links: &Links,
+    observer: &mut O,
+    transit: &mut T,
+) -> Result<Outcome, SimulateError> {
+    Engine::new(replay, links.clone(), observer, transit).run()
 }

@@ -84,7 +84,7 @@ impl Processors {
         let streams_of_ranks = ranks..streams as u32;
         let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
         if alone {
-            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize].index()] = rank);
+            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize]] = rank);
             rank_of.extend(streams_of_ranks.clone());
         }
         nodes.extend(streams_of_ranks.map(|_| with(1)));
@@ -122,7 +122,7 @@ impl Processors {
     /// The node of a rank.
     #[inline(always)]
     pub(super) fn node(&self, rank: Rank) -> Node {
-        self.node_of[rank.index()]
+        self.node_of[rank]
     }
 
     /// How many nodes there are, one for each progress stream included.
@@ -135,7 +135,7 @@ impl Processors {
     pub(super) fn home(&self, rank: Rank) -> u32 {
         match rank.0.checked_sub(self.ranks) {
             None if self.are_shared => 0,
-            None => self.node_of[rank.index()].0,
+            None => self.node_of[rank].0,
             Some(stream) => {
                 (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream
             }
@@ -147,21 +147,21 @@ impl Processors {
     pub(super) fn queue(&mut self, rank: Rank, place: Place) {
         let number = self.home(rank);
         if self.are_alone() {
-            self.wants[rank.index()] = true;
+            self.wants[rank] = true;
             return self.note_change(number);
         }
         let node = &mut self.nodes[number as usize];
         if node.first == NONE {
-            self.next[rank.index()] = NONE;
+            self.next[rank] = NONE;
             (node.first, node.last) = (rank.0, rank.0);
             self.note_change(number);
         } else if !self.priorities.is_empty() {
             self.queue_by_priority(rank, place);
         } else if place == Place::Front {
-            self.next[rank.index()] = node.first;
+            self.next[rank] = node.first;
             node.first = rank.0;
         } else {
-            self.next[rank.index()] = NONE;
+            self.next[rank] = NONE;
             self.next[node.last as usize] = rank.0;
             node.last = rank.0;
         }
@@ -171,7 +171,7 @@ impl Processors {
     fn queue_by_priority(&mut self, rank: Rank, place: Place) {
         let home = self.home(rank) as usize;
         let node = &mut self.nodes[home];
-        let own = self.priorities[rank.index()];
+        let own = self.priorities[rank];
         let mut before = NONE;
         let mut at = node.first;
         while at != NONE {
@@ -182,7 +182,7 @@ impl Processors {
             before = at;
             at = self.next[at as usize];
         }
-        self.next[rank.index()] = at;
+        self.next[rank] = at;
         match before {
             NONE => node.first = rank.0,
             before => self.next[before as usize] = rank.0,
@@ -260,14 +260,14 @@ impl Processors {
     fn take(&mut self, number: u32) -> Option<Rank> {
         if self.are_alone() {
             let rank = Rank(self.rank_of[number as usize]);
-            return std::mem::replace(&mut self.wants[rank.index()], false).then_some(rank);
+            return std::mem::replace(&mut self.wants[rank], false).then_some(rank);
         }
         let node = &mut self.nodes[number as usize];
         if node.free == 0 || node.first == NONE {
             return None;
         }
         let rank = Rank(node.first);
-        node.first = self.next[rank.index()];
+        node.first = self.next[rank];
         node.free -= 1;
         Some(rank)
     }

@@ -5,9 +5,10 @@ use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 
 /// How far a rank is with its instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 pub(super) enum Phase {
     /// It has not begun.
+    #[default]
     Begin,
     /// It wants processor time until the moment in `until`, then goes on.
     StartUp,
@@ -48,7 +49,7 @@ pub(super) enum Step {
 }
 
 /// One rank, in two cache lines, the first of which is all that most turns need.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(128))]
 pub(super) struct RankState<'a> {
     /// The words of its instructions.
@@ -84,22 +85,8 @@ impl<'a> RankState<'a> {
     pub(super) fn new(words: &'a [u32], next_slot: Slot) -> RankState<'a> {
         RankState {
             words,
-            at: 0,
-            next: 0,
             next_slot,
-            phase: Phase::Begin,
-            call: Time::ZERO,
-            before: Time::ZERO,
-            until: Time::ZERO,
-            spend: Time::ZERO,
-            lane: Lane::NONE,
-            queued: Time::ZERO,
-            interface_free: Time::ZERO,
-            departs: Time::ZERO,
-            end: Time::ZERO,
-            compute: Time::ZERO,
-            waited: Time::ZERO,
-            overhead: Time::ZERO,
+            ..RankState::default()
         }
     }
 }

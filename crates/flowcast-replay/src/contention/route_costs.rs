@@ -86,7 +86,7 @@ impl RouteCosts {
         if self.overheads.is_empty() {
             return self.after;
         }
-        self.overheads[costs.class_of_slot[slot.index()] as usize][1]
+        self.overheads[costs.class_of_slot[slot] as usize][1]
     }
 }
 

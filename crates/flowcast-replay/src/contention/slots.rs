@@ -92,18 +92,18 @@ impl Slots {
 
     /// A message waits for its receiver.
     pub(super) fn wait(&mut self, slot: Slot, message: u32) {
-        self.states[slot.index()] = state::PENDING;
-        self.waiting[slot.index()] = message;
+        self.states[slot] = state::PENDING;
+        self.waiting[slot] = message;
     }
 
     /// The message that waits for its receiver.
     pub(super) fn waiting(&self, slot: Slot) -> u32 {
-        self.waiting[slot.index()]
+        self.waiting[slot]
     }
 
     /// Notes the slot of a send.
     pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
-        let (_, next) = &mut self.made[rank.index()];
+        let (_, next) = &mut self.made[rank];
         self.sends[*next as usize] = slot;
         *next += 1;
     }
@@ -132,5 +132,5 @@ fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
             .count() as u32;
         (place, place)
     };
-    (0..program.streams() as u32).map(Rank).map(place).collect()
+    Rank::all(program.streams()).map(place).collect()
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Counts, CriticalPath, Limit};
+use super::{Counts, CriticalPath};
+use crate::time_part::TimePart;
 use flowcast_units::{Bytes, Rounded, Time};
 
 /// Shares below this fraction are not worth words, unless there is no larger one.
@@ -42,35 +43,37 @@ impl CriticalPath {
         } = self.counts;
         let time = Rounded(first.time);
         let story = match first.limit {
-            Limit::Compute => format!(
+            TimePart::Compute => format!(
                 "{time} of computation on the critical path{}",
                 self.busiest()
             ),
-            Limit::Overhead => each(
+            TimePart::Overhead => each(
                 overheads,
                 "time that a processor handles a message",
                 "times that a processor handles a message",
                 first.time,
             ),
-            Limit::Gap => each(
+            TimePart::Gap => each(
                 gaps,
                 "rest of a sending interface",
                 "rests of a sending interface",
                 first.time,
             ),
-            Limit::Latency => each(messages, "message", "messages", first.time),
-            Limit::Bandwidth => format!("{} on the critical path take {time}", RoundedBytes(bytes)),
-            Limit::Contention => {
+            TimePart::Latency => each(messages, "message", "messages", first.time),
+            TimePart::Bandwidth => {
+                format!("{} on the critical path take {time}", RoundedBytes(bytes))
+            }
+            TimePart::Contention => {
                 format!("messages on the critical path wait {time} for links and buses")
             }
-            Limit::Collective => each(
+            TimePart::Collective => each(
                 collectives,
                 "collective operation",
                 "collective operations",
                 first.time,
             ),
-            Limit::Processor => format!("{time} of waiting for processors on the critical path"),
-            Limit::Other => format!("{time} of waiting without a known cause"),
+            TimePart::Processor => format!("{time} of waiting for processors on the critical path"),
+            _ => format!("{time} of waiting without a known cause"),
         };
         format!("{}-bound: {story}", first.limit.name())
     }
@@ -81,7 +84,7 @@ impl CriticalPath {
         for step in self
             .steps
             .iter()
-            .filter(|step| step.limit == Limit::Compute)
+            .filter(|step| step.limit == TimePart::Compute)
         {
             *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
         }

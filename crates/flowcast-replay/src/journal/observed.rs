@@ -173,10 +173,10 @@ impl Observer for Journal<'_> {
         }
         let source = self.flights.source;
         let Message { to, size, .. } = self.flights.message(rank, slot);
-        let journal = &mut self.ranks[source.owner(rank).index()];
+        let journal = &mut self.ranks[source.owner(rank)];
         journal.sends.push(slot.0);
         journal.sent.add(size);
-        self.ranks[source.owner(to).index()].received.add(size);
+        self.ranks[source.owner(to)].received.add(size);
         if self.watches_calls() {
             let kind = self.send_kind(slot);
             self.call(
@@ -205,7 +205,7 @@ impl Observer for Journal<'_> {
 
     fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         if self.keeps.calls {
-            self.ranks[rank.index()]
+            self.ranks[rank]
                 .marks
                 .push((nanos(time), nanos(time)), u64::from(event));
         }
@@ -252,7 +252,7 @@ impl Observer for Journal<'_> {
         let owner = self.flights.source.owner(rank);
         let is_own = owner == rank && matches!(self.flights.source, Source::Program(_));
         if self.keeps.receipts && !is_own {
-            self.ranks[owner.index()].receipts.push(slot.0);
+            self.ranks[owner].receipts.push(slot.0);
         }
         let sent = self
             .flights
@@ -319,7 +319,7 @@ impl Observer for Journal<'_> {
         if self.keeps.causes
             && let Source::Program(program) = self.flights.source
         {
-            let access = &program.accesses()[access as usize];
+            let access = program.access(access);
             let (kind, bytes) = (
                 CallKind::Access(access.name()),
                 size_of(access).unwrap_or(Bytes(0)),

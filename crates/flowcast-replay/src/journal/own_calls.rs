@@ -72,7 +72,7 @@ impl OwnCalls {
             collectives: vec![None; executions],
             ..OwnCalls::default()
         };
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in Rank::all(program.ranks()) {
             own.read(program, rank);
         }
         own
@@ -91,7 +91,7 @@ impl OwnCalls {
             }
             match op {
                 Op::Send { class, slot } => {
-                    let is_own = operation_of(&program.classes()[class as usize]).is_none();
+                    let is_own = operation_of(program.class(class)).is_none();
                     sent = is_own.then_some(slot);
                     record.is_sending = is_own;
                 }
@@ -114,8 +114,7 @@ impl OwnCalls {
                 Op::Nothing => record.is_empty = true,
                 Op::WaitSend(0) => record.is_sent = true,
                 Op::Collective { call, instance } => {
-                    self.collectives[instance as usize] =
-                        collective(program, &program.calls()[call as usize]);
+                    self.collectives[instance as usize] = collective(program, program.call(call));
                 }
                 _ => {}
             }
@@ -181,7 +180,7 @@ impl OwnCalls {
 }
 
 fn collective(program: &Program, call: &CollectiveCall) -> Option<Function> {
-    let communicator = &program.communicators()[call.communicator as usize];
+    let communicator = program.communicator(call.communicator);
     // A rank and its progress stream meet for a non-blocking operation.
     let has_progress = communicator
         .members

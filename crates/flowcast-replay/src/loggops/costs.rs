@@ -54,6 +54,15 @@ pub struct Costs<'a> {
     pub placed: Option<Placed<'a>>,
 }
 
+impl From<Loggops> for Costs<'_> {
+    fn from(parameters: Loggops) -> Self {
+        Costs {
+            parameters,
+            placed: None,
+        }
+    }
+}
+
 impl Costs<'_> {
     /// Whether every message travels as LogGOPSim has it.
     pub fn are_plain(&self) -> bool {
@@ -113,14 +122,6 @@ pub struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Every message for itself.
-    pub fn alone(costs: Costs<'a>) -> Carrier<'a> {
-        Carrier {
-            costs,
-            network: None,
-        }
-    }
-
     /// For the messages of a schedule.
     ///
     /// # Errors
@@ -131,14 +132,14 @@ impl<'a> Carrier<'a> {
             sharing: Some((network, model)),
         }) = costs.placed
         else {
-            return Ok(Carrier::alone(costs));
+            return Ok(Carrier {
+                costs,
+                network: None,
+            });
         };
         let bases = schedule.bases();
         let sends = |rank: Rank| {
-            let nodes = schedule.graphs[rank.index()]
-                .nodes
-                .iter()
-                .zip(bases[rank.index()]..);
+            let nodes = schedule.graphs[rank].nodes.iter().zip(bases[rank]..);
             nodes.filter_map(|(node, slot)| match node.operation {
                 Operation::Send { to, .. } => Some((Slot(slot), to)),
                 Operation::Recv { .. } | Operation::Calc(_) => None,
@@ -155,7 +156,7 @@ impl<'a> Carrier<'a> {
                 let mut network = network.seen_by(model).into_owned();
                 network.nic.latency = costs.parameters.latency;
                 let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
-                let all = (0..ranks as u32).map(Rank).flat_map(of_rank);
+                let all = Rank::all(ranks).flat_map(of_rank);
                 Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };

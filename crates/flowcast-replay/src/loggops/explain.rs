@@ -15,10 +15,11 @@ use std::cmp::Reverse;
 
 use super::costs::{Costs, Travel};
 use super::sends::Sends;
-use crate::explain::{Call, Cost, Explanation, Site, Sums};
+use crate::explain::{Call, Explanation, Site, Sums};
 use crate::flights::{Columns, Flight, Flights, Source};
 use crate::journal::Function;
 use crate::observer::{Observer, Received, Sent};
+use crate::time_part::TimePart;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 
@@ -81,10 +82,10 @@ impl Observer for Explainer<'_> {
             call, start, end, ..
         } = sent;
         for (cost, time) in [
-            (Cost::Bandwidth, start - call),
-            (Cost::Overhead, end - start),
+            (TimePart::Bandwidth, start - call),
+            (TimePart::Overhead, end - start),
         ] {
-            self.ranks[rank.index()].add(cost, time);
+            self.ranks[rank].add(cost, time);
             self.sends.add(cost, time);
         }
     }
@@ -98,10 +99,10 @@ impl Observer for Explainer<'_> {
         let ready = flight.ready.unwrap_or(start);
         let there = (ready + self.travel(slot, &flight).latency).clamp(start, end);
         for (cost, time) in [
-            (Cost::Latency, there - start),
-            (Cost::LateReceiver, end - there),
+            (TimePart::Latency, there - start),
+            (TimePart::LateReceiver, end - there),
         ] {
-            self.ranks[rank.index()].add(cost, time);
+            self.ranks[rank].add(cost, time);
             self.sends.add(cost, time);
         }
     }
@@ -138,15 +139,15 @@ impl Observer for Explainer<'_> {
         };
         let overhead = self.costs.parameters.overhead.min(end - taken);
         let costs = [
-            (Cost::LateSender, left - call),
-            (Cost::Latency, there - left),
-            (Cost::Conflict, conflict),
-            (Cost::Bandwidth, taken - there - conflict),
-            (Cost::Overhead, overhead),
-            (Cost::Bandwidth, end - taken - overhead),
+            (TimePart::LateSender, left - call),
+            (TimePart::Latency, there - left),
+            (TimePart::Contention, conflict),
+            (TimePart::Bandwidth, taken - there - conflict),
+            (TimePart::Overhead, overhead),
+            (TimePart::Bandwidth, end - taken - overhead),
         ];
         for (cost, time) in costs {
-            self.ranks[rank.index()].add(cost, time);
+            self.ranks[rank].add(cost, time);
             self.receives.add(cost, time);
         }
     }

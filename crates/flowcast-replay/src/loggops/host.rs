@@ -158,7 +158,7 @@ impl Host {
                 return;
             }
         }
-        self.push_far(kind, created, node, &mut overflow[rank.index()]);
+        self.push_far(kind, created, node, &mut overflow[rank]);
     }
 
     #[inline(never)]
@@ -191,7 +191,7 @@ impl Host {
             count: run.count - 1,
         };
         if run.count == 0 && self.overflown >> kind as u8 & 1 == 1 {
-            self.refill(kind, &mut overflow[rank.index()]);
+            self.refill(kind, &mut overflow[rank]);
         }
         node
     }
@@ -219,7 +219,7 @@ impl Host {
         rank: Rank,
     ) -> bool {
         if self.length as usize == NEAR {
-            overflow[rank.index()].arrivals.push_back(arrival);
+            overflow[rank].arrivals.push_back(arrival);
             self.overflown |= 1 << Kind::Message as u8;
             return false;
         }
@@ -237,7 +237,7 @@ impl Host {
         self.length -= 1;
         if self.overflown >> Kind::Message as u8 & 1 == 1 {
             // The ring was full, so the place of the first is the last one now.
-            let more = &mut overflow[rank.index()].arrivals;
+            let more = &mut overflow[rank].arrivals;
             if let Some(arrival) = more.pop_front() {
                 self.arrivals[place] = arrival;
                 self.length += 1;

@@ -1,6 +1,6 @@
 //! A schedule laid out as it is replayed; the other layout is dropped, so that only one takes memory.
 
-use super::costs::{Carrier, Costs};
+use super::costs::Costs;
 use super::prepared::Prepared;
 use super::sends::Sends;
 use super::{plain, queues};
@@ -51,12 +51,7 @@ impl Layout {
     ) -> Result<Option<Outcome>, SimulateError> {
         match self {
             Layout::Prepared(prepared) => Ok(queues::attempt(prepared, costs.parameters, observer)),
-            Layout::Graphs(schedule) if costs.are_plain() => {
-                plain::observed(schedule, costs.parameters, observer).map(Some)
-            }
-            Layout::Graphs(schedule) => {
-                plain::on(schedule, Carrier::new(schedule, costs)?, observer).map(Some)
-            }
+            Layout::Graphs(schedule) => plain::run(schedule, costs, observer).map(Some),
         }
     }
 }

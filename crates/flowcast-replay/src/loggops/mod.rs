@@ -26,13 +26,13 @@ pub mod queues;
 pub mod sends;
 
 use super::SimulateError;
-use super::observer::Observer;
+use super::observer::{Observer, Unobserved};
 use super::outcome::Outcome;
 use flowcast_model::network::Network;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-use costs::{Carrier, Costs};
+use costs::Costs;
 pub use layout::Layout;
 pub use prepared::Prepared;
 
@@ -75,56 +75,21 @@ impl Loggops {
     }
 }
 
-/// Runs a schedule.
-///
-/// # Errors
-/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
-pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
-    match Prepared::new(schedule).and_then(|prepared| queues::run(&prepared, parameters)) {
-        Some(outcome) => Ok(outcome),
-        None => plain::run(schedule, parameters),
-    }
-}
-
 /// Runs a schedule and tells an observer what happens; messages are called by the number of their send among all
 /// operations, rank by rank. A message is received when its receiver's processor takes it from the network, whether or
 /// not a receive is posted; `posted` tells of receives that come after that.
 ///
 /// # Errors
-/// As [`run`].
-pub fn observed<O: Observer>(
-    schedule: &Schedule,
-    parameters: Loggops,
-    observer: &mut O,
-) -> Result<Outcome, SimulateError> {
-    placed(
-        schedule,
-        Costs {
-            parameters,
-            placed: None,
-        },
-        observer,
-    )
-}
-
-/// As [`observed`], on nodes.
-///
-/// # Errors
-/// As [`run`], and those of a sharing model.
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; those of a sharing model.
 pub fn placed<O: Observer>(
     schedule: &Schedule,
     costs: Costs<'_>,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    if !costs.are_plain() {
-        return plain::on(schedule, Carrier::new(schedule, costs)?, observer);
-    }
-    let parameters = costs.parameters;
-    match Prepared::new(schedule) {
-        Some(prepared) => match queues::attempt(&prepared, parameters, observer) {
-            Some(outcome) => Ok(outcome),
-            None => plain::run(schedule, parameters),
-        },
-        None => plain::observed(schedule, parameters, observer),
+    let prepared = costs.are_plain().then(|| Prepared::new(schedule)).flatten();
+    match prepared.map(|prepared| queues::attempt(&prepared, costs.parameters, observer)) {
+        Some(Some(outcome)) => Ok(outcome),
+        Some(None) => plain::run(schedule, costs, &mut Unobserved),
+        None => plain::run(schedule, costs, observer),
     }
 }

@@ -11,7 +11,7 @@ use super::costs::{Carrier, Costs, Travel};
 use crate::SimulateError;
 use crate::deadlock::{Wait, deadlock};
 use crate::matching::{MatchQueue, Pattern};
-use crate::observer::{Observer, Received, Sent, Unobserved};
+use crate::observer::{Observer, Received, Sent};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::timeline::{Activity, Segment, busiest};
 use crate::transit::Delivery;
@@ -19,54 +19,27 @@ use flowcast_trace::schedule::{Node, Operation, Schedule};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
-/// Runs a schedule.
+/// Runs a schedule and tells an observer what happens, as [`super::placed`] does.
 ///
 /// # Errors
-/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
-pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
-    observed(schedule, parameters, &mut Unobserved)
-}
-
-/// Runs a schedule and tells an observer what happens, as [`super::observed`] does.
-///
-/// # Errors
-/// As [`run`].
-pub fn observed<O: Observer>(
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other; those of a sharing model.
+pub fn run<O: Observer>(
     schedule: &Schedule,
-    parameters: Loggops,
+    costs: Costs<'_>,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    on(
-        schedule,
-        Carrier::alone(Costs {
-            parameters,
-            placed: None,
-        }),
-        observer,
-    )
-}
-
-/// As [`observed`], for messages that this carries.
-///
-/// # Errors
-/// As [`run`], and those of a sharing model.
-pub fn on<O: Observer>(
-    schedule: &Schedule,
-    carrier: Carrier<'_>,
-    observer: &mut O,
-) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(schedule, carrier, observer);
+    let mut engine = Engine::new(schedule, Carrier::new(schedule, costs)?, observer);
     engine.run()?;
     engine.finish()
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Operation { rank: Rank, node: u32 },
     Message(Message),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
     to: Rank,
     from: Rank,
@@ -78,31 +51,11 @@ struct Message {
 }
 
 /// An entry of the queue: time, then creation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     time: Time,
     created: u64,
     event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.created == other.created
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
-        (self.time, self.created).cmp(&(other.time, other.created))
-    }
 }
 
 /// A rank's clocks and queues.
@@ -168,12 +121,12 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn run(&mut self) -> Result<(), SimulateError> {
-        for rank in (0..self.hosts.len() as u32).map(Rank) {
-            let open = &self.hosts[rank.index()].open;
+        for rank in Rank::all(self.hosts.len()) {
+            let open = &self.hosts[rank].open;
             let roots = (0..open.len() as u32)
                 .filter(|node| open[*node as usize] == 0)
                 .collect();
-            self.hosts[rank.index()].free = roots;
+            self.hosts[rank].free = roots;
             self.queue_free(rank);
         }
         loop {
@@ -208,7 +161,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn node(&self, rank: Rank, node: u32) -> &'a Node {
-        &self.schedule.graphs[rank.index()].nodes[node as usize]
+        &self.schedule.graphs[rank].nodes[node as usize]
     }
 
     fn start(&mut self, entry: Entry, rank: Rank, index: u32) {
@@ -216,9 +169,9 @@ impl<'a, O: Observer> Engine<'a, O> {
         let (cpu, nic) = (usize::from(node.cpu), usize::from(node.nic));
         match node.operation {
             Operation::Calc(time) => {
-                let host = &mut self.hosts[rank.index()];
+                let host = &mut self.hosts[rank];
                 if host.cpus[cpu] > entry.time {
-                    return self.requeue(entry, self.hosts[rank.index()].cpus[cpu]);
+                    return self.requeue(entry, self.hosts[rank].cpus[cpu]);
                 }
                 host.cpus[cpu] = entry.time + time;
                 host.book(Activity::Compute, entry.time, time);
@@ -229,7 +182,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             }
             Operation::Send { to, size, tag } => {
                 let travel = self.carrier.costs.travel(rank, to, size);
-                let host = &self.hosts[rank.index()];
+                let host = &self.hosts[rank];
                 let interface = travel.interface.map_or(Time::ZERO, |_| host.sending[nic]);
                 let free = host.cpus[cpu].max(interface);
                 if free > entry.time {
@@ -265,7 +218,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             shares,
         } = travel;
         let overhead = self.parameters.overhead;
-        let host = &mut self.hosts[message.from.index()];
+        let host = &mut self.hosts[message.from];
         let call = std::mem::replace(&mut host.cpus[usize::from(message.cpu)], now + overhead);
         if let Some((gap, bytes)) = interface {
             host.sending[usize::from(message.nic)] = now + gap + bytes;
@@ -315,7 +268,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         let node = self.node(rank, index);
         self.mark_started(rank, index);
         let mut touched = [rank, rank];
-        match self.hosts[rank.index()].unexpected.take(pattern) {
+        match self.hosts[rank].unexpected.take(pattern) {
             Some(message) => {
                 let slot = self.slot(message);
                 self.observer.posted(slot, now);
@@ -329,7 +282,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                 }
                 self.mark_done(rank, index);
             }
-            None => self.hosts[rank.index()].posted.push(pattern, index),
+            None => self.hosts[rank].posted.push(pattern, index),
         }
         self.queue_touched(touched);
     }
@@ -346,7 +299,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             .costs
             .travel(message.from, message.to, message.size);
         let slot = self.slot(message);
-        let host = &mut self.hosts[message.to.index()];
+        let host = &mut self.hosts[message.to];
         let free = host.cpus[cpu].max(interface.map_or(Time::ZERO, |_| host.receiving[nic]));
         if free > entry.time {
             return self.requeue(entry, free);
@@ -387,7 +340,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn release_sender(&mut self, now: Time, message: Message, cpu: u8, nic: u8) {
         self.mark_done(message.from, message.node);
         let slot = self.slot(message);
-        let sender = &mut self.hosts[message.from.index()];
+        let sender = &mut self.hosts[message.from];
         let (cpu, nic) = (
             &mut sender.cpus[usize::from(cpu)],
             &mut sender.sending[usize::from(nic)],
@@ -401,17 +354,17 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// What observers call a message by.
     fn slot(&self, message: Message) -> Slot {
-        Slot(self.bases[message.from.index()].wrapping_add(message.node))
+        Slot(self.bases[message.from].wrapping_add(message.node))
     }
 
     fn mark_started(&mut self, rank: Rank, node: u32) {
-        let graph = &self.schedule.graphs[rank.index()];
-        self.hosts[rank.index()].release(graph.released_by_start(node));
+        let graph = &self.schedule.graphs[rank];
+        self.hosts[rank].release(graph.released_by_start(node));
     }
 
     fn mark_done(&mut self, rank: Rank, node: u32) {
-        let graph = &self.schedule.graphs[rank.index()];
-        let host = &mut self.hosts[rank.index()];
+        let graph = &self.schedule.graphs[rank];
+        let host = &mut self.hosts[rank];
         host.done += 1;
         host.release(graph.released_by_end(node));
     }
@@ -424,7 +377,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// Queues the operations of a rank that have become free: sends, then receives, then computations.
     fn queue_free(&mut self, rank: Rank) {
-        let mut free = std::mem::take(&mut self.hosts[rank.index()].free);
+        let mut free = std::mem::take(&mut self.hosts[rank].free);
         free.sort_by_key(|node| match self.node(rank, *node).operation {
             Operation::Send { .. } => 0,
             Operation::Recv { .. } => 1,
@@ -432,7 +385,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         });
         for index in free.drain(..) {
             let node = self.node(rank, index);
-            let host = &self.hosts[rank.index()];
+            let host = &self.hosts[rank];
             let cpu = host.cpus[usize::from(node.cpu)];
             let time = match node.operation {
                 Operation::Send { to, size, .. } => {
@@ -443,7 +396,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             };
             self.push(time, Event::Operation { rank, node: index });
         }
-        self.hosts[rank.index()].free = free;
+        self.hosts[rank].free = free;
     }
 
     fn push(&mut self, time: Time, event: Event) {
@@ -494,9 +447,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// Some operations never ran: a receive without a message, or operations that wait for each other.
     fn explain_stop(&self) -> SimulateError {
         // What a rank that has done everything was to send or receive will never come: that is the fault to name.
-        let is_done = |rank: Rank| {
-            self.hosts[rank.index()].done == self.schedule.graphs[rank.index()].nodes.len()
-        };
+        let is_done = |rank: Rank| self.hosts[rank].done == self.schedule.graphs[rank].nodes.len();
         let mut waits = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
             if let Some(message) = host
@@ -588,7 +539,7 @@ impl Host {
     }
 
     fn outcome(&self) -> RankOutcome {
-        let end = self.cpus.iter().copied().fold(Time::ZERO, Time::max);
+        let end = self.cpus.iter().copied().max().unwrap_or_default();
         let (mut compute, mut overhead) = (self.compute, self.overhead);
         for Segment {
             start,

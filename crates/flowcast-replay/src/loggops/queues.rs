@@ -153,9 +153,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     }
 
     fn run(mut self) -> Option<Outcome> {
-        for rank in (0..self.hosts.len() as u32).map(Rank) {
+        for rank in Rank::all(self.hosts.len()) {
             let (first, last) = (
-                self.prepared.bases[rank.index()],
+                self.prepared.bases[rank],
                 self.prepared.bases[rank.index() + 1],
             );
             self.free
@@ -168,7 +168,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             match kind {
                 Kind::Message => self.arrive(now, rank),
                 _ => {
-                    let node = self.hosts[rank.index()].pop(kind, &mut self.overflow, rank);
+                    let node = self.hosts[rank].pop(kind, &mut self.overflow, rank);
                     let op = &self.prepared.ops[node as usize];
                     if !Q::KNOWS_MORE {
                         prefetch_at(&self.prepared.ops, node + AHEAD);
@@ -194,7 +194,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let [first, second, third, fourth] = self.order.soon();
         if first != NEVER {
             let rank = of_key(first).2;
-            self.hosts[rank.index()].prefetch();
+            self.hosts[rank].prefetch();
             prefetch_at(self.order.keys(), rank.0);
         }
         if second != NEVER {
@@ -212,7 +212,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn prefetch_operation(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
-        let host = &self.hosts[rank.index()];
+        let host = &self.hosts[rank];
         if kind != Kind::Message || !Q::KNOWS_MORE {
             let node = if Q::KNOWS_MORE {
                 host.first(kind)
@@ -233,7 +233,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn prefetch_partner(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
-        let host = &self.hosts[rank.index()];
+        let host = &self.hosts[rank];
         let ops = &self.prepared.ops;
         if kind == Kind::Message {
             if let Some(channel) = host.next_channel() {
@@ -261,7 +261,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn prefetch_dependents(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
-        let host = &self.hosts[rank.index()];
+        let host = &self.hosts[rank];
         let ops = &self.prepared.ops;
         match kind {
             Kind::Message => {
@@ -283,7 +283,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     #[inline(always)]
     fn compute(&mut self, now: Time, rank: Rank, op: &Op) {
-        let host = &mut self.hosts[rank.index()];
+        let host = &mut self.hosts[rank];
         let time = Time::from_nanos(f64::from_bits(op.payload));
         host.cpu = now + time;
         host.compute += time;
@@ -301,7 +301,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             latency,
         } = self.costs;
         let cost = self.sizes[op.size() as usize];
-        let host = &mut self.hosts[rank.index()];
+        let host = &mut self.hosts[rank];
         let call = std::mem::replace(&mut host.cpu, now + overhead);
         host.sending = now + gap + cost.bytes;
         host.overhead += overhead;
@@ -342,7 +342,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             self.end(op);
         }
         let peer = Rank(op.peer);
-        let receiver = &mut self.hosts[peer.index()];
+        let receiver = &mut self.hosts[peer];
         let is_only = receiver.expect(arrival, &mut self.overflow, peer);
         if is_only && peer != rank {
             self.order.set(op.peer, receiver.next(peer));
@@ -369,7 +369,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn arrive(&mut self, now: Time, rank: Rank) {
         let Costs { overhead, gap, .. } = self.costs;
-        let host = &mut self.hosts[rank.index()];
+        let host = &mut self.hosts[rank];
         let Arrival {
             node,
             channel,
@@ -438,7 +438,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(never)]
     fn finish_both(&mut self, now: Time, (rank, recv): (Rank, &Op), sent: u32) {
         let sender = Rank(self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1);
-        let host = &mut self.hosts[sender.index()];
+        let host = &mut self.hosts[sender];
         let before = host.cpu;
         host.cpu = later(now, before);
         if now > before {
@@ -503,7 +503,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn queue_free(&mut self, rank: Rank) {
         let ops = &self.prepared.ops;
-        let host = &mut self.hosts[rank.index()];
+        let host = &mut self.hosts[rank];
         let overflow = &mut self.overflow;
         let mut queue = |node: u32, kind: Kind| {
             host.push(kind, self.created, node, overflow, rank);

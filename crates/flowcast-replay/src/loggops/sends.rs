@@ -82,8 +82,8 @@ impl<'a> Sends<'a> {
         match self.source {
             Source::Prepared(prepared) => prepared.sent(slot.0),
             Source::Graphs(schedule) => {
-                let node = slot.0 - self.bases[from.index()];
-                match schedule.graphs[from.index()].nodes[node as usize].operation {
+                let node = slot.0 - self.bases[from];
+                match schedule.graphs[from].nodes[node as usize].operation {
                     Operation::Send { to, size, tag } => Message {
                         to,
                         size,

@@ -7,7 +7,7 @@ use flowcast_units::{Rank, Time};
 use super::{Accessed, Gathered, Observer, Received, Sent};
 
 macro_rules! as_object {
-    ($($name:ident($($arg:ident: $type:ty),+)),+) => {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),+)),+) => {
         /// The methods of an [`Observer`].
         pub(crate) trait Watch {
             $(fn $name(&mut self, $($arg: $type),+);)+

@@ -67,15 +67,11 @@ impl Curve {
 struct Gap {
     left: Tangent,
     right: Tangent,
-    meet: Meet,
-}
-
-#[derive(Clone, Copy)]
-enum Meet {
-    /// The function is the left line up to here, and the right line from here on.
-    At(f64),
-    /// The lines meet here, at this time, but the function may lie above.
-    Above(f64, f64),
+    /// Where their lines meet.
+    meet: f64,
+    /// The time there, where the function may lie above the lines; else it is the left line up to there, and the right line
+    /// from there on.
+    lowest: Option<f64>,
 }
 
 /// Finds the curve between a value and a larger one by tangents; `walk` gives those at several values in ascending order.
@@ -105,11 +101,7 @@ pub fn trace_curve<E>(
             None => return Ok(None),
         }
     }
-    let error = gaps
-        .iter()
-        .filter_map(Gap::open)
-        .map(|(_, height)| height)
-        .fold(0.0, f64::max);
+    let error = gaps.iter().filter_map(Gap::height).fold(0.0, f64::max);
     Ok(Some(Curve {
         pieces: pieces(&gaps, (from, to), tolerance),
         walks,
@@ -119,7 +111,10 @@ pub fn trace_curve<E>(
 
 /// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
 fn open_values(gaps: &[Gap], most: usize) -> Vec<f64> {
-    let mut open: Vec<(f64, f64)> = gaps.iter().filter_map(Gap::open).collect();
+    let mut open: Vec<(f64, f64)> = gaps
+        .iter()
+        .filter_map(|gap| Some((gap.meet, gap.height()?)))
+        .collect();
     open.sort_by(|a, b| b.1.total_cmp(&a.1));
     open.truncate(most);
     let mut values: Vec<f64> = open.into_iter().map(|(at, _)| at).collect();
@@ -127,15 +122,26 @@ fn open_values(gaps: &[Gap], most: usize) -> Vec<f64> {
     values
 }
 
-/// The gaps that are left where the tangents of some were found.
+/// What walks where tangents meet leave of the gaps: one with its breakpoint known, or two. None where the function lies
+/// below a tangent.
 fn narrowed(gaps: Vec<Gap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<Gap>> {
     let mut found = found.into_iter().peekable();
     let mut narrower = Vec::with_capacity(2 * gaps.len());
     for gap in gaps {
-        let of_gap = |tangent: &Tangent| matches!(gap.meet, Meet::Above(at, _) if at == tangent.at);
-        match found.next_if(of_gap) {
+        let walked = gap
+            .lowest
+            .zip(found.next_if(|tangent| gap.lowest.is_some() && tangent.at == gap.meet));
+        match walked.map(|(lowest, tangent)| (tangent.makespan.as_nanos() - lowest, tangent)) {
             None => narrower.push(gap),
-            Some(tangent) => narrower.extend(gap.split(tangent, tolerance)?),
+            Some((above, _)) if above < -tolerance => return None,
+            Some((above, _)) if above <= tolerance => narrower.push(Gap {
+                lowest: None,
+                ..gap
+            }),
+            Some((_, tangent)) => narrower.extend([
+                Gap::new(gap.left, tangent, tolerance),
+                Gap::new(tangent, gap.right, tolerance),
+            ]),
         }
     }
     Some(narrower)
@@ -148,59 +154,34 @@ fn tolerance(makespan: Time) -> f64 {
 
 impl Gap {
     fn new(left: Tangent, right: Tangent, tolerance: f64) -> Gap {
-        let meet = if (left.line(right.at) - right.makespan.as_nanos()).abs() <= tolerance {
-            Meet::At(right.at)
-        } else if (right.line(left.at) - left.makespan.as_nanos()).abs() <= tolerance {
-            Meet::At(left.at)
+        let behind = right.line(left.at) - left.makespan.as_nanos();
+        let (meet, lowest) = if (left.line(right.at) - right.makespan.as_nanos()).abs() <= tolerance
+        {
+            (right.at, None)
+        } else if behind.abs() <= tolerance {
+            (left.at, None)
         } else {
-            let at = left.at
-                + (right.line(left.at) - left.makespan.as_nanos()) / (left.slope - right.slope);
+            let at = left.at + behind / (left.slope - right.slope);
             // A breakpoint between two neighbouring numbers is one of them.
             if at > left.at && at < right.at {
-                Meet::Above(at, left.line(at))
+                (at, Some(left.line(at)))
             } else {
-                Meet::At(right.at)
+                (right.at, None)
             }
         };
-        Gap { left, right, meet }
+        Gap {
+            left,
+            right,
+            meet,
+            lowest,
+        }
     }
 
-    /// Where its tangents meet, and by how much the function may lie above there; none if that is known.
-    fn open(&self) -> Option<(f64, f64)> {
-        let Meet::Above(at, lowest) = self.meet else {
-            return None;
-        };
-        let part = (at - self.left.at) / (self.right.at - self.left.at);
+    /// By how much the function may lie above where its tangents meet; none if that is known.
+    fn height(&self) -> Option<f64> {
+        let part = (self.meet - self.left.at) / (self.right.at - self.left.at);
         let [left, right] = [self.left, self.right].map(|tangent| tangent.makespan.as_nanos());
-        Some((at, left + part * (right - left) - lowest))
-    }
-
-    /// What a walk where the tangents meet leaves: this gap with its breakpoint known, or two. None where the function lies
-    /// below a tangent.
-    fn split(self, found: Tangent, tolerance: f64) -> Option<Vec<Gap>> {
-        let Meet::Above(at, lowest) = self.meet else {
-            return Some(vec![self]);
-        };
-        let above = found.makespan.as_nanos() - lowest;
-        if above < -tolerance {
-            return None;
-        }
-        if above <= tolerance {
-            return Some(vec![Gap {
-                meet: Meet::At(at),
-                ..self
-            }]);
-        }
-        Some(vec![
-            Gap::new(self.left, found, tolerance),
-            Gap::new(found, self.right, tolerance),
-        ])
-    }
-
-    fn meet(&self) -> f64 {
-        match self.meet {
-            Meet::At(at) | Meet::Above(at, _) => at,
-        }
+        Some(left + part * (right - left) - self.lowest?)
     }
 }
 
@@ -210,8 +191,8 @@ fn pieces(gaps: &[Gap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
         .iter()
         .map(|gap| gap.left)
         .chain(gaps.last().map(|gap| gap.right));
-    let begins = std::iter::once(from).chain(gaps.iter().map(Gap::meet));
-    let ends = gaps.iter().map(Gap::meet).chain([to]);
+    let begins = std::iter::once(from).chain(gaps.iter().map(|gap| gap.meet));
+    let ends = gaps.iter().map(|gap| gap.meet).chain([to]);
     let mut pieces: Vec<Piece> = Vec::new();
     for ((tangent, from), to) in tangents.zip(begins).zip(ends) {
         let piece = Piece {

@@ -66,7 +66,7 @@ impl<'a> Family<'a> {
     /// By how much a makespan may lie beside the line of its tangent, because the start-up of collectives that do not block
     /// is cut to whole nanoseconds and changes with the parameter.
     pub fn rounding(&self) -> Time {
-        Time::from_nanos(self.slopes.truncated as f64)
+        Time::from_nanos(self.slopes.truncated.len() as f64)
     }
 
     /// The makespan on the network of a value of the parameter, and its slope there.
@@ -80,21 +80,7 @@ impl<'a> Family<'a> {
             self.placement.on(&network.machine),
             self.rendezvous,
         )?;
-        let of_nanosecond = |(slope, speed): (&f64, &f64)| {
-            if speed.is_finite() {
-                slope * speed
-            } else {
-                0.0
-            }
-        };
-        let compute = self
-            .slopes
-            .inverse_speeds
-            .iter()
-            .zip(&replay.costs.speeds)
-            .map(of_nanosecond)
-            .collect();
-        let mut slopes = Slopes::new(&replay, &self.slopes, compute);
+        let mut slopes = Slopes::new(&replay, &self.slopes);
         let outcome = replay.observed(&mut slopes)?;
         let slope = outcome
             .slowest()

@@ -1,18 +1,18 @@
 //! The costs of a program as linear functions of a parameter.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::obstacle::Obstacle;
 use crate::costs::{ClassCost, Costs, PathCosts};
 use crate::placement::Placement;
 use crate::routes::route;
 use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_trace::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
 
 /// How the costs change for each unit of the parameter.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 pub(super) struct CostSlopes {
     /// By kind of route.
     pub paths: Vec<PathSlopes>,
@@ -24,8 +24,8 @@ pub(super) struct CostSlopes {
     pub to_roots: HashMap<(u32, Rank), f64>,
     /// By communicator and group of a rank's node: of the start-up of collectives that do not block.
     startups: HashMap<(u32, usize), f64>,
-    /// How many executions start after a start-up that changes, cut to whole nanoseconds.
-    pub truncated: u64,
+    /// The executions that start after a start-up that changes, cut to whole nanoseconds.
+    pub truncated: HashSet<u32>,
 }
 
 /// As [`PathCosts`].
@@ -52,52 +52,78 @@ pub(super) struct Samples<'a> {
     pub placement: &'a Placement,
 }
 
+/// What an execution of a collective takes at the first value of the parameter, and its slope.
+type Line = Result<(Time, f64), Obstacle>;
+
 impl CostSlopes {
     /// Of costs that turn out to be linear.
     pub(super) fn of(program: &Program, samples: &Samples<'_>) -> Result<CostSlopes, Obstacle> {
-        let Samples { costs, .. } = *samples;
-        let inverse_speed = |rank: usize| samples.line(|costs| 1.0 / costs.speeds[rank]);
-        let inverse_speeds: Vec<f64> = (0..program.streams())
-            .map(inverse_speed)
-            .collect::<Result<_, _>>()?;
-        let accelerator = |rank: usize| samples.line(|costs| 1.0 / costs.accelerator_speeds[rank]);
-        let accelerators: Vec<f64> = (0..program.streams())
-            .map(accelerator)
-            .collect::<Result<_, _>>()?;
-        let is_constant = inverse_speeds
-            .iter()
-            .chain(&accelerators)
-            .all(|slope| *slope == 0.0);
-        let uses = Uses::of(program);
-        if uses.accelerators && !is_constant {
-            return Err(Obstacle::Accelerators);
-        }
-        let startups = uses.startups(program, samples)?;
-        let changes = |(instance, rank): &(u32, Rank)| {
-            let key = (
-                program.instances()[*instance as usize],
-                costs[0].group_index(*rank),
-            );
-            startups.get(&key).is_some_and(|slope| *slope != 0.0)
-        };
-        let mut truncated: Vec<u32> = uses
-            .starting
-            .iter()
-            .filter(|start| changes(start))
-            .map(|start| start.0)
-            .collect();
-        truncated.sort_unstable();
-        truncated.dedup();
-        Ok(CostSlopes {
-            paths: (0..costs[0].paths.len())
+        let routes = 0..samples.costs[0].paths.len();
+        let mut slopes = CostSlopes {
+            paths: routes
                 .map(|route| samples.path(route))
                 .collect::<Result<_, _>>()?,
-            inverse_speeds,
-            collectives: uses.collectives(program, samples)?,
-            to_roots: uses.to_roots(program, samples)?,
-            startups,
-            truncated: truncated.len() as u64,
-        })
+            ..CostSlopes::default()
+        };
+        let mut collectives = Collectives::default();
+        for rank in Rank::all(program.streams()) {
+            let speed = samples.line(|costs| 1.0 / costs.speeds[rank])?;
+            let accelerator = samples.line(|costs| 1.0 / costs.accelerator_speeds[rank])?;
+            slopes.inverse_speeds.push(speed);
+            for (_, op) in program.ops(rank) {
+                match op {
+                    Op::Accelerator(_) if speed != 0.0 || accelerator != 0.0 => {
+                        return Err(Obstacle::Accelerators);
+                    }
+                    Op::Collective { call, instance } => {
+                        slopes.starts(program, samples, (rank, call, instance))?;
+                        collectives.add(program, samples, (rank, call, instance));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        slopes.collectives = (0..program.instances().len() as u32)
+            .map(|instance| match collectives.deciding.get(&instance) {
+                Some((_, line)) => line.map(|(_, slope)| slope),
+                None => Ok(0.0),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(slopes)
+    }
+
+    /// The start-up of a rank's call of a collective, and the way of its data to a root.
+    fn starts(
+        &mut self,
+        program: &Program,
+        samples: &Samples<'_>,
+        (rank, call, instance): (Rank, u32, u32),
+    ) -> Result<(), Obstacle> {
+        let made = program.call(call);
+        if made.mode == CollectiveMode::Blocking {
+            return Ok(());
+        }
+        let communicator = program.communicator_of(instance);
+        let key = (communicator, samples.costs[0].group_index(rank));
+        let startup = match self.startups.entry(key) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown
+                .insert(samples.slope(|costs| costs.collective_startup(communicator, rank))?),
+        };
+        if startup != 0.0 {
+            self.truncated.insert(instance);
+        }
+        if made.mode == CollectiveMode::RootSynchronous && !made.is_root {
+            let nodes = [rank, made.root.unwrap_or(rank)].map(|rank| samples.placement.node(rank));
+            let to_root = samples.slope(|costs| {
+                let nodes = (nodes[0], nodes[1]);
+                let route = route(costs.network(), samples.placement, nodes, (0, made.send));
+                let (bytes, flight) = costs.to_root(route, rank, made.send);
+                bytes + flight
+            })?;
+            self.to_roots.insert((instance, rank), to_root);
+        }
+        Ok(())
     }
 
     /// Of the start-up of a collective that does not block, for ranks of a group.
@@ -106,6 +132,46 @@ impl CostSlopes {
             .get(&(communicator, group))
             .copied()
             .unwrap_or(0.0)
+    }
+}
+
+/// What the executions of collectives take once all have come.
+#[derive(Default)]
+struct Collectives {
+    /// By call, and group of the node of the rank that makes it.
+    lines: HashMap<(u32, usize), Line>,
+    /// By execution: whether a root decides, else any rank that may come last, and what it takes by that.
+    deciding: HashMap<u32, (bool, Line)>,
+}
+
+impl Collectives {
+    fn add(
+        &mut self,
+        program: &Program,
+        samples: &Samples<'_>,
+        (rank, call, instance): (Rank, u32, u32),
+    ) {
+        let made = program.call(call);
+        if made.mode == CollectiveMode::RootSynchronous {
+            return;
+        }
+        let takes = |costs: &Costs| {
+            costs.collective(made.op, made.communicator, rank, (made.send, made.recv))
+        };
+        let first = &samples.costs[0];
+        let line = *self
+            .lines
+            .entry((call, first.group_index(rank)))
+            .or_insert_with(|| Ok((takes(first), samples.slope(takes)?)));
+        let (is_root, known) = self
+            .deciding
+            .entry(instance)
+            .or_insert((made.is_root, line));
+        if made.is_root && !*is_root {
+            (*is_root, *known) = (true, line);
+        } else if made.is_root == *is_root && *known != line {
+            *known = Err(Obstacle::Sizes);
+        }
     }
 }
 
@@ -156,148 +222,5 @@ impl Samples<'_> {
                 .map(class)
                 .collect::<Result<_, _>>()?,
         })
-    }
-
-    /// As [`Costs::collective`].
-    fn collective(&self, call: &CollectiveCall, rank: Rank) -> Result<f64, Obstacle> {
-        self.slope(|costs| {
-            costs.collective(call.op, call.communicator, rank, (call.send, call.recv))
-        })
-    }
-}
-
-/// What of the rarer instructions a program has.
-#[derive(Default)]
-struct Uses {
-    accelerators: bool,
-    /// By execution of a collective: the calls that may decide how long it takes, each with the rank that makes it.
-    deciding: Vec<Vec<(u32, Rank)>>,
-    /// Executions and ranks that have a start-up there.
-    starting: Vec<(u32, Rank)>,
-    /// Executions in which ranks send to the root and go on, the call and the rank.
-    sending: Vec<(u32, u32, Rank)>,
-}
-
-impl Uses {
-    fn of(program: &Program) -> Uses {
-        let mut uses = Uses {
-            deciding: vec![Vec::new(); program.instances().len()],
-            ..Uses::default()
-        };
-        for rank in (0..program.streams() as u32).map(Rank) {
-            for (_, op) in program.ops(rank) {
-                match op {
-                    Op::Accelerator(_) => uses.accelerators = true,
-                    Op::Collective { call, instance } => {
-                        uses.collective(program, (call, rank), instance)
-                    }
-                    _ => {}
-                }
-            }
-        }
-        uses
-    }
-
-    fn collective(&mut self, program: &Program, (call, rank): (u32, Rank), instance: u32) {
-        let made = &program.calls()[call as usize];
-        if made.mode != CollectiveMode::Blocking {
-            self.starting.push((instance, rank));
-        }
-        if made.mode != CollectiveMode::RootSynchronous {
-            self.decides(program, (call, rank), instance);
-        } else if !made.is_root {
-            self.sending.push((instance, call, rank));
-        }
-    }
-
-    /// Where there are roots, one of these decides, else any rank that may come last.
-    fn decides(&mut self, program: &Program, (call, rank): (u32, Rank), instance: u32) {
-        let calls = program.calls();
-        let known = &mut self.deciding[instance as usize];
-        let has_root = known
-            .first()
-            .is_some_and(|(first, _)| calls[*first as usize].is_root);
-        let is_root = calls[call as usize].is_root;
-        if is_root && !has_root {
-            known.clear();
-        }
-        if is_root == has_root || is_root {
-            known.push((call, rank));
-        }
-        known.dedup_by_key(|(call, _)| *call);
-    }
-
-    fn collectives(&self, program: &Program, samples: &Samples<'_>) -> Result<Vec<f64>, Obstacle> {
-        let mut known: HashMap<(u32, usize), (Time, f64)> = HashMap::new();
-        let mut of_call = |call: u32, rank: Rank| -> Result<(Time, f64), Obstacle> {
-            let key = (call, samples.costs[0].group_index(rank));
-            if let Some(found) = known.get(&key) {
-                return Ok(*found);
-            }
-            let made = &program.calls()[call as usize];
-            let first = samples.costs[0].collective(
-                made.op,
-                made.communicator,
-                rank,
-                (made.send, made.recv),
-            );
-            let found = (first, samples.collective(made, rank)?);
-            known.insert(key, found);
-            Ok(found)
-        };
-        let slope = |deciding: &Vec<(u32, Rank)>| {
-            let Some((first, rest)) = deciding.split_first() else {
-                return Ok(0.0);
-            };
-            let line = of_call(first.0, first.1)?;
-            for (call, rank) in rest {
-                if of_call(*call, *rank)? != line {
-                    return Err(Obstacle::Sizes);
-                }
-            }
-            Ok(line.1)
-        };
-        self.deciding.iter().map(slope).collect()
-    }
-
-    fn to_roots(
-        &self,
-        program: &Program,
-        samples: &Samples<'_>,
-    ) -> Result<HashMap<(u32, Rank), f64>, Obstacle> {
-        let slope = |(instance, call, rank): &(u32, u32, Rank)| {
-            let made = &program.calls()[*call as usize];
-            let nodes =
-                [*rank, made.root.unwrap_or(*rank)].map(|rank| samples.placement.node(rank));
-            let slope = samples.slope(|costs| {
-                let route = route(
-                    costs.network(),
-                    samples.placement,
-                    (nodes[0], nodes[1]),
-                    (0, made.send),
-                );
-                let (bytes, flight) = costs.to_root(route, *rank, made.send);
-                bytes + flight
-            })?;
-            Ok(((*instance, *rank), slope))
-        };
-        self.sending.iter().map(slope).collect()
-    }
-
-    fn startups(
-        &self,
-        program: &Program,
-        samples: &Samples<'_>,
-    ) -> Result<HashMap<(u32, usize), f64>, Obstacle> {
-        let mut startups = HashMap::new();
-        for (instance, rank) in &self.starting {
-            let communicator = program.instances()[*instance as usize];
-            let key = (communicator, samples.costs[0].group_index(*rank));
-            if let Entry::Vacant(unknown) = startups.entry(key) {
-                unknown
-                    .insert(samples.slope(|costs| costs.collective_startup(communicator, *rank))?);
-            }
-        }
-        Ok(startups)
     }
 }

@@ -13,8 +13,6 @@ use flowcast_units::{Rank, Time};
 pub(super) struct Slopes<'a> {
     replay: &'a Replay<'a>,
     costs: &'a CostSlopes,
-    /// By rank: how a nanosecond of computation changes.
-    compute: Vec<f64>,
     /// By rank: of its time.
     ranks: Vec<f64>,
     /// By rank: of when its interface is free.
@@ -39,11 +37,7 @@ struct Pending {
 }
 
 impl<'a> Slopes<'a> {
-    pub(super) fn new(
-        replay: &'a Replay<'a>,
-        costs: &'a CostSlopes,
-        compute: Vec<f64>,
-    ) -> Slopes<'a> {
+    pub(super) fn new(replay: &'a Replay<'a>, costs: &'a CostSlopes) -> Slopes<'a> {
         let program = replay.program;
         let slots = program.messages() as usize;
         let waits = if replay.costs.has_rendezvous() {
@@ -54,7 +48,6 @@ impl<'a> Slopes<'a> {
         Slopes {
             replay,
             costs,
-            compute,
             ranks: vec![0.0; program.streams()],
             interfaces: vec![0.0; program.streams()],
             arrivals: vec![0.0; slots],
@@ -83,7 +76,11 @@ impl<'a> Slopes<'a> {
 impl Observer for Slopes<'_> {
     #[inline(always)]
     fn computed(&mut self, rank: Rank, start: Time, end: Time) {
-        self.ranks[rank.index()] += (end - start).as_nanos() * self.compute[rank.index()];
+        let speed = self.replay.costs.speeds[rank];
+        if speed.is_finite() {
+            let changes = self.costs.inverse_speeds[rank] * speed;
+            self.ranks[rank] += (end - start).as_nanos() * changes;
+        }
     }
 
     #[inline(always)]
@@ -104,7 +101,7 @@ impl Observer for Slopes<'_> {
             *left = slope + cost.held;
         }
         if sent.arrival < Time::NEVER {
-            self.arrivals[slot.index()] = slope + cost.delay;
+            self.arrivals[slot] = slope + cost.delay;
         } else {
             self.pending.insert(
                 slot,
@@ -127,41 +124,41 @@ impl Observer for Slopes<'_> {
             return;
         };
         let path = self.path(slot);
-        let posted = self.handshakes[slot.index()];
+        let posted = self.handshakes[slot];
         let start = match start > ready {
             false => slope,
             true if posted.is_nan() => {
                 // A blocking receive, in which the receiver still is.
-                self.ranks[self.replay.program.receiver(slot).index()] + path.recv_before
+                self.ranks[self.replay.program.receiver(slot)] + path.recv_before
             }
             true => posted,
         };
         let cost = &path.classes[class as usize];
-        self.arrivals[slot.index()] = start + cost.delay;
-        self.handshakes[slot.index()] = start + cost.held;
+        self.arrivals[slot] = start + cost.delay;
+        self.handshakes[slot] = start + cost.held;
     }
 
     fn posted(&mut self, slot: Slot, _time: Time) {
         if let Some(posted) = self.handshakes.get_mut(slot.index()) {
-            *posted = self.ranks[self.replay.program.receiver(slot).index()];
+            *posted = self.ranks[self.replay.program.receiver(slot)];
         }
     }
 
     fn held(&mut self, rank: Rank, slot: Slot, _start: Time, _end: Time) {
-        self.ranks[rank.index()] = self.handshakes[slot.index()];
+        self.ranks[rank] = self.handshakes[slot];
     }
 
     fn left(&mut self, rank: Rank, slot: Slot, _start: Time, _end: Time) {
-        self.ranks[rank.index()] = self.lefts[slot.index()];
+        self.ranks[rank] = self.lefts[slot];
     }
 
     #[inline(always)]
     fn received(&mut self, rank: Rank, slot: Slot, received: Received) {
         let path = self.path(slot);
-        let own = &mut self.ranks[rank.index()];
+        let own = &mut self.ranks[rank];
         let waited = received.taken > received.before;
         let taken = if waited {
-            self.arrivals[slot.index()]
+            self.arrivals[slot]
         } else {
             *own + path.recv_before
         };
@@ -180,7 +177,7 @@ impl Observer for Slopes<'_> {
         } = gathered;
         let own = rank.index();
         if came > call {
-            let communicator = self.replay.program.instances()[instance as usize];
+            let communicator = self.replay.program.communicator_of(instance);
             self.ranks[own] += self
                 .costs
                 .startup(communicator, self.replay.costs.group_index(rank));
@@ -195,7 +192,7 @@ impl Observer for Slopes<'_> {
         }
         // Whoever came last has not left before the first to leave is observed, or was observed when it came.
         if latest.0 < last {
-            *latest = (last, self.ranks[last_rank.index()]);
+            *latest = (last, self.ranks[last_rank]);
         }
         if end > came {
             self.ranks[own] = latest.1 + self.costs.collectives[instance as usize];

@@ -54,14 +54,11 @@ impl Accesses {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     pub(super) fn access(&mut self, rank: Rank, state: &mut RankState<'a, W>, index: u32) -> Step {
-        match self.program.accesses()[index as usize] {
+        match *self.program.access(index) {
             Access::Transfer {
                 kind,
                 window,

@@ -9,6 +9,7 @@ use crate::slab::Slab;
 use crate::transit::Transit;
 use flowcast_trace::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
+use std::array::from_fn;
 
 /// A rank's arrival at a collective.
 pub(super) struct Entry<const W: usize> {
@@ -93,7 +94,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
         if self.progress[at].number == NOBODY {
             self.progress[at].number = self.executions.insert(Execution::new());
         }
-        let is_root = self.program.calls()[entry.call as usize].is_root;
+        let is_root = self.program.call(entry.call).is_root;
         self.executions[self.progress[at].number].enter(entry, is_root);
         self.progress[at].entered += 1;
         if self.progress[at].entered < self.members(instance) {
@@ -120,7 +121,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
     /// The rank becomes ready when the last has come.
     pub(super) fn wait(&mut self, instance: u32, rank: Rank) {
         let progress = &mut self.progress[instance as usize];
-        self.next_waiting[rank.index()] = std::mem::replace(&mut progress.waiting, rank.0);
+        self.next_waiting[rank] = std::mem::replace(&mut progress.waiting, rank.0);
     }
 
     /// A rank asks no more; what the last one leaves behind serves another execution.
@@ -135,10 +136,8 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     fn members(&self, instance: u32) -> u32 {
-        let communicator = self.program.instances()[instance as usize];
-        self.program.communicators()[communicator as usize]
-            .members
-            .len() as u32
+        let communicator = self.program.communicator_of(instance);
+        self.program.communicator(communicator).members.len() as u32
     }
 }
 
@@ -189,7 +188,7 @@ impl<const W: usize> Execution<W> {
         let mut known = None;
         for lane in 0..W {
             let (call, rank) = (deciding.call[lane], deciding.rank[lane]);
-            let decides = &program.calls()[call as usize];
+            let decides = program.call(call);
             if decides.mode == CollectiveMode::RootSynchronous {
                 self.finish[lane] = self.last_part[lane];
                 if lane == 0 {
@@ -228,11 +227,8 @@ impl<const W: usize> Last<W> {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     pub(super) fn collective(
         &mut self,
@@ -241,7 +237,7 @@ where
         call: u32,
         instance: u32,
     ) -> Step {
-        let made = &self.program.calls()[call as usize];
+        let made = self.program.call(call);
         let startup = match made.mode {
             CollectiveMode::Blocking => [Time::ZERO; W],
             _ => {
@@ -289,13 +285,13 @@ where
 
     /// When a rank's own data has reached the root of a root-synchronous collective.
     fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
-        let made = &self.program.calls()[call as usize];
+        let made = self.program.call(call);
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
             return *came;
         }
         let root = made.root.unwrap_or(rank);
         let nodes = (self.placement.node(rank), self.placement.node(root));
-        std::array::from_fn(|lane| {
+        from_fn(|lane| {
             let costs = self.costs.networks[lane];
             let route = route(costs.network(), self.placement, nodes, (0, made.send));
             let (bytes, flight) = costs.to_root(route, rank, made.send);
@@ -309,7 +305,7 @@ where
         state: &mut RankState<'a, W>,
         instance: u32,
     ) -> Step {
-        let communicator = self.program.instances()[instance as usize];
+        let communicator = self.program.communicator_of(instance);
         let startup = self.collectives.costs.startup(communicator, rank).of_wait;
         let came = plus(&state.time, &startup);
         let Some((end, last)) = self.collectives.finish(instance) else {
@@ -340,7 +336,7 @@ where
             last: (last, last_rank),
         } = left;
         let call = state.time[0];
-        state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
+        state.time = from_fn(|lane| later(end[lane], came[lane]));
         let (came, end) = (came[0], state.time[0]);
         self.observer.gathered(
             rank,

@@ -240,12 +240,12 @@ fn collectives_cost_the_same(replay: &Replay<'_>) -> bool {
     let (program, costs) = (replay.program, &replay.costs);
     let mut known: HashMap<(u32, usize), Time> = HashMap::new();
     let mut executions = vec![Execution::default(); program.instances().len()];
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    for rank in Rank::all(program.ranks()) {
         for (_, op) in program.ops(rank) {
             let Op::Collective { call, instance } = op else {
                 continue;
             };
-            let made = &program.calls()[call as usize];
+            let made = program.call(call);
             let sizes = (made.send, made.recv);
             let cost = known
                 .entry((call, costs.group_index(rank)))

@@ -1,5 +1,6 @@
 //! Times and costs on several networks, lane beside lane: lane 0 is the first network.
 
+use std::array::from_fn;
 use std::collections::HashMap;
 
 use super::grid::Grid;
@@ -20,7 +21,7 @@ pub(super) fn later(a: Time, b: Time) -> Time {
 /// Lane by lane, the sum.
 #[inline(always)]
 pub(super) fn plus<const W: usize>(times: &Times<W>, more: &Times<W>) -> Times<W> {
-    std::array::from_fn(|lane| times[lane] + more[lane])
+    from_fn(|lane| times[lane] + more[lane])
 }
 
 /// Times of one message class, as in [`ClassCost`](crate::costs::ClassCost).
@@ -72,9 +73,9 @@ pub(crate) struct LaneCosts<'a, const W: usize> {
 impl<'a, const W: usize> LaneCosts<'a, W> {
     /// Of at least one network.
     pub(crate) fn new(costs: &[&'a Costs]) -> LaneCosts<'a, W> {
-        let networks: [&Costs; W] = std::array::from_fn(|lane| costs[lane.min(costs.len() - 1)]);
+        let networks: [&Costs; W] = from_fn(|lane| costs[lane.min(costs.len() - 1)]);
         let first = networks[0];
-        let speeds = |rank| std::array::from_fn(|lane| networks[lane].speeds[rank]);
+        let speeds = |rank| from_fn(|lane| networks[lane].speeds[rank]);
         let interfaces = Interfaces {
             are_busy: costs.iter().any(|costs| costs.has_busy_interfaces()),
             have_queues: costs.iter().any(|costs| costs.has_send_queues()),
@@ -98,7 +99,7 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
 
     /// The same costs, each as the nearest multiple of a grid's tick.
     pub(super) fn on(self, grid: Grid) -> LaneCosts<'a, W> {
-        let speeds = |rank| std::array::from_fn(|lane| self.networks[lane].speeds[rank]);
+        let speeds = |rank| from_fn(|lane| self.networks[lane].speeds[rank]);
         LaneCosts {
             speeds: Some((0..self.networks[0].speeds.len()).map(speeds).collect()),
             paths: self.paths.into_iter().map(|path| path.on(grid)).collect(),
@@ -113,7 +114,7 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         if path.overheads.is_empty() {
             return &path.recv_after;
         }
-        &path.overheads[self.class_of_slot[slot.index()] as usize][1]
+        &path.overheads[self.class_of_slot[slot] as usize][1]
     }
 }
 
@@ -121,18 +122,18 @@ impl<const W: usize> LanePath<W> {
     fn new<'a>(path: impl Fn(usize) -> &'a PathCosts, interfaces: Interfaces) -> LanePath<W> {
         let queues = |class: usize| interfaces.are_busy && path(0).classes[class].queues;
         let class = |class: usize| LaneClass {
-            delay: std::array::from_fn(|lane| path(lane).classes[class].delay),
-            busy: std::array::from_fn(|lane| path(lane).classes[class].busy),
-            held: std::array::from_fn(|lane| path(lane).classes[class].held),
-            leaves: std::array::from_fn(|lane| path(lane).classes[class].leaves()),
+            delay: from_fn(|lane| path(lane).classes[class].delay),
+            busy: from_fn(|lane| path(lane).classes[class].busy),
+            held: from_fn(|lane| path(lane).classes[class].held),
+            leaves: from_fn(|lane| path(lane).classes[class].leaves()),
             rendezvous: path(0).classes[class].rendezvous,
             queues: queues(class),
             is_noted: interfaces.have_queues,
         };
         LanePath {
-            send_overhead: std::array::from_fn(|lane| path(lane).send_overhead),
-            recv_before: std::array::from_fn(|lane| path(lane).recv_before),
-            recv_after: std::array::from_fn(|lane| path(lane).recv_after),
+            send_overhead: from_fn(|lane| path(lane).send_overhead),
+            recv_before: from_fn(|lane| path(lane).recv_before),
+            recv_after: from_fn(|lane| path(lane).recv_after),
             classes: (0..path(0).classes.len()).map(class).collect(),
             overheads: LanePath::overheads(&path),
         }
@@ -175,8 +176,7 @@ impl<const W: usize> LanePath<W> {
                     [own.send, own.receive]
                 })
         };
-        let of_class =
-            |class| [0, 1].map(|side| std::array::from_fn(|lane| of_lane(class, lane)[side]));
+        let of_class = |class| [0, 1].map(|side| from_fn(|lane| of_lane(class, lane)[side]));
         (0..path(0).classes.len()).map(of_class).collect()
     }
 
@@ -226,9 +226,7 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
                 .round(networks[lane].collective(call.op, call.communicator, rank, sizes))
         };
         let key = (index, self.group(rank));
-        self.durations
-            .entry(key)
-            .or_insert_with(|| std::array::from_fn(of))
+        self.durations.entry(key).or_insert_with(|| from_fn(of))
     }
 
     /// Start-up of a non-blocking or root-synchronous collective, and of the wait for one.
@@ -237,7 +235,7 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         let key = (communicator, self.group(rank));
         self.startups.entry(key).or_insert_with(|| {
             let of_wait: Times<W> =
-                std::array::from_fn(|lane| networks[lane].collective_startup(communicator, rank));
+                from_fn(|lane| networks[lane].collective_startup(communicator, rank));
             let of_call = of_wait.map(Time::whole_nanos);
             Startup {
                 of_call: of_call.map(|time| self.grid.round(time)),

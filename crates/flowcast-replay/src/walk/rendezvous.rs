@@ -13,6 +13,7 @@ use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
+use std::array::from_fn;
 
 /// What senders and receivers know of each other.
 pub(super) struct Handshakes<'a, const W: usize> {
@@ -60,7 +61,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     /// A rank has sent.
     #[inline(always)]
     pub(super) fn note_send(&mut self, rank: Rank, slot: Slot) {
-        self.sends[rank.index()].push(slot);
+        self.sends[rank].push(slot);
     }
 
     /// The slot of the send of a rank that was so many sends ago.
@@ -70,11 +71,8 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     /// A blocking receive.
     pub(super) fn post_and_receive(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
@@ -100,7 +98,7 @@ where
             Known::Nothing => {
                 self.handshakes.posted.fill(slot, |lane| time[lane]);
                 if handshake {
-                    self.handshakes.polled[slot.index()] = polled;
+                    self.handshakes.polled[slot] = polled;
                 }
             }
             Known::Awaited(_) if handshake => {
@@ -125,7 +123,7 @@ where
     /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
     fn transfer(&mut self, slot: Slot, class: u32, ready: &Times<W>, posted: &Times<W>) {
         let cost = &self.path(slot).classes[class as usize];
-        let start: Times<W> = std::array::from_fn(|lane| later(ready[lane], posted[lane]));
+        let start: Times<W> = from_fn(|lane| later(ready[lane], posted[lane]));
         if T::SHARED && self.is_between_nodes(slot) {
             return self.meet(self.departure(slot, class, start[0]));
         }
@@ -177,7 +175,7 @@ where
         class: u32,
         slot: Slot,
     ) -> Step {
-        let non_blocking = self.program.classes()[class as usize].mode.non_blocking;
+        let non_blocking = self.program.class(class).mode.non_blocking;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
             if non_blocking {
@@ -211,7 +209,7 @@ where
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, ready[0]);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
-            let posted = std::array::from_fn(self.handshakes.posted.take(slot, number));
+            let posted = from_fn(self.handshakes.posted.take(slot, number));
             self.transfer(slot, class, &ready, &posted);
         } else {
             let number = self.handshakes.pending.insert(PendingSend { ready, class });
@@ -227,7 +225,7 @@ where
                 let since = handshakes.posted.take(slot, number)(0);
                 Some(ReceivePosted {
                     since,
-                    polled: handshakes.polled[slot.index()],
+                    polled: handshakes.polled[slot],
                 })
             }
             _ => {
@@ -254,7 +252,7 @@ where
         };
         let release = self.handshakes.released.take(slot, number);
         let call = state.time[0];
-        state.time = std::array::from_fn(|lane| later(release(lane), state.time[lane]));
+        state.time = from_fn(|lane| later(release(lane), state.time[lane]));
         if state.time[0] > call {
             self.observer.held(rank, slot, call, state.time[0]);
         }

@@ -17,11 +17,8 @@ pub(super) struct SendCosts<'a, const W: usize> {
     pub cost: &'a LaneClass<W>,
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+impl<'a, const W: usize, O: Observer, T: Transit, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
     Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
-where
-    O: Observer,
-    T: Transit,
 {
     #[inline(always)]
     pub(super) fn send(

@@ -136,19 +136,19 @@ impl<const W: usize> Slots<W> {
 pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.messages() as usize];
     let mut sends = Vec::new();
-    for rank in (0..program.streams() as u32).map(Rank) {
+    for rank in Rank::all(program.streams()) {
         sends.clear();
         for (_, op) in program.ops(rank) {
             match op {
                 Op::Send { class, slot } => {
-                    awaited[slot.index()] = !program.classes()[class as usize].mode.non_blocking;
+                    awaited[slot] = !program.class(class).mode.non_blocking;
                     sends.push(slot);
                 }
                 Op::WaitSend(ago) => {
                     let asked = sends.len().checked_sub(ago as usize + 1);
                     asked
                         .into_iter()
-                        .for_each(|index| awaited[sends[index].index()] = true);
+                        .for_each(|index| awaited[sends[index]] = true);
                 }
                 _ => {}
             }

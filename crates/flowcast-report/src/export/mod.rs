@@ -41,7 +41,7 @@ impl Replayed<'_> {
     }
 
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
-        (0..self.trace.ranks() as u32).map(Rank)
+        Rank::all(self.trace.ranks())
     }
 
     /// The nodes on which ranks ran, each once.

@@ -70,7 +70,7 @@ pub fn ranks(
         ",sent_messages,sent_bytes,received_messages,received_bytes"
     )?;
     for rank in replayed.ranks() {
-        let outcome = &replayed.outcome.ranks[rank.index()];
+        let outcome = &replayed.outcome.ranks[rank];
         let (node, end, blocked) = (replayed.placement.node(rank), outcome.end, outcome.blocked);
         write!(
             out,
@@ -126,7 +126,7 @@ pub fn pairs(
             },
         ) in pairs
         {
-            let first_sent = first_sent.unwrap_or(Time::ZERO);
+            let first_sent = first_sent.unwrap_or_default();
             let times = [flight, longest, first_sent, last_arrived].map(Time::as_seconds);
             let [flight, longest, first_sent, last_arrived] = times;
             writeln!(

@@ -166,7 +166,8 @@ impl AppValidation {
             .runs
             .iter()
             .map(|run| run.total)
-            .fold(Time::ZERO, Time::max)
+            .max()
+            .unwrap_or_default()
             .as_seconds();
         let ranks = if quantity == Quantity::Call {
             self.runs[0].communication.len().max(1) as f64

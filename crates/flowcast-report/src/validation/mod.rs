@@ -205,7 +205,7 @@ impl Validation {
                     .iter()
                     .enumerate()
                     .map(|(at, flow)| flow.start + duration(at));
-                ends.fold(Time::ZERO, Time::max).as_seconds()
+                ends.max().unwrap_or_default().as_seconds()
             };
             let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
             let measured: Vec<f64> = (0..repetitions)

@@ -19,7 +19,6 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::rates::transient_windows;
 use flowcast_network::flows::concurrent::{self, predict_flows};
-use flowcast_replay::Engine;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::sweep::{self, WhatIf};
 use flowcast_units::Time;
@@ -143,7 +142,7 @@ impl PreparedProgram<'_> {
         options: &IntervalOptions<'_>,
     ) -> Result<Option<Interval>, Error> {
         let (network, model) = (self.network, self.model().contention.model());
-        let walks = may_vary(network, model) && matches!(self.engine()?, Engine::Free(_));
+        let walks = may_vary(network, model) && self.engine()?.is_free();
         let margin = Margin {
             network,
             model,

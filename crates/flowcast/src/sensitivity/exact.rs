@@ -1,14 +1,12 @@
 //! The curve where messages do not disturb one another: by tangents.
 
-use std::thread;
-
 use flowcast_model::network::{Network, Overheads};
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::contention;
 use flowcast_replay::costs::Rendezvous;
 use flowcast_replay::placement::Placement;
 use flowcast_replay::sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve};
-use flowcast_trace::Program;
+use flowcast_trace::{Program, parallel};
 
 use super::{Inexact, Parameter};
 use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
@@ -153,26 +151,8 @@ impl Search<'_> {
                 self.parameter.text(*at)
             )))
         };
-        let portions = values.chunks(values.len().div_ceil(self.options.threads.max(1)).max(1));
-        let walk = |portion: &[f64]| {
-            portion
-                .iter()
-                .map(one)
-                .collect::<Result<Vec<Tangent>, Error>>()
-        };
-        let found = thread::scope(|scope| {
-            let walk = &walk;
-            let walking: Vec<_> = portions
-                .map(|portion| scope.spawn(move || walk(portion)))
-                .collect();
-            walking
-                .into_iter()
-                .map(|walking| walking.join().expect("a walk does not panic"))
-                .collect::<Vec<_>>()
-        });
-        found.into_iter().try_fold(Vec::new(), |mut all, part| {
-            all.extend(part?);
-            Ok(all)
-        })
+        parallel::map(values, self.options.threads, one)
+            .into_iter()
+            .collect()
     }
 }

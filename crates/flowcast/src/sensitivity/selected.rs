@@ -1,9 +1,10 @@
 //! The curve over the costs of some ranks, pairs, links, sizes or collectives, which no field of the network is.
 
 use flowcast_graph::EventGraph;
-use flowcast_graph::selector::{Quantity, Selector};
+use flowcast_graph::selector::Selector;
 use flowcast_model::network::Network;
 use flowcast_replay::sensitivity::Curve;
+use flowcast_replay::time_part::TimePart;
 use flowcast_trace::Trace;
 use flowcast_units::Time;
 
@@ -74,10 +75,10 @@ pub(super) fn fixed_order(
     options: &Options,
 ) -> Result<Option<Curve>, Error> {
     let quantity = match parameter.field() {
-        "nic.latency" => Quantity::Latency,
-        "nic.bandwidth" | "nic.gap_per_byte" => Quantity::PerByte,
-        "nic.overhead" => Quantity::Overhead,
-        "nic.gap" => Quantity::Gap,
+        "nic.latency" => TimePart::Latency,
+        "nic.bandwidth" | "nic.gap_per_byte" => TimePart::Bandwidth,
+        "nic.overhead" => TimePart::Overhead,
+        "nic.gap" => TimePart::Gap,
         _ => return Ok(None),
     };
     let Trace::Program(program) = trace else {

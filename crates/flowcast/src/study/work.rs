@@ -2,7 +2,6 @@
 
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
-use flowcast_replay::Engine;
 use flowcast_replay::sweep::{SetOutcome, WIDEST};
 use flowcast_trace::parallel::each_as_done;
 
@@ -51,12 +50,10 @@ impl Study {
         for (network, choice) in self.networks.iter().zip(&self.choices) {
             walks &= match choice.contention {
                 Contention::Shared(Model::Independent) => true,
-                Contention::Limits => {
-                    matches!(
-                        self.prepared(network, &self.options[0])?.engine()?,
-                        Engine::Free(_)
-                    )
-                }
+                Contention::Limits => self
+                    .prepared(network, &self.options[0])?
+                    .engine()?
+                    .is_free(),
                 _ => false,
             };
         }

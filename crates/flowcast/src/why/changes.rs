@@ -6,6 +6,7 @@ use flowcast_model::network::Network;
 use flowcast_table::{self as table, Rows, figure, rows};
 use flowcast_trace::{Program, Trace};
 use flowcast_units::{CollectiveOp, Rank, Time};
+use std::cmp::Reverse;
 
 use super::{ratio, recorded};
 use crate::{Collectives, Error, Options, PreparedProgram, predict};
@@ -141,7 +142,7 @@ fn of_ranks(
     gradient: &Gradient,
 ) -> Result<Vec<Change>, Error> {
     let mut ranks: Vec<usize> = (0..gradient.compute.len()).collect();
-    ranks.sort_by_key(|rank| (std::cmp::Reverse(gradient.compute[*rank].now), *rank));
+    ranks.sort_by_key(|rank| (Reverse(gradient.compute[*rank].now), *rank));
     ranks.retain(|rank| gradient.compute.len() > 1 && gradient.compute[*rank].now > Time::ZERO);
     ranks.truncate(RANKS);
     let prepared = PreparedProgram::new(program, network, options)?;
@@ -174,7 +175,7 @@ fn of_algorithms(
         .iter()
         .map(|(op, time)| (*op, *time))
         .collect();
-    ops.sort_by_key(|(op, time)| (std::cmp::Reverse(*time), *op));
+    ops.sort_by_key(|(op, time)| (Reverse(*time), *op));
     let mut changes = Vec::new();
     for (op, _) in ops.into_iter().take(COLLECTIVES) {
         let from = used(program, network, options, op)?;

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use flowcast_graph::selector::{Quantity, Selector};
+use flowcast_graph::selector::Selector;
 use flowcast_graph::{EventGraph, Selected, To};
 use flowcast_model::network::Network;
 use flowcast_replay::sweep::SetOutcome;
+use flowcast_replay::time_part::TimePart;
 use flowcast_table::{self as table, Document, figure, fixed, or_dash, rows};
 use flowcast_trace::aggregate::aggregated;
 use flowcast_trace::{Program, Trace, parallel};
@@ -66,7 +67,7 @@ impl Cost {
 
     /// No message takes time on its way: what remains if all of it were hidden behind computations.
     pub fn perfect_overlap() -> [Cost; 2] {
-        [Quantity::Latency, Quantity::PerByte].map(|quantity| Cost {
+        [TimePart::Latency, TimePart::Bandwidth].map(|quantity| Cost {
             selector: Selector::all(quantity),
             to: To::Value(0.0),
         })
@@ -182,7 +183,7 @@ impl PreparedProgram<'_> {
 
     /// The same where the ranks of a node take so many times as long to compute; none without such ranks or for no factor.
     fn slowed(&self, node: Node, factor: f64) -> Option<Self> {
-        let ranks = (0..self.program().ranks() as u32).map(Rank);
+        let ranks = Rank::all(self.program().ranks());
         let own: Vec<Rank> = ranks
             .filter(|rank| self.placement.node(*rank) == node)
             .collect();

@@ -7,10 +7,10 @@ use flowcast::model::machine::wide_area::Site;
 use flowcast::model::network::{LinkRate, LoneFlow, Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
-use flowcast::replay::contention::Contention;
 use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::Cost;
 use flowcast::replay::placement::Placement;
+use flowcast::replay::time_part::TimePart;
+use flowcast::replay::walk::Replay;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Rate, Time};
 use proptest::prelude::*;
@@ -249,7 +249,11 @@ fn waiting_for_others_is_told_from_the_request_itself() {
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[1].of(cost).as_nanos();
     assert_eq!(
-        [of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)],
+        [
+            of(TimePart::Contention),
+            of(TimePart::Latency),
+            of(TimePart::Bandwidth)
+        ],
         [20_000.0, 10_000.0, 10_000.0]
     );
     let names: Vec<_> = explanation
@@ -376,7 +380,11 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[2].of(cost).as_nanos();
     assert_eq!(
-        [of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)],
+        [
+            of(TimePart::Contention),
+            of(TimePart::Latency),
+            of(TimePart::Bandwidth)
+        ],
         [5000.0, 1000.0, 5000.0]
     );
 }
@@ -440,7 +448,7 @@ proptest! {
         let program = program(&records.iter().map(String::as_str).collect::<Vec<_>>());
         let network = network([Rule::Hockney, Rule::Dimemas, Rule::Loggops][rule], requests);
         let placement = || Placement::new(&network.machine, None, 4).unwrap();
-        let contention = Contention::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap();
+        let contention = Engine::limited(Replay::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap(), &network);
         let by_events = contention.run().unwrap();
         let walked = Engine::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap().run().unwrap();
         for (one, other) in by_events.ranks.iter().zip(&walked.ranks) {

@@ -4,6 +4,7 @@ use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, r
 use flowcast::convert::{self, Dialect, Tables};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::observer::Unobserved;
 use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions, Trace};
@@ -139,11 +140,9 @@ fn goal_schedules_come_back() {
     convert::schedule(&schedule, &mut written).unwrap();
     let again = read(std::str::from_utf8(&written).unwrap());
     let run = |schedule| {
-        loggops::run(
-            schedule,
-            Loggops::from_network(&flowcast::model::builtin::network("gige-tcp").unwrap()),
-        )
-        .unwrap()
+        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let parameters = Loggops::from_network(&network);
+        loggops::placed(schedule, parameters.into(), &mut Unobserved).unwrap()
     };
     assert_eq!(run(&schedule), run(&again));
 }
@@ -234,7 +233,7 @@ fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_th
             gap_per_byte: flowcast::units::TimePerByte::from_nanos(0.0),
             eager_up_to: None,
         };
-        loggops::run(&schedule, parameters)
+        loggops::placed(&schedule, parameters.into(), &mut Unobserved)
             .unwrap()
             .makespan()
             .as_nanos()
@@ -296,6 +295,6 @@ proptest! {
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();
         let mut parameters = Loggops::from_network(&network);
         parameters.eager_up_to = None;
-        prop_assert!(loggops::run(&schedule, parameters).is_ok());
+        prop_assert!(loggops::placed(&schedule, parameters.into(), &mut Unobserved).is_ok());
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 use flowcast::model::network::Rule;
-use flowcast::replay::critical_path::{CriticalPath, Limit};
+use flowcast::replay::critical_path::CriticalPath;
+use flowcast::replay::time_part::TimePart;
 use flowcast::trace::Program;
 use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
@@ -180,7 +181,7 @@ fn a_program_without_time_has_no_path() {
 #[test]
 fn the_random_programs_reach_every_limit() {
     let mut runner = TestRunner::deterministic();
-    let seen: BTreeSet<Limit> = (0..300)
+    let seen: BTreeSet<TimePart> = (0..300)
         .flat_map(|_| {
             let records = any_records().new_tree(&mut runner).unwrap().current();
             let numbers = any_numbers().new_tree(&mut runner).unwrap().current();
@@ -196,8 +197,8 @@ fn the_random_programs_reach_every_limit() {
         })
         .collect();
     // Without limited links and processors nothing queues.
-    let unreached = [Limit::Contention, Limit::Processor, Limit::Other];
-    let expected: BTreeSet<Limit> = Limit::ALL
+    let unreached = [TimePart::Contention, TimePart::Processor, TimePart::Other];
+    let expected: BTreeSet<TimePart> = TimePart::LIMITS
         .into_iter()
         .filter(|limit| !unreached.contains(limit))
         .collect();
@@ -208,7 +209,7 @@ fn makespan(numbers: &Numbers, program: &Program) -> f64 {
     numbers.replay(program).run().unwrap().makespan().as_nanos()
 }
 
-fn share(path: &CriticalPath, limit: Limit) -> f64 {
+fn share(path: &CriticalPath, limit: TimePart) -> f64 {
     path.shares()
         .iter()
         .filter(|share| share.limit == limit)
@@ -233,7 +234,7 @@ proptest! {
             at = step.end;
         }
         prop_assert_eq!(at, path.makespan);
-        prop_assert_eq!(share(&path, Limit::Other), 0.0, "{:?}", path);
+        prop_assert_eq!(share(&path, TimePart::Other), 0.0, "{:?}", path);
         let total = |times: Vec<Time>| times.into_iter().sum::<Time>().as_nanos();
         for sum in [
             total(path.shares().iter().map(|share| share.time).collect()),
@@ -253,10 +254,10 @@ proptest! {
         let part = |limit| share(&path, limit);
         let slower = 1.25;
         let grown = [
-            (Numbers { speed: numbers.speed / slower, ..numbers }, part(Limit::Compute)),
+            (Numbers { speed: numbers.speed / slower, ..numbers }, part(TimePart::Compute)),
             (
                 Numbers { per_byte: numbers.per_byte * slower, inside_rate: numbers.inside_rate / slower, ..numbers },
-                part(Limit::Bandwidth),
+                part(TimePart::Bandwidth),
             ),
             (
                 Numbers {
@@ -265,9 +266,9 @@ proptest! {
                     overhead: numbers.overhead * slower,
                     ..numbers
                 },
-                part(Limit::Latency) + part(Limit::Overhead),
+                part(TimePart::Latency) + part(TimePart::Overhead),
             ),
-            (Numbers { gap: numbers.gap * slower, ..numbers }, part(Limit::Gap)),
+            (Numbers { gap: numbers.gap * slower, ..numbers }, part(TimePart::Gap)),
         ];
         for (numbers, share) in grown {
             let bound = before + share * (slower - 1.0);

@@ -15,7 +15,7 @@ use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
 
 fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> Engine<'a> {
-    Engine::Free(Box::new(numbers.replay(program)))
+    numbers.replay(program).into()
 }
 
 /// Without collectives by formula, whose costs depend on latencies in ways of their own.

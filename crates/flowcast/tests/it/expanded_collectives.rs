@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
 use flowcast::model::network::{LinkRate, Network, Rule};
-use flowcast::replay::contention::Contention;
+use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
@@ -338,7 +338,7 @@ proptest! {
         let Expanded { program, .. } = expanded(&program(op, ranks, bytes), &table.with_base());
         let network = hockney();
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-        let event_driven = Contention::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+        let event_driven = Engine::limited(Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap(), &network);
         prop_assert_eq!(event_driven.run().unwrap().makespan().as_nanos(), makespan(&program, &network));
     }
 

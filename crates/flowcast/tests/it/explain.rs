@@ -6,9 +6,10 @@ use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::{Cost, Explanation, Sums};
+use flowcast::replay::explain::{Explanation, Sums};
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
+use flowcast::replay::time_part::TimePart;
 use flowcast::trace::Program;
 use flowcast::units::Time;
 use proptest::prelude::*;
@@ -44,7 +45,7 @@ fn check_sums((outcome, explanation): &(Outcome, Explanation)) -> Result<(), Tes
             sums
         );
     }
-    for cost in Cost::ALL {
+    for cost in TimePart::COMMUNICATION {
         let of = |sums: &Sums| sums.of(cost).as_nanos();
         prop_assert!(explanation.ranks.iter().all(|sums| of(sums) >= 0.0));
         let (ranks, sites) = (
@@ -74,7 +75,7 @@ proptest! {
         let program = records.program();
         let explained = explained(&program, &numbers.network(program.ranks()), None);
         check_sums(&explained)?;
-        let conflict = explained.1.ranks.iter().map(|sums| sums.of(Cost::Conflict).as_nanos()).fold(0.0, f64::max);
+        let conflict = explained.1.ranks.iter().map(|sums| sums.of(TimePart::Contention).as_nanos()).fold(0.0, f64::max);
         prop_assert!(conflict <= 1e-6 * explained.0.makespan().as_nanos().max(1.0), "{}", conflict);
     }
 
@@ -110,7 +111,9 @@ fn each_cause_is_told_from_the_others() {
         ..NodeGroup::default()
     }];
     let (outcome, explanation) = explained(&program, &network, None);
-    let of = |rank: usize| Cost::ALL.map(|cost| explanation.ranks[rank].of(cost).as_nanos());
+    let of = |rank: usize| {
+        TimePart::COMMUNICATION.map(|cost| explanation.ranks[rank].of(cost).as_nanos())
+    };
     assert_eq!(of(0), [0.0; 9]);
     assert_eq!(of(1), [0.0, 500.0, 1000.0, 0.0, 1000.0, 0.0, 0.0, 0.0, 0.0]);
     assert_eq!(

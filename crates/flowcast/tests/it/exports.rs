@@ -16,6 +16,7 @@ use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::observer::Unobserved;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::report::export::paraver::{self, Stamp};
@@ -123,13 +124,13 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     let sends = Sends::of(schedule);
     let replay = |keeps| {
         let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
-        let outcome = loggops::observed(schedule, parameters, &mut journal).unwrap();
+        let outcome = loggops::placed(schedule, parameters.into(), &mut journal).unwrap();
         (journal, outcome)
     };
     let (journal, outcome) = replay(Keeps::FILES);
     assert_eq!(
         outcome,
-        loggops::run(schedule, parameters).unwrap(),
+        loggops::placed(schedule, parameters.into(), &mut Unobserved).unwrap(),
         "watching must not change what happens"
     );
     let replayed = Replayed {

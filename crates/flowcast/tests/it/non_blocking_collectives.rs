@@ -8,11 +8,11 @@ use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::model::sharing::model::Model;
-use flowcast::replay::contention::Contention;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::placement::Placement;
 use flowcast::replay::sweep::{self, WhatIf};
+use flowcast::replay::walk::Replay;
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::compiled;
 use flowcast::trace::expand::{NonBlocking, expand};
@@ -325,7 +325,7 @@ fn what_is_shown_is_of_ranks() {
         assert!(path.steps.iter().all(|step| step.rank.0 < 4));
         let sum: Time = path.steps.iter().map(|step| step.end - step.start).sum();
         assert!(close(sum.as_nanos(), path.makespan.as_nanos()));
-        let is_known = |limit| limit != flowcast::replay::critical_path::Limit::Other;
+        let is_known = |limit| limit != flowcast::replay::time_part::TimePart::Other;
         assert!(
             path.shares().iter().all(|share| is_known(share.limit)),
             "{:?}",
@@ -379,7 +379,7 @@ proptest! {
         let network = network(Rule::Hockney);
         let walked = engine(&messages, &network).run().unwrap();
         let placement = Placement::of_program(&network.machine, None, &messages).unwrap();
-        let events = Contention::new(&messages, &network, placement, Rendezvous::of(&network, None)).unwrap().run().unwrap();
+        let events = Engine::limited(Replay::new(&messages, &network, placement, Rendezvous::of(&network, None)).unwrap(), &network).run().unwrap();
         let what_if = || WhatIf::new(&messages, network.clone(), None, None).unwrap();
         let swept = sweep::run(&messages, &[what_if(), what_if()]).unwrap();
         for (rank, walked) in walked.ranks.iter().enumerate() {

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::{LinkRate, Network};
 use flowcast::model::sharing::model::Model;
-use flowcast::replay::critical_path::Limit;
-use flowcast::replay::explain::Cost;
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::costs::{Costs, Placed};
 use flowcast::replay::loggops::explain::Explainer;
@@ -15,6 +13,7 @@ use flowcast::replay::loggops::{self, Loggops};
 use flowcast::replay::observer::Unobserved;
 use flowcast::replay::outcome::RankOutcome;
 use flowcast::replay::placement::Placement;
+use flowcast::replay::time_part::TimePart;
 use flowcast::replay::timeline::{Activity, Segment};
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
@@ -228,7 +227,7 @@ fn what_is_recorded_and_explained_adds_up() {
         assert!(
             path.shares()
                 .iter()
-                .all(|share| share.limit != Limit::Other),
+                .all(|share| share.limit != TimePart::Other),
             "{model:?} {:?}",
             path.shares()
         );
@@ -251,7 +250,7 @@ fn what_is_recorded_and_explained_adds_up() {
                 "{sums:?} {rank:?}"
             );
         }
-        let conflict = explanation.ranks[2].of(Cost::Conflict);
+        let conflict = explanation.ranks[2].of(TimePart::Contention);
         assert_eq!(
             conflict > Time::ZERO,
             model.is_some(),
@@ -320,7 +319,9 @@ fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_a
     assert!(compiled::is_schedule(&bytes));
     let read = |bytes: &[u8]| compiled::read_schedule("t", &mut &bytes[..]);
     let again = read(&bytes).unwrap();
-    let run = |schedule: &Schedule| loggops::run(schedule, parameters()).unwrap();
+    let run = |schedule: &Schedule| {
+        loggops::placed(schedule, parameters().into(), &mut Unobserved).unwrap()
+    };
     assert_eq!(run(&again), run(&schedule));
     for at in 0..bytes.len() {
         assert!(

@@ -9,14 +9,15 @@ use crate::random_programs::{Numbers, any_numbers, any_records, as_program, reco
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::{Network, Rule};
-use flowcast::replay::contention::{self, Contention};
+use flowcast::replay::contention;
 use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::critical_path::Limit;
 use flowcast::replay::flights::Flight;
 use flowcast::replay::journal::Journal;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
+use flowcast::replay::time_part::TimePart;
 use flowcast::replay::timeline::Activity;
+use flowcast::replay::walk::Replay;
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::slot::Slot;
 use flowcast::trace::{Program, ReadOptions, read};
@@ -137,9 +138,12 @@ impl Limits {
     }
 }
 
-fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) -> Contention<'a> {
+fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) -> Engine<'a> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    Contention::new(program, network, placement, numbers.rendezvous()).unwrap()
+    Engine::limited(
+        Replay::new(program, network, placement, numbers.rendezvous()).unwrap(),
+        network,
+    )
 }
 
 /// How many of these intervals there are at once at most; what ends at a time makes room for what begins then.
@@ -258,7 +262,7 @@ proptest! {
         if limits.cpus.is_none() {
             let path = engine.free().critical_path(&journal);
             prop_assert_eq!(path.makespan, first.makespan());
-            prop_assert_eq!(path.shares().iter().filter(|share| share.limit == Limit::Other).count(), 0, "{:?}", path);
+            prop_assert_eq!(path.shares().iter().filter(|share| share.limit == TimePart::Other).count(), 0, "{:?}", path);
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use crate::random_programs::{any_numbers, any_records, read_bytes};
+use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
 use flowcast::model::builtin;
+use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::Network;
 use flowcast::model::quantity::Quantity;
 use flowcast::model::sharing::model::Model;
+use flowcast::replay::sensitivity::Obstacle;
 use flowcast::trace::Trace;
 use flowcast::units::Bytes;
 use flowcast::{Contention, Inexact, Options, Parameter, Sensitivity, predict, sensitivity};
@@ -169,6 +171,29 @@ fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
     let whole = run(("machine.buses", "1", "4"), &Options::default());
     assert_eq!(whole.inexact, Some(Inexact::WholeNumbers));
     assert_eq!(whole.curve.pieces.len(), 3);
+}
+
+#[test]
+fn accelerators_hinder_a_curve_only_where_speeds_of_their_ranks_change() {
+    let text = "#DIMEMAS:\"a\":0:2(1,1),0\n1:0:0:0.000001\n11:0:0:0.00001\n1:1:0:0.00002\n";
+    let trace = Trace::Program(as_program(read_text(text).unwrap()));
+    let mut network = builtin::network("gige-tcp").unwrap();
+    let group = NodeGroup {
+        count: 1,
+        ..NodeGroup::default()
+    };
+    network.machine.nodes = vec![group; 2];
+    let curve = |field| {
+        let range = parameter((field, "0.25", "4"));
+        sensitivity(&trace, &network, (range, 1000), &independent()).unwrap()
+    };
+    let other = curve("machine.nodes.1.speed");
+    assert_eq!((other.inexact, other.curve.pieces.len()), (None, 2));
+    for part in [0.0, 0.1, 0.7, 1.0] {
+        assert!(off(&trace, &network, &other, part, &independent()) < 1e-3);
+    }
+    let own = curve("machine.nodes.0.speed").inexact;
+    assert_eq!(own, Some(Inexact::Obstacle(Obstacle::Accelerators)));
 }
 
 #[test]

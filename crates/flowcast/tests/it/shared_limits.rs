@@ -10,12 +10,12 @@ use flowcast::model::machine::wide_area::Site;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::Cost;
 use flowcast::replay::influence::{Done, without_influence};
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::run_times::RunTimer;
+use flowcast::replay::time_part::TimePart;
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::report::export::Replayed;
 use flowcast::report::export::paraver::{self, Stamp};
@@ -266,7 +266,7 @@ fn all_observers_see_what_waits_and_what_shares() {
     assert_eq!(again, outcome);
     // Rank 1 waits for the processor while rank 0 computes.
     assert_eq!(
-        explanation.ranks[1].of(Cost::Processor),
+        explanation.ranks[1].of(TimePart::Processor),
         Time::from_micros(1000.0)
     );
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();

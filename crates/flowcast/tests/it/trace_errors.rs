@@ -4,6 +4,7 @@ use crate::mutations::{any_mutations, mutate};
 use crate::random_programs::{Numbers, read_bytes};
 use flowcast::model::network::Rule;
 use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::observer::Unobserved;
 use flowcast::replay::outcome::Outcome;
 use flowcast::trace::{Trace, compiled};
 use proptest::prelude::*;
@@ -30,7 +31,8 @@ fn predict(text: impl AsRef<[u8]>) -> Result<Outcome, String> {
             .map_err(|error| error.to_string()),
         Trace::Schedule(schedule) => {
             let parameters = Loggops::from_network(&NUMBERS.network(1));
-            loggops::run(&schedule, parameters).map_err(|error| error.to_string())
+            loggops::placed(&schedule, parameters.into(), &mut Unobserved)
+                .map_err(|error| error.to_string())
         }
         Trace::Folded(_) => Err("loops, which no text has".to_owned()),
     }

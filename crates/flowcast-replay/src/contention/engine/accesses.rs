@@ -52,7 +52,7 @@ impl Accesses {
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(never)]
     pub(in crate::contention) fn access(&mut self, rank: Rank, index: u32) -> Step {
-        match self.program.accesses()[index as usize] {
+        match *self.program.access(index) {
             Access::Transfer { kind, target, .. } => self.transfer_data(rank, index, kind, target),
             Access::Flush { window, target } => self.flush(rank, (window, target)),
             Access::Unlock { window, target } => self.flush(rank, (window, Some(target))),
@@ -63,9 +63,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The access that a rank stands at.
     fn current_access(&self, rank: Rank) -> (u32, Access) {
-        let state = &self.ranks[rank.index()];
+        let state = &self.ranks[rank];
         match opcodes::decode(state.words, state.at as usize) {
-            Some((Op::Access(index), _)) => (index, self.program.accesses()[index as usize]),
+            Some((Op::Access(index), _)) => (index, *self.program.access(index)),
             _ => unreachable!("a rank that waits for an access stands at it"),
         }
     }
@@ -88,7 +88,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn transfer_data(&mut self, rank: Rank, index: u32, kind: TransferKind, target: Rank) -> Step {
         let (_, route) = self.route_to(rank, target);
         let cost = self.costs.paths[route].accesses[index as usize];
-        if self.ranks[rank.index()].phase == Phase::Begin
+        if self.ranks[rank].phase == Phase::Begin
             && let Some(step) = self.begin_send(
                 rank,
                 self.route_costs[route].send,
@@ -102,7 +102,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             before: start,
             waited: processor,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let came = self.pending.now();
         let accessed = Accessed {
             access: index,
@@ -134,7 +134,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     fn memory(&self, index: u32) -> Memory {
-        match self.program.accesses()[index as usize] {
+        match *self.program.access(index) {
             Access::Transfer { window, target, .. } => (window, target),
             _ => unreachable!("only transfers move data"),
         }
@@ -146,21 +146,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.depart_transfer(number);
         }
         let (now, (bytes, flight)) = (self.pending.now(), self.messages.part(number));
-        self.pending.at(
-            now + bytes,
-            Event {
-                kind: Kind::Moved,
-                index: number,
-            },
-        );
+        self.pending.at(now + bytes, Kind::Moved.event(number));
         if flight > Time::ZERO {
-            self.pending.at(
-                now + (bytes + flight),
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            );
+            self.pending
+                .at(now + (bytes + flight), Kind::Arrived.event(number));
         }
     }
 
@@ -194,7 +183,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     fn flush(&mut self, rank: Rank, window: (i32, Option<Rank>)) -> Step {
-        self.ranks[rank.index()].call = self.pending.now();
+        self.ranks[rank].call = self.pending.now();
         if self.end_flush(rank, window) {
             Step::Done
         } else {
@@ -209,7 +198,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         let (index, access) = self.current_access(rank);
         let now = self.pending.now();
-        let mut accessed = done.awaited(index, self.ranks[rank.index()].call);
+        let mut accessed = done.awaited(index, self.ranks[rank].call);
         accessed.end = now;
         self.observer.accessed(rank, accessed);
         if let Access::Unlock { window, target } = access {
@@ -226,14 +215,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn lock(&mut self, rank: Rank, target: Rank) -> Step {
         let (_, route) = self.route_to(rank, target);
         let overhead = self.route_costs[route].send;
-        if self.ranks[rank.index()].phase == Phase::Begin {
+        if self.ranks[rank].phase == Phase::Begin {
             self.begin_call(rank, overhead.time);
             if overhead.time > Time::ZERO {
                 return self.start_up(rank, overhead);
             }
         }
         let now = self.pending.now();
-        self.ranks[rank.index()].before = now;
+        self.ranks[rank].before = now;
         let asked = now + self.costs.paths[route].latency;
         self.pending.at(asked, Event::turn(rank));
         Step::Asks(Phase::Asking)
@@ -242,7 +231,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A request for a lock has reached the target.
     pub(in crate::contention) fn asked(&mut self, rank: Rank) {
         let (_, access) = self.current_access(rank);
-        self.ranks[rank.index()].phase = Phase::Waiting;
+        self.ranks[rank].phase = Phase::Waiting;
         self.accesses.requests.put(rank, self.pending.now(), access);
         let accesses = &mut self.accesses;
         accesses
@@ -257,7 +246,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             let (_, access) = self.current_access(rank);
             let target = access.target().expect("only locks are granted");
             let (_, route) = self.route_to(rank, target);
-            self.ranks[rank.index()].phase = Phase::Answered;
+            self.ranks[rank].phase = Phase::Answered;
             let answered = self.pending.now() + self.costs.paths[route].latency;
             self.pending.at(answered, Event::turn(rank));
         }
@@ -266,7 +255,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A request to a file: the rank waits for a place, then for the file system.
     fn file(&mut self, rank: Rank, access: Access) -> Step {
         let now = self.pending.now();
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         (state.call, state.before, state.waited) = (now, now, Time::ZERO);
         let accesses = &mut self.accesses;
         accesses.requests.put(rank, now, access);
@@ -295,7 +284,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             before: came,
             waited: processor,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let (there, latency) = match access.target() {
             Some(target) => {
                 let path = &self.costs.paths[self.route_to(rank, target).1];

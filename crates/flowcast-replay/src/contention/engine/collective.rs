@@ -1,7 +1,7 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
 use super::Engine;
-use crate::contention::events::{Event, Kind};
+use crate::contention::events::Kind;
 use crate::contention::messages::{Message, NONE, Purpose};
 use crate::contention::processors::Place;
 use crate::contention::ranks::{Phase, RankState, Step};
@@ -79,7 +79,7 @@ impl CollectiveStates {
     /// A rank waits for the end.
     fn wait(&mut self, instance: u32, rank: Rank) {
         let collective = &mut self.all[instance as usize];
-        self.next_waiting[rank.index()] = NONE;
+        self.next_waiting[rank] = NONE;
         match std::mem::replace(&mut collective.last_waiting, rank.0) {
             NONE => collective.first_waiting = rank.0,
             before => self.next_waiting[before as usize] = rank.0,
@@ -110,8 +110,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         call: u32,
         instance: u32,
     ) -> Step {
-        let made = self.program.calls()[call as usize];
-        if self.ranks[rank.index()].phase == Phase::Begin {
+        let made = *self.program.call(call);
+        if self.ranks[rank].phase == Phase::Begin {
             let startup = match made.mode {
                 CollectiveMode::Blocking => Time::ZERO,
                 _ => self
@@ -151,14 +151,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     fn enter(&mut self, rank: Rank, call: u32, instance: u32) {
         let came = self.pending.now();
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         state.before = came;
         let entry = Some(Entry { rank, call });
         let collective = &mut self.collectives.all[instance as usize];
         collective.entered += 1;
         collective.last = entry;
         collective.decide(came, (came, rank));
-        if self.program.calls()[call as usize].is_root {
+        if self.program.call(call).is_root {
             collective.root = entry;
         }
     }
@@ -178,8 +178,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// The part of a rank is with the root.
     pub(in crate::contention) fn part_arrived(&mut self, rank: Rank, instance: u32) {
-        let communicator = self.program.instances()[instance as usize];
-        let came = self.ranks[rank.index()].before;
+        let communicator = self.program.communicator_of(instance);
+        let came = self.ranks[rank].before;
         let collective = &mut self.collectives.all[instance as usize];
         collective.parts += 1;
         collective.decide(self.pending.now(), (came, rank));
@@ -197,8 +197,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return;
         }
         let deciding = collective.deciding();
-        let synchronous =
-            self.program.calls()[deciding.call as usize].mode == CollectiveMode::RootSynchronous;
+        let synchronous = self.program.call(deciding.call).mode == CollectiveMode::RootSynchronous;
         if synchronous && collective.parts < members {
             return;
         }
@@ -221,7 +220,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Asks for the buses of one of the sites of a collective.
     fn ask_site(&mut self, number: u32, index: u32) {
-        let communicator = self.program.instances()[self.messages[number].slot.index()];
+        let communicator = self.program.instances()[self.messages[number].slot];
         let site = self
             .costs
             .sites(communicator)
@@ -234,7 +233,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A collective has all buses of one of its sites: it asks the next, or begins.
     pub(in crate::contention) fn ask_next_site(&mut self, number: u32) {
-        let communicator = self.program.instances()[self.messages[number].slot.index()];
+        let communicator = self.program.instances()[self.messages[number].slot];
         let next = self.messages[number].source + 1;
         if (next as usize) < self.costs.sites(communicator).count() {
             self.ask_site(number, next);
@@ -245,26 +244,21 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A collective has all buses and takes its time.
     pub(in crate::contention) fn begin_collective(&mut self, number: u32) {
-        let collective = &self.collectives.all[self.messages[number].slot.index()];
+        let collective = &self.collectives.all[self.messages[number].slot];
         let Entry { rank, call } = collective.deciding();
-        let call = &self.program.calls()[call as usize];
+        let call = self.program.call(call);
         let takes = self
             .costs
             .collective(call.op, call.communicator, rank, (call.send, call.recv));
-        self.pending.at(
-            self.pending.now() + takes,
-            Event {
-                kind: Kind::Gathered,
-                index: number,
-            },
-        );
+        self.pending
+            .at(self.pending.now() + takes, Kind::Gathered.event(number));
     }
 
     /// A collective is done: messages that waited for its buses start, then the ranks go on.
     pub(in crate::contention) fn gathered(&mut self, number: u32) {
         let Slot(instance) = self.messages[number].slot;
         let costs = self.costs;
-        for site in costs.sites(self.program.instances()[instance as usize]) {
+        for site in costs.sites(self.program.communicator_of(instance)) {
             self.links.release_all(&mut self.messages, site);
         }
         self.start_granted();
@@ -298,8 +292,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A wait for a non-blocking collective, which costs a start-up of its own.
     pub(in crate::contention) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
-        if self.ranks[rank.index()].phase == Phase::Begin {
-            let communicator = self.program.instances()[instance as usize];
+        if self.ranks[rank].phase == Phase::Begin {
+            let communicator = self.program.communicator_of(instance);
             let startup = self.costs.collective_startup(communicator, rank);
             self.enter_call(rank);
             self.begin_call(rank, startup);
@@ -307,7 +301,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 return self.start_up(rank, Delay::of(startup));
             }
         }
-        self.ranks[rank.index()].before = self.pending.now();
+        self.ranks[rank].before = self.pending.now();
         if self.collectives.all[instance as usize].done {
             self.leave(rank, instance);
             return Step::Done;
@@ -322,7 +316,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let decided = if collective.done {
             collective.decided
         } else {
-            (self.ranks[rank.index()].before, rank)
+            (self.ranks[rank].before, rank)
         };
         self.leave_after(rank, instance, decided);
     }
@@ -334,7 +328,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             before: came,
             waited: processor,
             ..
-        } = self.ranks[rank.index()];
+        } = self.ranks[rank];
         let end = self.pending.now();
         let (last, last_rank) = last;
         self.observer.gathered(

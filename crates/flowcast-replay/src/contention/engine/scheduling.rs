@@ -99,19 +99,18 @@ impl Scheduling {
 
     /// A rank has been queued.
     pub(in crate::contention) fn queued(&mut self, rank: Rank, place: Place) {
-        self.shares[rank.index()].lost = place == Place::Back;
+        self.shares[rank].lost = place == Place::Back;
     }
 
     /// The rank that has to make room for this one, on a node without a free processor.
     fn victim(&self, rank: Rank, node: u32) -> Option<Rank> {
-        let number = |rank: &Rank| self.priorities[rank.index()];
+        let number = |rank: &Rank| self.priorities[*rank];
         let least_urgent = self.running[node as usize]
             .iter()
             .copied()
             .max_by_key(|running| (number(running), *running));
-        least_urgent.filter(|running| {
-            number(running) > number(&rank) && !self.shares[running.index()].switching
-        })
+        least_urgent
+            .filter(|running| number(running) > number(&rank) && !self.shares[*running].switching)
     }
 
     /// How long the next slice of a rank that still needs `rest` is.
@@ -120,7 +119,7 @@ impl Scheduling {
             return rest;
         }
         let fresh = self.context_switch > Time::ZERO;
-        let share = &mut self.shares[rank.index()];
+        let share = &mut self.shares[rank];
         let slice = if share.lost || fresh || share.used == self.quantum {
             share.used = rest.min(self.quantum);
             share.used
@@ -155,27 +154,27 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             running.push(rank);
         }
         let switch = scheduling.context_switch;
-        let share = &mut scheduling.shares[rank.index()];
+        let share = &mut scheduling.shares[rank];
         share.running = true;
         if switch == Time::ZERO {
             return self.start_slice(rank);
         }
         share.switching = true;
         share.due = now + switch;
-        self.ranks[rank.index()].waited += switch;
+        self.ranks[rank].waited += switch;
         self.pending.at(now + switch, Event::turn(rank));
     }
 
     fn start_slice(&mut self, rank: Rank) {
         let now = self.pending.now();
         let scheduling = self.scheduling.as_ref().expect("turns are scheduled");
-        let rest = match scheduling.shares[rank.index()].rest {
+        let rest = match scheduling.shares[rank].rest {
             Some(rest) => rest,
             None => self.needs(rank),
         };
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
         let slice = scheduling.slice(rank, rest);
-        let share = &mut scheduling.shares[rank.index()];
+        let share = &mut scheduling.shares[rank];
         share.rest = Some(rest - slice);
         share.slice_start = now;
         share.due = now + slice;
@@ -184,7 +183,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Processor time that the turn needs in all.
     fn needs(&mut self, rank: Rank) -> Time {
-        let state = &mut self.ranks[rank.index()];
+        let state = &mut self.ranks[rank];
         let mut computes = false;
         let needs = match state.phase {
             Phase::StartUp => {
@@ -205,7 +204,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             },
         };
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        scheduling.shares[rank.index()].computes = computes;
+        scheduling.shares[rank].computes = computes;
         needs
     }
 
@@ -218,7 +217,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             scheduling.cut.remove(place);
             return Slice::Past;
         }
-        let share = &mut scheduling.shares[rank.index()];
+        let share = &mut scheduling.shares[rank];
         if share.switching {
             share.switching = false;
             self.start_slice(rank);
@@ -231,7 +230,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         self.book_slice(rank);
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        let share = &mut scheduling.shares[rank.index()];
+        let share = &mut scheduling.shares[rank];
         if share.rest > Some(Time::ZERO) {
             self.waits.preemptions += 1;
             return Slice::Cut;
@@ -246,10 +245,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             .scheduling
             .as_ref()
             .expect("turns are scheduled")
-            .shares[rank.index()];
+            .shares[rank];
         if share.computes {
             let start = share.slice_start;
-            self.ranks[rank.index()].compute += now - start;
+            self.ranks[rank].compute += now - start;
             self.observer.computed(rank, start, now);
         }
     }
@@ -273,15 +272,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         };
         scheduling.running[node as usize].retain(|other| *other != victim);
         let now = self.pending.now();
-        let share = &mut scheduling.shares[victim.index()];
+        let share = &mut scheduling.shares[victim];
         share.running = false;
         let due = share.due;
-        share.rest = Some(due - now + share.rest.unwrap_or(Time::ZERO));
+        share.rest = Some(due - now + share.rest.unwrap_or_default());
         scheduling.cut.push((victim, due));
         self.waits.preemptions += 1;
         self.book_slice(victim);
         self.processors.release(victim);
-        self.ranks[victim.index()].queued = now;
+        self.ranks[victim].queued = now;
         self.processors.queue(victim, Place::Front);
     }
 }

@@ -12,7 +12,7 @@
 //! What happens in the network up to the next event of the replay happens before it.
 
 use super::Engine;
-use crate::contention::events::{Event, Kind};
+use crate::contention::events::Kind;
 use crate::contention::messages::{Mark, Message};
 use crate::contention::ranks::Step;
 use crate::contention::slots::{Release, state};
@@ -78,7 +78,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             }
             Progress::Met(Departure { slot, start, .. }) => {
                 self.pending.advance(within(start));
-                self.meet(self.in_transit.numbers[slot.index()]);
+                self.meet(self.in_transit.numbers[slot]);
             }
             Progress::Arrived(delivery) => {
                 self.pending.advance(within(delivery.arrival));
@@ -92,7 +92,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(in crate::contention) fn depart(&mut self, number: u32, rts: Option<Rts>) {
         let (now, Message { slot, class, .. }) = (self.pending.now(), self.messages[number]);
         let route = self.route_number(slot);
-        let size = self.program.classes()[class as usize].size;
+        let size = self.program.class(class).size;
         let mut cost = self.costs.paths[route].classes[class as usize];
         cost.delay = cost.bytes;
         if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::CONTROL_FRAMES) {
@@ -101,7 +101,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                     .transfer(now, route, Route::Between, size)
                     .on_links;
         }
-        self.in_transit.numbers[slot.index()] = number;
+        self.in_transit.numbers[slot] = number;
         self.transit.depart(Departure {
             slot,
             start: now,
@@ -122,7 +122,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         } = self.messages[number];
         let Access::Transfer {
             kind, target, size, ..
-        } = self.program.accesses()[index as usize]
+        } = *self.program.access(index)
         else {
             return;
         };
@@ -172,7 +172,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 },
             );
         }
-        let number = self.in_transit.numbers[slot.index()];
+        let number = self.in_transit.numbers[slot];
         let route = self.route_number(slot);
         let latency = if T::CONTROL_FRAMES {
             Time::ZERO
@@ -198,13 +198,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.arrived(number);
         }
         if latency > Time::ZERO {
-            self.pending.at(
-                self.pending.now() + latency,
-                Event {
-                    kind: Kind::Arrived,
-                    index: number,
-                },
-            );
+            self.pending
+                .at(self.pending.now() + latency, Kind::Arrived.event(number));
         }
         self.moved(number);
     }
@@ -217,7 +212,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             .get(slot.index())
             .is_some_and(|release| *release != Release::Released)
         {
-            self.release_sender(self.in_transit.numbers[slot.index()]);
+            self.release_sender(self.in_transit.numbers[slot]);
         }
     }
 
@@ -227,10 +222,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             slot, from, class, ..
         } = message;
         self.slots.note_send(from, slot);
-        let is_blocking = !self.program.classes()[class as usize].mode.non_blocking;
+        let is_blocking = !self.program.class(class).mode.non_blocking;
         if is_blocking {
             message.mark(Mark::HoldsSender);
-            self.ranks[from.index()].before = self.pending.now();
+            self.ranks[from].before = self.pending.now();
         }
         let number = self.messages.add(message);
         self.depart_with_rts(number);
@@ -243,8 +238,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if O::WATCHES {
             self.messages.set_asked(number, self.pending.now());
         }
-        let is_posted = self.slots.states[slot.index()] != state::EMPTY;
-        let posted = is_posted.then(|| self.in_transit.posted[slot.index()]);
+        let is_posted = self.slots.states[slot] != state::EMPTY;
+        let posted = is_posted.then(|| self.in_transit.posted[slot]);
         if !is_posted {
             self.slots.wait(slot, number);
         }
@@ -271,7 +266,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         let posted = ReceivePosted {
             since: self.pending.now(),
-            polled: self.in_transit.polled[rank.index()],
+            polled: self.in_transit.polled[rank],
         };
         match before {
             state::PENDING => self.transit.receive_posted(slot, posted),
@@ -306,7 +301,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     pub(in crate::contention) fn leave_call(&mut self, rank: Rank, end: Time) {
         if T::HANDSHAKES {
-            self.in_transit.polled[rank.index()] = end;
+            self.in_transit.polled[rank] = end;
             self.stop_polling(rank);
         }
     }

@@ -57,17 +57,11 @@ pub(super) fn of_rank<'a>(
             .filter(is_collective)
     };
     let all = || calls(program, rank);
-    let of_several = move || {
-        all().filter(|call| {
-            program.communicators()[call.communicator as usize]
-                .members
-                .len()
-                > 1
-        })
-    };
+    let of_several =
+        move || all().filter(|call| program.communicator(call.communicator).members.len() > 1);
     let details = move |call: &'a CollectiveCall| Details {
         call,
-        communicator: program.communicators()[call.communicator as usize].id,
+        communicator: program.communicator(call.communicator).id,
     };
     let function = |call: &CollectiveCall| Function::Collective(call.op);
     if all().any(|call| call.mode != CollectiveMode::Blocking) {
@@ -87,7 +81,7 @@ fn is_collective(function: &Function) -> bool {
 
 fn calls(program: &Program, rank: Rank) -> impl Iterator<Item = &CollectiveCall> {
     program.ops(rank).filter_map(|(_, op)| match op {
-        Op::Collective { call, .. } => Some(&program.calls()[call as usize]),
+        Op::Collective { call, .. } => Some(program.call(call)),
         _ => None,
     })
 }

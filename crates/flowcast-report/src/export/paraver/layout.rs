@@ -69,7 +69,7 @@ impl Layout {
     /// Where a rank's records stand.
     pub(super) fn place(&self, rank: Rank) -> Place {
         Place {
-            cpu: self.cpu_of_rank[rank.index()],
+            cpu: self.cpu_of_rank[rank],
             task: rank.0 + 1,
         }
     }

@@ -55,7 +55,7 @@ pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Re
     let mut text = Text::new(out);
     while let Some(mut least) = next.peek_mut() {
         let Reverse((Next { kind, .. }, rank)) = *least;
-        let line = &mut lines[rank.index()];
+        let line = &mut lines[rank];
         line.write(kind, &layout, &mut text)?;
         match line.next() {
             Some(after) => least.0.0 = after,

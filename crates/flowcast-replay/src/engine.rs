@@ -1,0 +1,238 @@
+//! The replay of a program, by the rules that what messages do to each other calls for.
+//!
+//! The closed loop of equal windows through lossless queues is followed as it is, in trains of packets: a message shorter than
+//! a window passes the queues behind those before it, which rates that are shared from begin to end would miss.
+
+use std::borrow::Cow;
+
+use super::SimulateError;
+use super::contention::{self, Links};
+use super::costs::Rendezvous;
+use super::critical_path::CriticalPath;
+use super::handshakes::{Handshakes, InOrder};
+use super::journal::Journal;
+use super::observer::by_pointer::{ByPointer, Watch};
+use super::observer::{Observer, Unobserved};
+use super::outcome::Outcome;
+use super::packet_transit::Packets;
+use super::placement::Placement;
+use super::transit::{Shared, Transit, Undisturbed};
+use crate::walk::Replay;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::rates::transient_windows;
+use flowcast_network::flows::traffic::Rule;
+use flowcast_trace::program::Program;
+use flowcast_units::Bytes;
+
+/// The replay of a program: without limits and sharing a walk without events.
+pub struct Engine<'a> {
+    replay: Replay<'a>,
+    /// Links, buses or processors are limited: event by event, by Dimemas' rules.
+    limits: Option<Box<Links>>,
+    /// Messages share the network by a model, with or without limits.
+    shared: Option<Box<SharedNetwork>>,
+}
+
+/// The network that messages share, and by which model.
+struct SharedNetwork {
+    network: Network,
+    model: Model,
+    seed: Option<u64>,
+}
+
+impl<'a> From<Replay<'a>> for Engine<'a> {
+    /// Messages do not disturb each other, whatever the machine limits.
+    fn from(replay: Replay<'a>) -> Engine<'a> {
+        Engine {
+            replay,
+            limits: None,
+            shared: None,
+        }
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Chooses by what the machine limits, and computes the costs of all messages.
+    ///
+    /// # Errors
+    /// [`SimulateError::Placement`] if program and machine do not fit together.
+    pub fn new(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+    ) -> Result<Engine<'a>, SimulateError> {
+        let replay = Replay::new(program, network, placement, rendezvous)?;
+        Ok(match contention::is_needed(network, &replay.placement) {
+            true => Engine::limited(replay, network),
+            false => replay.into(),
+        })
+    }
+
+    /// Event by event, by Dimemas' rules, whether the machine limits anything or not.
+    pub fn limited(replay: Replay<'a>, network: &Network) -> Engine<'a> {
+        let links = Links::new(replay.program, network, &replay.placement);
+        Engine {
+            limits: Some(Box::new(links)),
+            ..replay.into()
+        }
+    }
+
+    /// Messages between nodes that share the network by `model`, once they have the links and buses that the machine limits;
+    /// packet by packet they need neither. Processors and what happens inside nodes and between sites stay as in
+    /// [`Engine::new`].
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn sharing(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+        model: Model,
+    ) -> Result<Engine<'a>, SimulateError> {
+        let (network, model) = match transient_windows(model, network)? {
+            Some(windows) => {
+                let usual = Bytes(program.bytes().0 / u64::from(program.messages()).max(1));
+                (network.in_trains(windows, usual), Model::Packet)
+            }
+            None => (network.seen_by(model).into_owned(), model),
+        };
+        let replay = Replay::new(program, &network, placement, rendezvous)?;
+        let (machine, nodes) = limits(model, &network, &replay.placement);
+        let links = contention::is_needed(&machine, &nodes)
+            .then(|| Box::new(Links::new(program, &machine, &nodes)));
+        Ok(Engine {
+            replay,
+            limits: links,
+            shared: Some(Box::new(SharedNetwork {
+                network,
+                model,
+                seed: None,
+            })),
+        })
+    }
+
+    /// Whether messages do not disturb each other, and ranks wait for nothing but messages.
+    pub fn is_free(&self) -> bool {
+        self.limits.is_none() && self.shared.is_none()
+    }
+
+    /// [`Engine::run`] may use so many threads where that makes it faster; the result does not depend on it.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Engine<'a> {
+        Engine {
+            replay: self.replay.on_threads(threads),
+            ..self
+        }
+    }
+
+    /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
+    #[must_use]
+    pub fn disturbed(mut self, seed: u64) -> Engine<'a> {
+        if let Some(shared) = &mut self.shared {
+            shared.seed = Some(seed);
+        }
+        self
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no answer.
+    pub fn run(&self) -> Result<Outcome, SimulateError> {
+        match self.is_free() {
+            true => self.replay.run(),
+            false => self.disturbing(&mut Unobserved),
+        }
+    }
+
+    /// Runs and notifies an observer, or a pair of them, of what happens.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        match self.is_free() {
+            true => self.replay.observed(observer),
+            false => self.watched(observer),
+        }
+    }
+
+    fn watched(&self, observer: &mut dyn Watch) -> Result<Outcome, SimulateError> {
+        self.disturbing(&mut ByPointer(observer))
+    }
+
+    /// Where messages disturb each other.
+    fn disturbing<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        let (program, placement) = (self.replay.program, &self.replay.placement);
+        let polls = self.replay.costs.needs_polling();
+        let Some(SharedNetwork {
+            network,
+            model,
+            seed,
+        }) = self.shared.as_deref()
+        else {
+            return match polls {
+                true => self.through(observer, Handshakes::above(InOrder::default())),
+                false => self.through(observer, Undisturbed),
+            };
+        };
+        let Some(rule) = Rule::of(*model, network)? else {
+            let packets = Packets::new(program, placement, network, *seed)?;
+            return self.through(observer, packets);
+        };
+        let shared = Shared::new(program, placement, network, rule)?;
+        match polls {
+            true => self.through(observer, Handshakes::above(shared)),
+            false => self.through(observer, shared),
+        }
+    }
+
+    fn through<O: Observer, T: Transit>(
+        &self,
+        observer: &mut O,
+        mut transit: T,
+    ) -> Result<Outcome, SimulateError> {
+        match &self.limits {
+            None => self.replay.through(observer, &mut transit),
+            Some(links) => contention::run(&self.replay, links, observer, &mut transit),
+        }
+    }
+
+    /// The same program without contention, for its costs.
+    pub fn free(&self) -> &Replay<'a> {
+        &self.replay
+    }
+
+    /// The chain of causes behind the makespan of the replay that `journal` observed; empty if it kept no causes.
+    pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
+        self.replay.critical_path(journal)
+    }
+}
+
+/// What limits ranks and messages beside a model. Packets queue at interfaces and switches instead of waiting for links and
+/// buses between nodes.
+fn limits<'n>(
+    model: Model,
+    network: &'n Network,
+    placement: &'n Placement,
+) -> (Cow<'n, Network>, Cow<'n, Placement>) {
+    if model != Model::Packet {
+        return (Cow::Borrowed(network), Cow::Borrowed(placement));
+    }
+    let mut machine = network.clone();
+    machine.machine.buses = 0;
+    machine
+        .machine
+        .further_sites
+        .iter_mut()
+        .for_each(|site| site.buses = 0);
+    (
+        Cow::Owned(machine),
+        Cow::Owned(placement.clone().without_links()),
+    )
+}
+
+#[cfg(test)]
+mod tests;
