@@ -6,10 +6,13 @@
 //!
 //! It also names the commit of an optimised build. Builds for tests do without: a commit shall not rebuild them.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::{env, fs};
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 const RECORDER: &str = "libflowcast_record.so";
 

@@ -1,9 +1,7 @@
 //! Makes the recorder's table of the functions of MPI from that of the recording format, and a wrapper for each in each of
 //! the names under which programs call it.
 
-use std::fmt::Write;
-use std::path::PathBuf;
-use std::{env, fs};
+use std::{env, fmt::Write, fs, path::PathBuf};
 
 use flowcast_recording::table::{self, Function};
 

@@ -4,10 +4,7 @@
 //! the length of names, tokens on neither. Tests are the folders `tests`, `benches`, `examples` and `fuzz`, files called
 //! `tests.rs`, and blocks behind `#[cfg(test)]`, which stand last in their file.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::str::FromStr;
+use std::{collections::BTreeMap, fs, path::Path, str::FromStr};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};

@@ -1,7 +1,6 @@
 //! `cargo xtask install-openmpi`: builds the component and puts it where Open MPI looks for a user's own.
 
-use std::fs;
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;

@@ -5,23 +5,29 @@
 
 #![expect(unsafe_code, reason = "pointers that C hands over")]
 
-use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::ptr::{null_mut, slice_from_raw_parts};
+use std::{
+    cell::RefCell,
+    ffi::{CStr, CString, c_char, c_int},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    ptr::{null_mut, slice_from_raw_parts},
+};
 
 use anyhow::{Context, Result, anyhow};
-use flowcast::model::network::Network;
-use flowcast::replay::outcome::Outcome;
-use flowcast::scheduler::clock::Ticks;
-use flowcast::scheduler::discipline::{BoxedScheduler, SchedulerName};
-use flowcast::scheduler::turns::Shares;
-use flowcast::scheduler::{MAX_RAILS, Rail, RailSet};
-use flowcast::study::grid::full_name;
-use flowcast::trace::Trace;
-use flowcast::units::Bytes;
-use flowcast::{Contention, Options};
+use flowcast::{
+    Contention, Options,
+    model::network::Network,
+    replay::outcome::Outcome,
+    scheduler::{
+        MAX_RAILS, Rail, RailSet,
+        clock::Ticks,
+        discipline::{BoxedScheduler, SchedulerName},
+        turns::Shares,
+    },
+    study::grid::full_name,
+    trace::Trace,
+    units::Bytes,
+};
 use flowcast_io::{Whole, first_of_folder, load_network, open_trace, text_of, threads};
 
 thread_local! {

@@ -1,7 +1,9 @@
 //! The example in C, compiled with the header and run, says what the library says.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use flowcast::Options;
 

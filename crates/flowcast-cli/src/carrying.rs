@@ -11,12 +11,14 @@ use flowcast_measure::lab::{
     repeat,
 };
 
-use crate::commands::lab::{explained, load};
-use crate::core_pairs::CoreList;
-use crate::mpi_session::MpiSession;
-use crate::repeating::Over;
-use crate::tcp_session::TcpSession;
-use crate::token::TokenArgs;
+use crate::{
+    commands::lab::{explained, load},
+    core_pairs::CoreList,
+    mpi_session::MpiSession,
+    repeating::Over,
+    tcp_session::TcpSession,
+    token::TokenArgs,
+};
 
 /// The lab where none is named.
 const LAB: &str = "asymmetric";

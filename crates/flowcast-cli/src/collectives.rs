@@ -5,8 +5,7 @@ use clap::Args;
 use flowcast::Collectives;
 use flowcast_io::read_collectives;
 
-use crate::terminal::output::say;
-use crate::trace_args::Maps;
+use crate::{terminal::output::say, trace_args::Maps};
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]

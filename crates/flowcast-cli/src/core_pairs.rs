@@ -1,19 +1,22 @@
 //! Messages between the cores of this machine: which cores, what they share, and one pair of them at a time.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::str::FromStr;
+use std::{collections::BTreeMap, io, str::FromStr};
 
 use anyhow::{Result, bail};
-use flowcast::fit::pairs::racks::Groups;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::units::Node;
-use flowcast_measure::lab::{Carried, Carrier, LabError};
-use flowcast_measure::shm::one_way::{Direction, one_way};
-use flowcast_measure::shm::{ShmTransport, Unit, unit_of, usable_cores};
+use flowcast::{fit::pairs::racks::Groups, model::cluster::flow::Flow, units::Node};
+use flowcast_measure::{
+    lab::{Carried, Carrier, LabError},
+    shm::{
+        ShmTransport, Unit,
+        one_way::{Direction, one_way},
+        unit_of, usable_cores,
+    },
+};
 
-use crate::round_trips::explained;
-use crate::shm_ends::{Answering, one_way_pair};
+use crate::{
+    round_trips::explained,
+    shm_ends::{Answering, one_way_pair},
+};
 
 /// Fewer cannot tell who is slow.
 const FEWEST: usize = 4;

@@ -4,13 +4,15 @@
 //! else, because what is in it is loaded into the user's programs; if it does not, the recorder is unpacked into a
 //! temporary folder for this run.
 
-use std::collections::hash_map::DefaultHasher;
-use std::env;
-use std::fs::{self, DirBuilder, Permissions};
-use std::hash::Hasher;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::{
+    collections::hash_map::DefaultHasher,
+    env,
+    fs::{self, DirBuilder, Permissions},
+    hash::Hasher,
+    io::Write,
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::{NamedTempFile, TempDir};

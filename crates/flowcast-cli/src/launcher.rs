@@ -3,20 +3,19 @@
 //! The two measuring processes find each other by a rendezvous file: rank 1 listens and writes where, rank 0 reads it.
 //! No MPI library is needed.
 
-use std::env;
-use std::fs;
-use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    env, fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, anyhow};
 use flowcast::units::Rank;
 use flowcast_measure::tcp::{TcpDoor, TcpTransport, Waiting};
 use flowcast_rails::token::Token;
 
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::files::write_private_text;
-use crate::terminal::provenance;
+use crate::terminal::{exit::EnvironmentLacks, files::write_private_text, provenance};
 
 use crate::token;
 

@@ -1,8 +1,10 @@
 //! Launchers of MPI programs: which one it is, and how it hands environment variables to other machines.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 /// A launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,24 +1,31 @@
 //! Processes of this program that a launcher has started as MPI ranks, and rank 0's standard streams.
 
-use std::collections::BTreeMap;
-use std::env;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    env,
+    io::{self, BufRead, BufReader, Write},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, bail};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::units::{Node, Time};
-use flowcast_measure::lab::{Carried, Lab, NodeOf};
-use flowcast_measure::mpi::{MOST_FLOWS, Message, Order, Reply};
+use flowcast::{
+    model::cluster::flow::Flow,
+    units::{Node, Time},
+};
+use flowcast_measure::{
+    lab::{Carried, Lab, NodeOf},
+    mpi::{MOST_FLOWS, Message, Order, Reply},
+};
 
 use serde_json::json;
 
-use crate::commands::lab::explained;
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::output::say;
+use crate::{
+    commands::lab::explained,
+    terminal::{exit::EnvironmentLacks, output::say},
+};
 
 /// The subcommand that is a rank.
 pub(crate) const RANK: &str = "mpi-rank";

@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
+use flowcast::model::{network::Network, sharing::model::Model};
 pub(crate) use flowcast_io::parse_overrides;
 use flowcast_io::{LoadedNetwork, load_network, load_networks};
 
-use crate::terminal::output::say;
-use crate::trace_args::Maps;
+use crate::{terminal::output::say, trace_args::Maps};
 
 /// Which network.
 #[derive(Debug, Clone, Args)]

@@ -1,22 +1,24 @@
 //! The ways of predicting a recording: each model with each way of carrying out collectives.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, btree_map::Entry},
+};
 
 use anyhow::{Context, Result};
-use flowcast::model::machine::Mapping;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::recording::decode::RankFile;
-use flowcast::trace::read::Clock;
-use flowcast::trace::run_times::RunTimes;
-use flowcast::units::Bytes;
-use flowcast::{Collectives, Contention, Interval, IntervalOptions, Options, Recorded};
+use flowcast::{
+    Collectives, Contention, Interval, IntervalOptions, Options, Recorded,
+    model::{machine::Mapping, network::Network, sharing::model::Model},
+    recording::decode::RankFile,
+    trace::{read::Clock, run_times::RunTimes},
+    units::Bytes,
+};
 
-use crate::collectives::named;
-use crate::terminal::progress::Progress;
-use crate::trace_args::{print_notes, threads};
+use crate::{
+    collectives::named,
+    terminal::progress::Progress,
+    trace_args::{print_notes, threads},
+};
 
 /// One way of predicting.
 #[derive(Debug, Clone)]

@@ -1,7 +1,9 @@
 //! Writes traces with a file for each rank.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use flowcast::units::Rank;

@@ -1,25 +1,27 @@
 //! Recordings as folders: loading the recorder into a program, reading what it wrote.
 
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+};
 
 use anyhow::{Context, Result};
-use flowcast::recording::decode::RankFile;
-use flowcast::recording::format;
-use flowcast::trace::ReadOptions;
-use flowcast::trace::read::recorded_files;
-use flowcast::units::{Bytes, Time};
+use flowcast::{
+    recording::{decode::RankFile, format},
+    trace::{ReadOptions, read::recorded_files},
+    units::{Bytes, Time},
+};
 use tempfile::TempDir;
 
-use crate::embedded;
-use crate::mpi_launcher::{self, Launcher};
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::files::read_bytes;
-use crate::terminal::input_maps::bytes;
-use crate::trace_args::threads;
+use crate::{
+    embedded,
+    mpi_launcher::{self, Launcher},
+    terminal::{exit::EnvironmentLacks, files::read_bytes, input_maps::bytes},
+    trace_args::threads,
+};
 
 /// The file name of the library that is loaded into programs.
 pub(crate) const RECORDER: &str = "libflowcast_record.so";

@@ -2,12 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::units::Bytes;
-use flowcast::{Contention, Options};
+use flowcast::{Contention, Options, units::Bytes};
 
-use crate::collectives::CollectivesArgs;
-use crate::commands::parse_mapping;
-use crate::trace_args::threads;
+use crate::{collectives::CollectivesArgs, commands::parse_mapping, trace_args::threads};
 
 /// Model, mapping, rendezvous and collectives.
 #[derive(Debug, Clone, Args)]

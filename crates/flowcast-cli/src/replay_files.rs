@@ -4,12 +4,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::replay::journal::Keeps;
-use flowcast::report::export::paraver::{self, Stamp};
-use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
+use flowcast::{
+    replay::journal::Keeps,
+    report::export::{
+        Replayed, chrome,
+        paraver::{self, Stamp},
+        parquet, perfetto, tables,
+    },
+};
 
-use crate::terminal::files::{Batch, Output};
-use crate::terminal::provenance;
+use crate::terminal::{
+    files::{Batch, Output},
+    provenance,
+};
 
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]

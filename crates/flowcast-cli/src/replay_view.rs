@@ -1,11 +1,11 @@
 //! Replays side by side in a table.
 
-use flowcast::Interval;
-use flowcast::report::NetworkView;
-use flowcast::units::Rounded;
+use flowcast::{Interval, report::NetworkView, units::Rounded};
 
-use crate::terminal::output::println_out;
-use crate::terminal::tables::{cells, table};
+use crate::terminal::{
+    output::println_out,
+    tables::{cells, table},
+};
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.
 pub(crate) fn print_comparison(views: &[NetworkView], intervals: &[Option<Interval>]) {

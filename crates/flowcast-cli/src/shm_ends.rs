@@ -1,14 +1,16 @@
 //! `flowcast measure p2p --over shm` and `measure pairs --over shm`: this command again as the answering end, on another core.
 
-use std::env;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::{
+    env,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 use anyhow::{Context, Result, bail};
-use flowcast_measure::prtt::PrttError;
-use flowcast_measure::prtt::answer;
-use flowcast_measure::shm::one_way::answer_one_way;
-use flowcast_measure::shm::{Cores, SharedMemory, ShmTransport, pin};
+use flowcast_measure::{
+    prtt::{PrttError, answer},
+    shm::{Cores, SharedMemory, ShmTransport, one_way::answer_one_way, pin},
+};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::round_trips::explained;

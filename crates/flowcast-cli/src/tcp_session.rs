@@ -1,22 +1,26 @@
 //! Processes of this program that a launcher has started on other hosts, and that carry patterns over TCP.
 
-use std::env;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::os::fd::AsFd;
-use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::{
+    env, io,
+    net::{IpAddr, Ipv4Addr, TcpListener},
+    os::fd::AsFd,
+    process::{Child, Stdio},
+    time::Duration,
+};
 
 use anyhow::Result;
 use flowcast::model::cluster::flow::Flow;
-use flowcast_measure::clocks::ClockPlan;
-use flowcast_measure::lab::{ClockRun, Hosts, NodeOf, PatternOptions, PatternRun, repeat};
+use flowcast_measure::{
+    clocks::ClockPlan,
+    lab::{ClockRun, Hosts, NodeOf, PatternOptions, PatternRun, repeat},
+};
 
-use crate::commands::lab::explained;
-use crate::mpi_session::{end, launched, start};
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::provenance;
-use crate::token::TokenArgs;
+use crate::{
+    commands::lab::explained,
+    mpi_session::{end, launched, start},
+    terminal::{exit::EnvironmentLacks, provenance},
+    token::TokenArgs,
+};
 
 /// The subcommand that is a rank.
 const RANK: &str = "tcp-rank";

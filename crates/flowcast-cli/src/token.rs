@@ -1,10 +1,6 @@
 //! `--token`: the secret by which both ends of a conversation recognise each other.
 
-use std::env;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-use std::process::Command;
+use std::{env, fs::File, io::Read, path::Path, process::Command};
 
 use anyhow::{Context, Result};
 use clap::Args;

@@ -1,27 +1,31 @@
 //! Opening traces, the same for every command that reads one.
 
-use std::borrow::Cow;
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::{
+    borrow::Cow,
+    fs::File,
+    io,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
-use flowcast::trace::program::IgnoredRecords;
-use flowcast::trace::read::Holds;
-use flowcast::trace::{self, SharedBytes, Trace};
+use flowcast::trace::{self, SharedBytes, Trace, program::IgnoredRecords, read::Holds};
 use flowcast_io::Reader;
 pub(crate) use flowcast_io::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
 
-use crate::terminal::files::read_bytes;
-use crate::terminal::input_maps::{self, release};
-use crate::terminal::output::say;
-use crate::terminal::progress::Progress;
+use crate::terminal::{
+    files::read_bytes,
+    input_maps::{self, release},
+    output::say,
+    progress::Progress,
+};
 
 /// Reads a trace of any known format, without its loops; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {

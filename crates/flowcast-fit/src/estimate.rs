@@ -2,16 +2,20 @@
 //!
 //! All numbers are nanoseconds, and sizes are bytes beyond the first.
 
-use super::error::FitError;
-use super::options::{FitOptions, LineMethod, SizeChoice};
-use super::prtt::PrttPoint;
-use super::samples::PrttSamples;
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::regression::{
-    Line, least_squares, least_squares_at_least_zero, theil_sen, theil_sen_at_least_zero,
+use super::{
+    error::FitError,
+    options::{FitOptions, LineMethod, SizeChoice},
+    prtt::PrttPoint,
+    samples::PrttSamples,
 };
-use flowcast_model::stats::resampling::Resampler;
-use flowcast_model::stats::sample::median_in_place;
+use flowcast_model::stats::{
+    StatsError,
+    regression::{
+        Line, least_squares, least_squares_at_least_zero, theil_sen, theil_sen_at_least_zero,
+    },
+    resampling::Resampler,
+    sample::median_in_place,
+};
 use flowcast_units::Time;
 
 /// A delay is clearly above the gap from this multiple on; nearer, the two disturb each other (section 3.5.2).

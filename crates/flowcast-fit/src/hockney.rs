@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::network::{LoneFlow, Network, Nic, Rule};
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::relative_line::relative_line_at_least_zero;
-use flowcast_model::stats::sample::median;
+use flowcast_model::{
+    network::{LoneFlow, Network, Nic, Rule},
+    stats::{StatsError, relative_line::relative_line_at_least_zero, sample::median},
+};
 use flowcast_units::{Time, TimePerByte};
 
-use crate::network::{tidy_per_byte, tidy_time};
-use crate::samples::PrttSamples;
+use crate::{
+    network::{tidy_per_byte, tidy_time},
+    samples::PrttSamples,
+};
 
 /// A line through half of plain round trips.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -20,8 +20,7 @@ use flowcast_model::csv::CsvError;
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::prtt::PrttPoint;
-use crate::samples::PrttSamples;
+use crate::{prtt::PrttPoint, samples::PrttSamples};
 
 /// Messages in a row of `osu_bw`.
 const WINDOW: u32 = 64;

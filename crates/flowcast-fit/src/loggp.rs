@@ -18,19 +18,25 @@
 //!
 //! Samples that hold bursts of several lengths and the sender's own time are fitted by [`crate::bursts`].
 
-use super::bursts::{BurstFit, fit_bursts, has_bursts};
-use super::error::FitError;
-use super::estimate::{Design, Estimate, estimate, line_through_all};
 pub use super::options::{FitOptions, LineMethod, SizeChoice};
-use super::prtt::{PrttPoint, prtt};
-use super::samples::PrttSamples;
-use super::verdict::{FitWarning, ModelError, POOR_MODEL, warnings};
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::error_measures::error_summary;
-use flowcast_model::stats::regression::Line;
-use flowcast_model::stats::resampling::{Resampler, percentile_interval};
-use flowcast_model::stats::sample::correlation;
+use super::{
+    bursts::{BurstFit, fit_bursts, has_bursts},
+    error::FitError,
+    estimate::{Design, Estimate, estimate, line_through_all},
+    prtt::{PrttPoint, prtt},
+    samples::PrttSamples,
+    verdict::{FitWarning, ModelError, POOR_MODEL, warnings},
+};
+use flowcast_model::{
+    loggp::LogGp,
+    stats::{
+        StatsError,
+        error_measures::error_summary,
+        regression::Line,
+        resampling::{Resampler, percentile_interval},
+        sample::correlation,
+    },
+};
 use flowcast_units::{Time, TimePerByte};
 
 /// Lower and upper end for each parameter; the same twice where nothing says how samples differ, or at a bound ([`interval`]).

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::loggp::{LogGpFit, LogGpIntervals};
-use flowcast_model::loggp::LogGp;
-use flowcast_model::network::{FitQuality, Interval, LoneFlow, Network, Nic, Rule};
+use flowcast_model::{
+    loggp::LogGp,
+    network::{FitQuality, Interval, LoneFlow, Network, Nic, Rule},
+};
 use flowcast_units::{Time, TimePerByte};
 
 impl LogGpFit {

@@ -2,13 +2,14 @@
 //! Parallel Computing Systems", 2015): how many samples, how they are distributed, with which interval, which of them are
 //! outliers, whether the first were still warming up, and whether one depends on the one before.
 
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::interval::median_interval;
-use flowcast_model::stats::sample::{correlation, mean, quantile};
+use flowcast_model::stats::{
+    StatsError,
+    interval::median_interval,
+    sample::{correlation, mean, quantile},
+};
 use flowcast_units::Time;
 
-use crate::prtt::PrttPoint;
-use crate::samples::PrttSamples;
+use crate::{prtt::PrttPoint, samples::PrttSamples};
 
 /// Tukey's fences: so many interquartile ranges outside the quartiles.
 const FENCE: f64 = 1.5;

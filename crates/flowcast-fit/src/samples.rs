@@ -10,10 +10,7 @@
 //! A fifth column, `busy_us`, says for how long the sender's processor was busy with the messages of the row. Columns may stand
 //! in any order; a column, a row or a number that does not belong is refused with its line.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::iter;
-use std::ops::RangeInclusive;
+use std::{collections::BTreeMap, fmt::Write, iter, ops::RangeInclusive};
 
 use super::prtt::PrttPoint;
 use flowcast_model::csv::{self, CsvError};

@@ -1,7 +1,9 @@
 //! What can be wrong with a fit: errors where there is no result, warnings where there is one.
 
-use super::estimate::{Design, Estimate};
-use super::prtt::PrttPoint;
+use super::{
+    estimate::{Design, Estimate},
+    prtt::PrttPoint,
+};
 use flowcast_units::{Time, TimePerByte};
 use thiserror::Error;
 

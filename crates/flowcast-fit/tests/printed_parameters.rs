@@ -1,9 +1,10 @@
 //! What Lichei's thesis prints of its models: the parameters of Table 3.5.3.1 through the models' equations, and the numbers of
 //! section 3.1.3. Expected values are worked out by hand from the equations as printed.
 
-use flowcast_fit::prtt::PrttPoint;
-use flowcast_fit::zoo::logp_stalling::capacity;
-use flowcast_fit::zoo::{Cost, Instance, MODELS, Medians};
+use flowcast_fit::{
+    prtt::PrttPoint,
+    zoo::{Cost, Instance, MODELS, Medians, logp_stalling::capacity},
+};
 use flowcast_units::{Bytes, Time};
 
 /// g, G, o and L in microseconds: InfiniBand, Myrinet/GM, TCP over Gigabit Ethernet.

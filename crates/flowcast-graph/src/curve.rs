@@ -5,8 +5,10 @@ use std::ops::Range;
 use flowcast_replay::sensitivity::{Curve, Tangent, trace_curve};
 use flowcast_units::Time;
 
-use crate::graph::{Edge, EventGraph, NONE};
-use crate::selector::Selector;
+use crate::{
+    graph::{Edge, EventGraph, NONE},
+    selector::Selector,
+};
 
 /// A cost that follows a parameter: `amount` units of it, `unit` nanoseconds each in the replay.
 #[derive(Debug, Clone, Copy)]

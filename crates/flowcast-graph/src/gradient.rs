@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use flowcast_replay::time_part::TimePart;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
-use crate::graph::{Edge, EventGraph, NONE};
-use crate::parts::Part;
-use crate::selector::{Link, Selector};
+use crate::{
+    graph::{Edge, EventGraph, NONE},
+    parts::Part,
+    selector::{Link, Selector},
+};
 
 /// What a unit of a quantity costs, and what all of it costs now.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -2,11 +2,8 @@
 
 mod record;
 
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::walk::Replay;
-use flowcast_replay::{Engine, SimulateError};
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use flowcast_replay::{Engine, SimulateError, outcome::Outcome, walk::Replay};
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use record::Recorder;

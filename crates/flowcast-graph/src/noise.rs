@@ -4,13 +4,9 @@
 //! travels on as an idle wave (Hoefler, Schneider, Lumsdaine, SC10; Afzal, Hager, Wellein, 2019). Each draw depends on the
 //! seed, the run and the number of the event alone, so that the result is the same on any number of threads.
 
-use std::array::from_fn;
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::{array::from_fn, collections::BTreeMap, ops::Range};
 
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::parallel;
-use flowcast_trace::program::Program;
+use flowcast_trace::{opcodes::Op, parallel, program::Program};
 use flowcast_units::{Rank, Time};
 use thiserror::Error;
 

@@ -1,11 +1,12 @@
 //! What the cost between two events consists of.
 
 use flowcast_model::network::Rule;
-use flowcast_replay::costs::PathCosts;
-use flowcast_replay::routes::{Route, RouteNumbers};
-use flowcast_replay::time_part::TimePart;
-use flowcast_trace::expand::operation_of;
-use flowcast_trace::slot::Slot;
+use flowcast_replay::{
+    costs::PathCosts,
+    routes::{Route, RouteNumbers},
+    time_part::TimePart,
+};
+use flowcast_trace::{expand::operation_of, slot::Slot};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 use crate::graph::{Edge, EventGraph, Kind, NONE, Node};

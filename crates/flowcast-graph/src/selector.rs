@@ -10,9 +10,8 @@ use flowcast_replay::time_part::TimePart;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time, TimePerByte};
 use thiserror::Error;
 
-use crate::graph::EventGraph;
-use crate::parts::Part;
 pub use crate::parts::{Link, Message};
+use crate::{graph::EventGraph, parts::Part};
 
 /// A text that selects nothing that there is.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -9,8 +9,10 @@
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 
-use crate::graph::{EventGraph, Kind, NONE, Node};
-use crate::parts::Link;
+use crate::{
+    graph::{EventGraph, Kind, NONE, Node},
+    parts::Link,
+};
 
 /// How late a thing may be.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

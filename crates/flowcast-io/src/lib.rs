@@ -14,9 +14,7 @@ mod scenarios;
 mod store;
 mod traces;
 
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
-use std::{fs, io};
+use std::{fs, io, os::unix::fs::FileTypeExt, path::Path};
 
 use flowcast::trace::SharedBytes;
 

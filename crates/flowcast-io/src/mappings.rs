@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flowcast::Collectives;
-use flowcast::model::algorithm::AlgorithmTable;
-use flowcast::model::machine::Mapping;
-use flowcast::place::mapping_file;
+use flowcast::{
+    Collectives,
+    model::{algorithm::AlgorithmTable, machine::Mapping},
+    place::mapping_file,
+};
 
 use crate::Reader;
 

@@ -1,8 +1,10 @@
 //! What a file begins with, and where the files are that it names.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
 
 /// What a file begins with, as much as shows its format.
 ///

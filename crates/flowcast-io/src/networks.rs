@@ -1,12 +1,19 @@
 //! Networks by name: built-in, a network file, a Dimemas configuration, or a pattern of names.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow};
-use flowcast::model::dimemas_cfg::{DimemasConfig, is_dimemas_cfg};
-use flowcast::model::{builtin, network::Network};
-use flowcast::study::grid::full_name;
+use flowcast::{
+    model::{
+        builtin,
+        dimemas_cfg::{DimemasConfig, is_dimemas_cfg},
+        network::Network,
+    },
+    study::grid::full_name,
+};
 use glob::Pattern;
 
 use crate::{Reader, Store};

@@ -1,12 +1,16 @@
 //! Traces with a file for each rank: the files that belong together, and the one that stands for a folder.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
-use flowcast::recording::format::RECORDING;
-use flowcast::trace::read::{is_part, listed};
+use flowcast::{
+    recording::format::RECORDING,
+    trace::read::{is_part, listed},
+};
 
 use crate::near::{beginning, beside};
 

@@ -1,16 +1,15 @@
 //! Files of scenarios: named what-ifs of one program.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, bail};
-use flowcast::graph::To;
-use flowcast::graph::selector::Selector;
-use flowcast::model::network::Network;
-use flowcast::model::quantity::Quantity;
-use flowcast::units::{Bytes, Node};
-use flowcast::why::{Cost, NoiseOptions, Scenario, parse_noise};
-use flowcast::{Contention, Options};
+use flowcast::{
+    Contention, Options,
+    graph::{To, selector::Selector},
+    model::{network::Network, quantity::Quantity},
+    units::{Bytes, Node},
+    why::{Cost, NoiseOptions, Scenario, parse_noise},
+};
 use serde::Deserialize;
 
 use crate::{Reader, load_network, read_collectives, read_mapping};

@@ -1,10 +1,11 @@
 //! Network files that are kept: in the user's data folder (`$XDG_DATA_HOME/flowcast/networks`, or below `~/.local/share`), found
 //! again by their names. The Open MPI component keeps what it has measured there too, in a folder for each pair of hosts.
 
-use std::env;
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::{
+    env, fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use flowcast::model::network::Network;

@@ -1,20 +1,26 @@
 //! Opens traces: one file, packed or not, a folder, or the files of all ranks by the name of one of them.
 
-use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use crate::otf2::Otf2Error;
 use anyhow::{Context, Result, anyhow, bail};
-use flowcast::model::cluster::pattern::Pattern;
-use flowcast::trace::read::Unpacking;
-use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, TraceError, compiled};
-use flowcast::units::Bytes;
+use flowcast::{
+    model::cluster::pattern::Pattern,
+    trace::{self, ReadOptions, SharedBytes, Trace, TraceError, compiled, read::Unpacking},
+    units::Bytes,
+};
 
-use crate::near::{beginning, beside};
-use crate::{EnvironmentLacks, Reader, rank_files};
+use crate::{
+    EnvironmentLacks, Reader,
+    near::{beginning, beside},
+    rank_files,
+};
 
 /// What an input holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

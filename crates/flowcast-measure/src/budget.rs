@@ -9,16 +9,23 @@
 
 use std::ops::ControlFlow;
 
-use flowcast_fit::bursts::choice::{Room, next_points};
-use flowcast_fit::bursts::{BurstFit, fit_bursts};
-use flowcast_fit::prtt::PrttPoint;
-use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::{
+    bursts::{
+        BurstFit,
+        choice::{Room, next_points},
+        fit_bursts,
+    },
+    prtt::PrttPoint,
+    samples::PrttSamples,
+};
 use flowcast_model::stats::resampling::Resampler;
 use flowcast_units::{Bytes, Time};
 
-use crate::prtt::{Client, PrttError, Stop, Timed};
-use crate::script::{MAX_SIZE, greet, send_script};
-use crate::transport::Transport;
+use crate::{
+    prtt::{Client, PrttError, Stop, Timed},
+    script::{MAX_SIZE, greet, send_script},
+    transport::Transport,
+};
 
 /// Round trips of each point of the first batch, and of the plain ones of the smallest size.
 const FIRST: (usize, usize) = (3, 8);

@@ -8,18 +8,24 @@
 use std::collections::BTreeMap;
 
 use flowcast_fit::prtt::{PrttPoint, prtt};
-use flowcast_model::loggp::LogGp;
-use flowcast_model::network::{Network, NetworkError};
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::resampling::{Resampler, percentile_interval};
-use flowcast_model::stats::sample::median;
-use flowcast_model::stats::still::{StillHolds, Verdict};
+use flowcast_model::{
+    loggp::LogGp,
+    network::{Network, NetworkError},
+    stats::{
+        StatsError,
+        resampling::{Resampler, percentile_interval},
+        sample::median,
+        still::{StillHolds, Verdict},
+    },
+};
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::prtt::{Client, PrttError};
-use crate::script::{greet, send_script};
-use crate::transport::Transport;
+use crate::{
+    prtt::{Client, PrttError},
+    script::{greet, send_script},
+    transport::Transport,
+};
 
 /// Networks drawn for the interval of a prediction.
 const DRAWS: usize = 200;
@@ -228,8 +234,7 @@ fn predictions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prtt::answer;
-    use crate::virtual_network::connect;
+    use crate::{prtt::answer, virtual_network::connect};
     use flowcast_model::network::{LoneFlow, Nic, Rule};
     use flowcast_units::TimePerByte;
 

@@ -2,8 +2,7 @@
 
 use thiserror::Error;
 
-use crate::clocks::ClockError;
-use crate::transport::TransportError;
+use crate::{clocks::ClockError, transport::TransportError};
 use flowcast_fit::error::FitError;
 
 /// Why an experiment failed.

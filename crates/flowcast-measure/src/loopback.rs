@@ -1,17 +1,20 @@
 //! A measurement over loopback: both ends are threads of this process with real sockets between them.
 
-use std::ops::ControlFlow;
-use std::thread;
+use std::{ops::ControlFlow, thread};
 
-use flowcast_fit::error::FitError;
-use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
-use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::{
+    error::FitError,
+    loggp::{FitOptions, LogGpFit, fit_loggp},
+    samples::PrttSamples,
+};
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
-use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure};
-use crate::tcp::{TcpTransport, Waiting, loopback_pair};
+use crate::{
+    budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
+    prtt::{Measured, PrttError, PrttPlan, Round, answer, measure},
+    tcp::{TcpTransport, Waiting, loopback_pair},
+};
 
 /// What a short measurement may cost at most, in messages, and how narrow its intervals are to be.
 const MESSAGES: u32 = 50_000;

@@ -15,21 +15,25 @@ mod pilot;
 
 use std::ops::ControlFlow;
 
-use flowcast_fit::error::FitError;
-use flowcast_fit::loggp::preliminary_gap;
-use flowcast_fit::prtt::{PrttPoint, delay_for_overhead};
-use flowcast_fit::samples::PrttSamples;
-use flowcast_model::stats::interval::median_interval;
-use flowcast_model::stats::resampling::Resampler;
-use flowcast_model::stats::sample::median;
+use flowcast_fit::{
+    error::FitError,
+    loggp::preliminary_gap,
+    prtt::{PrttPoint, delay_for_overhead},
+    samples::PrttSamples,
+};
+use flowcast_model::stats::{interval::median_interval, resampling::Resampler, sample::median};
 use flowcast_units::{Bytes, Time};
 
-pub use crate::error::PrttError;
-pub use crate::script::{MAX_MESSAGES, MAX_SIZE};
+pub use crate::{
+    error::PrttError,
+    script::{MAX_MESSAGES, MAX_SIZE},
+};
 
-use crate::clocks::{guide, wall_clock};
-use crate::script::{Exchange, Guest, answer_greeting, greet, receive_script, send_script};
-use crate::transport::{Transport, TransportError};
+use crate::{
+    clocks::{guide, wall_clock},
+    script::{Exchange, Guest, answer_greeting, greet, receive_script, send_script},
+    transport::{Transport, TransportError},
+};
 use pilot::fitted_into_time;
 
 /// Rounds between two checks of the intervals.

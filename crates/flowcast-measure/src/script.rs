@@ -6,9 +6,7 @@
 
 use flowcast_units::Bytes;
 
-use crate::clocks;
-use crate::error::PrttError;
-use crate::transport::Transport;
+use crate::{clocks, error::PrttError, transport::Transport};
 
 /// Largest message that the answering end provides memory for.
 pub const MAX_SIZE: Bytes = Bytes(1 << 26);

@@ -4,11 +4,13 @@
 //! it has had time to fall asleep: overhead and latency then depend on what went before. A receiver that polls, as MPI
 //! libraries do, shows the network alone, but needs a processor of its own. So it is a choice: [`Waiting`].
 
-use std::collections::VecDeque;
-use std::hint;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    hint,
+    io::{self, ErrorKind, Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
+    time::{Duration, Instant},
+};
 
 use flowcast_units::Time;
 

@@ -6,8 +6,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::resampling::Resampler;
+use flowcast_model::{loggp::LogGp, stats::resampling::Resampler};
 use flowcast_units::{Bytes, Time};
 
 use crate::transport::{Transport, TransportError};

@@ -2,8 +2,10 @@
 //!
 //! Every value has its source in the file's `[origins]`; a value without one says `unknown` and how to measure it.
 
-use super::network::{Network, NetworkError};
-use super::network_file::field_names;
+use super::{
+    network::{Network, NetworkError},
+    network_file::field_names,
+};
 
 macro_rules! files {
     ($($name:literal),+ $(,)?) => {
@@ -78,8 +80,10 @@ pub fn network(name: &str) -> Result<Network, NetworkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Rule;
-    use crate::origin::{Evidence, OriginKind};
+    use crate::{
+        network::Rule,
+        origin::{Evidence, OriginKind},
+    };
 
     #[test]
     fn each_built_in_network_reads_back_equal_and_bears_its_own_name() {

@@ -6,9 +6,7 @@
 //! tree still has to send; without a limit on buses each stage takes one step, `ceil(log2 P)` in all. The seed's
 //! slide prints `P` for `LIN`; the tool computes `P - 1`, which is what counts here.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 

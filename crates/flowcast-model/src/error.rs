@@ -4,8 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::algorithm::TableError;
-use super::near;
+use super::{algorithm::TableError, near};
 
 /// Why a network file or an override was refused.
 #[derive(Debug, Error)]

@@ -7,9 +7,11 @@ pub mod wide_area;
 
 use serde::{Deserialize, Serialize};
 
-use self::random::Randomness;
-use self::scheduler::Scheduler;
-use self::wide_area::{Site, WideArea};
+use self::{
+    random::Randomness,
+    scheduler::Scheduler,
+    wide_area::{Site, WideArea},
+};
 use crate::network_file::is_default;
 use flowcast_units::{Rate, Time};
 

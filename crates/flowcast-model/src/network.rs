@@ -2,24 +2,29 @@
 //!
 //! [`crate::network_file`] says what the file looks like and makes these types of it.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::collective::Collectives;
-pub use super::error::NetworkError;
-use super::file_system::FileSystem;
-pub use super::ledger::Accuracy;
-use super::ledger::Ledger;
-pub use super::link_rate::{LinkRate, LoneFlow};
-use super::machine::Machine;
-use super::origin::{Evidence, Origin, OriginKind};
-pub use super::parameter_interval::Interval;
-use super::sharing::model::Model;
-use super::sharing::parameters::{PacketParameters, Sharing};
-use super::sharing::protocol::{FRAME_OVERHEAD, LARGEST_SEGMENT, Windows};
-use super::topology::Topology;
+use super::{
+    collective::Collectives,
+    file_system::FileSystem,
+    ledger::Ledger,
+    machine::Machine,
+    origin::{Evidence, Origin, OriginKind},
+    sharing::{
+        model::Model,
+        parameters::{PacketParameters, Sharing},
+        protocol::{FRAME_OVERHEAD, LARGEST_SEGMENT, Windows},
+    },
+    topology::Topology,
+};
+pub use super::{
+    error::NetworkError,
+    ledger::Accuracy,
+    link_rate::{LinkRate, LoneFlow},
+    parameter_interval::Interval,
+};
 use crate::network_file::is_default;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
 

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::Quantity;
-use crate::stats::resampling::normal_score;
+use crate::{quantity::Quantity, stats::resampling::normal_score};
 
 /// A confidence interval of a field, in the field's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

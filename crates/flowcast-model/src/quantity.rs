@@ -3,8 +3,7 @@
 use std::fmt;
 
 use flowcast_units::{Bytes, Rate, Rounded, Time, TimePerByte};
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 
 /// Bytes per second of the units of rates.
 const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];

@@ -15,9 +15,11 @@
 //! bandwidth = "10Gbit/s"   # of each cable, in each direction
 //! ```
 
-use crate::cluster::tree::{Level, Tree, TreeError};
-use crate::link_rate::LinkRate;
-use crate::sharing::error::SharingError;
+use crate::{
+    cluster::tree::{Level, Tree, TreeError},
+    link_rate::LinkRate,
+    sharing::error::SharingError,
+};
 use flowcast_units::Rate;
 
 /// Switches and cables between the nodes, through which messages are routed by destination.

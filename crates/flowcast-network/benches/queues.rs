@@ -4,16 +4,12 @@
 //! its next: after a fixed delay (a start-up, a transfer) three times of four, else after a computation that varies. Every
 //! round times each queue once, in turn.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::hint::black_box;
-use std::time::Instant as Clock;
+use std::{cmp::Reverse, collections::BinaryHeap, hint::black_box, time::Instant as Clock};
 
-use flowcast_network::queues::indexed::IndexedHeap;
-use flowcast_network::queues::ladder::Ladder;
-use flowcast_network::queues::lanes::LaneQueue;
-use flowcast_network::queues::tournament::Tournament;
-use flowcast_network::queues::{KeyQueue, member_of, time_of};
+use flowcast_network::queues::{
+    KeyQueue, indexed::IndexedHeap, ladder::Ladder, lanes::LaneQueue, member_of, time_of,
+    tournament::Tournament,
+};
 use flowcast_units::Time;
 
 const EVENTS: u32 = 400_000;

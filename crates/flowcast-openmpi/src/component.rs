@@ -4,18 +4,21 @@ use std::ffi::{c_char, c_int};
 
 use flowcast_scheduler::MAX_RAILS;
 
-use crate::bindings::{
-    BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS, SelectedBtl,
+use crate::{
+    Refusal,
+    bindings::{
+        BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS,
+        SelectedBtl,
+    },
+    costs::{self, Origin},
+    hooks, interfaces,
+    library::{self, Library},
+    measure, module,
+    parameters::{self, Settings},
+    peers::EndpointMap,
+    scheduler::Scheduler,
+    state::{self, RailModule, State},
 };
-use crate::costs::{self, Origin};
-use crate::interfaces;
-use crate::library::{self, Library};
-use crate::measure;
-use crate::parameters::{self, Settings};
-use crate::peers::EndpointMap;
-use crate::scheduler::Scheduler;
-use crate::state::{self, RailModule, State};
-use crate::{Refusal, hooks, module};
 
 /// Only the highest of several BML components is used; we are alone where we are used at all.
 const PRIORITY: c_int = 200;

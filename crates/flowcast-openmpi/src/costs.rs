@@ -1,18 +1,17 @@
 //! Where the parameters of a rail come from: what the user gives goes before what is stored or measured, and that before
 //! what Open MPI assumes.
 
-use std::fmt::{self, Write};
-use std::fs;
-use std::path::Path;
+use std::{
+    fmt::{self, Write},
+    fs,
+    path::Path,
+};
 
-use flowcast_model::loggp::LogGp;
-use flowcast_model::network::Network;
+use flowcast_model::{loggp::LogGp, network::Network};
 use flowcast_scheduler::Rail;
 use flowcast_units::{Rate, Time, TimePerByte};
 
-use crate::Refusal;
-use crate::parameters::Settings;
-use crate::state::RailModule;
+use crate::{Refusal, parameters::Settings, state::RailModule};
 
 /// Where the parameters in use come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

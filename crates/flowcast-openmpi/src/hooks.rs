@@ -9,18 +9,22 @@
 //! (PRIORITY); acknowledgements and FINs are urgent as well, but want a callback, and those of buffered and RGET
 //! messages carry SIGNAL.
 
-use std::ffi::{c_int, c_void};
-use std::ptr;
+use std::{
+    ffi::{c_int, c_void},
+    ptr,
+};
 
 use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::Bytes;
 
-use crate::bindings::{
-    BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
-    ERR_RESOURCE_BUSY, Endpoint, SUCCESS,
+use crate::{
+    bindings::{
+        BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE,
+        ERR_RESOURCE_BUSY, Endpoint, SUCCESS,
+    },
+    peers::Peer,
+    state::{RailModule, State, state},
 };
-use crate::peers::Peer;
-use crate::state::{RailModule, State, state};
 
 const RAIL_SHIFT: u32 = 24;
 const FLAGS: u32 = (1 << RAIL_SHIFT) - 1;

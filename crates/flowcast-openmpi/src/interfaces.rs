@@ -3,12 +3,16 @@
 //! The BTL keeps its interface in a private struct. But it lets users set `btl_tcp_bandwidth_eth1`, and the variable
 //! stored there lies in the module: the interface whose variable is this module's is the one.
 
-use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_int, c_void};
-use std::ptr;
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, CString, c_int, c_void},
+    ptr,
+};
 
-use crate::bindings::{BtlModule, Component};
-use crate::library::Library;
+use crate::{
+    bindings::{BtlModule, Component},
+    library::Library,
+};
 
 /// Open MPI makes this many links of an interface at most before names are given up.
 const MOST_LINKS: u32 = 16;

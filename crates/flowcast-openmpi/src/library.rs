@@ -3,16 +3,21 @@
 //! They are looked up while the component starts, so that it builds where no Open MPI is, and loads, and can say why it
 //! steps aside, where another one is.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
-use std::{fs, mem, ptr};
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    fs, mem,
+    path::{Path, PathBuf},
+    ptr,
+};
 
 use libc::{
     RTLD_DEFAULT, RTLD_GLOBAL, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW, dladdr, dlopen, dlsym,
 };
 
-use crate::Refusal;
-use crate::bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Trigger};
+use crate::{
+    Refusal,
+    bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Trigger},
+};
 
 const LIBMPI: &CStr = c"libmpi.so.40";
 const R2: &str = "mca_bml_r2.so";

@@ -1,13 +1,18 @@
 //! The BML module: `r2` does the work, we learn which processes are reached over several rails.
 
-use std::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering;
+use std::{
+    ffi::{c_int, c_void},
+    sync::atomic::Ordering,
+};
 
 use flowcast_scheduler::RailSet;
 
-use crate::bindings::{BmlComponent, BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS};
-use crate::state::{State, state};
-use crate::{hooks, measure, table};
+use crate::{
+    bindings::{BmlComponent, BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS},
+    hooks, measure,
+    state::{State, state},
+    table,
+};
 
 /// The module that the framework gets: `r2`'s, with the functions that we have to hear of replaced.
 pub(crate) fn over(r2: &BmlModule, component: *const BmlComponent) -> BmlModule {

@@ -1,18 +1,19 @@
 //! The parameters that `ompi_info --all` lists and `--mca bml_flowcast_NAME VALUE` sets.
 
-use std::ffi::{CStr, c_char, c_int};
-use std::path::PathBuf;
-use std::ptr;
-use std::time::Duration;
-
-use flowcast_scheduler::RailsError;
-use flowcast_scheduler::discipline::SchedulerName;
-
-use crate::Refusal;
-use crate::bindings::{
-    BmlComponent, INFO_LEVEL_3, VAR_SCOPE_READONLY, VAR_TYPE_INT, VAR_TYPE_STRING,
+use std::{
+    ffi::{CStr, c_char, c_int},
+    path::PathBuf,
+    ptr,
+    time::Duration,
 };
-use crate::library;
+
+use flowcast_scheduler::{RailsError, discipline::SchedulerName};
+
+use crate::{
+    Refusal,
+    bindings::{BmlComponent, INFO_LEVEL_3, VAR_SCOPE_READONLY, VAR_TYPE_INT, VAR_TYPE_STRING},
+    library,
+};
 
 /// The longest that start-up measures, in milliseconds.
 const LONGEST_MEASUREMENT: c_int = 200;

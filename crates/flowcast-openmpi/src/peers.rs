@@ -4,9 +4,13 @@
 //! takes one. A larger table replaces one that fills up; the old one is kept, because a reader may still be in it, and
 //! all old ones together are no larger than the present one.
 
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    ptr::{self, NonNull},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicPtr, AtomicU16, Ordering},
+    },
+};
 
 use flowcast_scheduler::{MAX_RAILS, RailId, RailSet};
 

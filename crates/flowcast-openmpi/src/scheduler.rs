@@ -7,20 +7,23 @@
 //! before the clock of the library's arithmetic ends (5.3 days); the old one is kept because a thread may still be in
 //! it. That happens once or twice in a run.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicPtr, Ordering},
+    },
+    time::Instant,
+};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::Accounting;
-use flowcast_scheduler::clock::{ClockArithmetic, Steps, Ticks};
-use flowcast_scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast_scheduler::rules::{
-    EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock,
+use flowcast_scheduler::{
+    Accounting, RailId, RailSet, RailsError,
+    clock::{ClockArithmetic, Steps, Ticks},
+    discipline::{BoxedScheduler, Discipline, SchedulerName},
+    rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock},
+    shared::SharedVirtualTime,
+    turns::Shares,
 };
-use flowcast_scheduler::shared::SharedVirtualTime;
-use flowcast_scheduler::turns::Shares;
-use flowcast_scheduler::{RailId, RailSet, RailsError};
 use flowcast_units::{Bytes, Time};
 
 /// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.

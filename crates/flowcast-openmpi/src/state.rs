@@ -1,20 +1,24 @@
 //! What the hooks know: rails, peers, scheduler. One for each process, made when the component starts.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU16, Ordering},
+};
 
 use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::Bytes;
 
-use crate::bindings::{
-    Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc,
-    PROC_ENDPOINT_TAG_BML, PrepareSource, Put, Send as SendFunction, SendImmediate,
+use crate::{
+    bindings::{
+        Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc,
+        PROC_ENDPOINT_TAG_BML, PrepareSource, Put, Send as SendFunction, SendImmediate,
+    },
+    counters::Counters,
+    library::Library,
+    parameters::Settings,
+    peers::{EndpointMap, Peer},
+    scheduler::Scheduler,
 };
-use crate::counters::Counters;
-use crate::library::Library;
-use crate::parameters::Settings;
-use crate::peers::{EndpointMap, Peer};
-use crate::scheduler::Scheduler;
 
 static STATE: OnceLock<State> = OnceLock::new();
 

@@ -1,9 +1,10 @@
 //! Results of start-up measurements, kept for the next run: a network file for each interface, in a folder for each
 //! pair of hosts and library version. `--mca bml_flowcast_network eth1=FILE` reads them as well.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use flowcast_model::network::Network;
 use flowcast_scheduler::Rail;

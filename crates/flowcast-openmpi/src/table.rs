@@ -4,16 +4,12 @@
 //! bandwidth. What the busiest rail worked longer than that is the time lost to it:
 //! `max_r t_r - 1/Σ_r 1/T_r`, where `t_r` is the time that what rail r sent took it, and `T_r` what all of it would have.
 
-use std::fmt::Write;
-use std::path::Path;
-use std::{fs, io};
+use std::{fmt::Write, fs, io, path::Path};
 
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Rank, Time};
 
-use crate::counters::Counts;
-use crate::library;
-use crate::state::State;
+use crate::{counters::Counts, library, state::State};
 
 /// Stock scheduling uses one rail only if ob1 asked it for at least this share.
 const ONE_RAIL_ONLY: f64 = 0.99;

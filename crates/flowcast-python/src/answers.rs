@@ -1,24 +1,27 @@
 //! Answers about a prediction: how it depends on what, and what would change it.
 
 use anyhow::{Context, Result};
-use flowcast::graph::noise::Noise;
-use flowcast::study::grid::full_name;
-use flowcast::table::Document;
-use flowcast::trace::Trace as AnyTrace;
-use flowcast::units::Time;
-use flowcast::why::{self, NoiseOptions};
-use flowcast::{Options as ReplayOptions, Parameter};
+use flowcast::{
+    Options as ReplayOptions, Parameter,
+    graph::noise::Noise,
+    study::grid::full_name,
+    table::Document,
+    trace::Trace as AnyTrace,
+    units::Time,
+    why::{self, NoiseOptions},
+};
 use flowcast_io::{ScenarioDefaults, Whole, parse_scenarios, threads};
-use pyo3::exceptions::PyKeyError;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyKeyError, prelude::*};
 use serde_json::Value;
 
-use crate::networks::{Network, Value as Setting};
-use crate::options::Options;
-use crate::predict::provenance;
-use crate::table::{Columns, Table, escaped};
-use crate::traces::Trace;
-use crate::work::beside;
+use crate::{
+    networks::{Network, Value as Setting},
+    options::Options,
+    predict::provenance,
+    table::{Columns, Table, escaped},
+    traces::Trace,
+    work::beside,
+};
 
 /// The answer to a question about a prediction.
 #[pyclass(frozen, module = "flowcast")]

@@ -1,11 +1,9 @@
 //! Errors as Python's exceptions.
 
-use std::error::Error;
-use std::io;
+use std::{error::Error, io};
 
 use flowcast_io::{EnvironmentLacks, text_of};
-use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::{prelude::*, types::PyType};
 
 /// The exception for an error: what is wrong with an input, or what the machine lacks.
 pub(crate) fn raised(py: Python<'_>, error: &anyhow::Error) -> PyErr {

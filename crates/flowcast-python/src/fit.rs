@@ -1,15 +1,17 @@
 //! From measured round trips to a network.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use flowcast::fit::loggp::{FitOptions, LogGpFit, interval};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::units::Time;
+use flowcast::{
+    fit::{
+        loggp::{FitOptions, LogGpFit, interval},
+        samples::PrttSamples,
+    },
+    units::Time,
+};
 use pyo3::prelude::*;
 
-use crate::networks::Network;
-use crate::work::beside;
+use crate::{networks::Network, work::beside};
 
 /// A parameter by its symbol: value in microseconds (or microseconds per byte), and the ends of its interval.
 type Parameter = (&'static str, f64, Option<(f64, f64)>);

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowcast::model::builtin;
-use flowcast::study::grid::full_name;
+use flowcast::{model::builtin, study::grid::full_name};
 use flowcast_io::{Whole, load_network};
 use pyo3::prelude::*;
 
-use crate::errors::raised;
-use crate::table::rebuilder;
+use crate::{errors::raised, table::rebuilder};
 
 /// A network with its machine and the parameters of its models.
 #[pyclass(frozen, module = "flowcast", from_py_object)]

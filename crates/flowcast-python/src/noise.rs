@@ -3,14 +3,19 @@
 use std::ops::Range;
 
 use anyhow::Result;
-use flowcast::trace::Trace as AnyTrace;
-use flowcast::why::{NoiseOptions, Noisy, parse_noise};
-use flowcast::{Prepared, units::Time};
+use flowcast::{
+    Prepared,
+    trace::Trace as AnyTrace,
+    units::Time,
+    why::{NoiseOptions, Noisy, parse_noise},
+};
 use flowcast_io::threads;
 use pyo3::prelude::*;
 
-use crate::table::{Columns, Table, Values, escaped};
-use crate::traces::Trace;
+use crate::{
+    table::{Columns, Table, Values, escaped},
+    traces::Trace,
+};
 
 /// Which delays, and how they are drawn.
 #[derive(Clone, FromPyObject, IntoPyObject)]

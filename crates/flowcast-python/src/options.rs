@@ -1,16 +1,16 @@
 //! How a trace is predicted, as Python says it.
 
 use anyhow::{Context, Result, ensure};
-use flowcast::model::machine::Mapping;
-use flowcast::replay::loggops::Loggops;
-use flowcast::units::{Bytes, Time, TimePerByte};
-use flowcast::{Collectives, Contention};
+use flowcast::{
+    Collectives, Contention,
+    model::machine::Mapping,
+    replay::loggops::Loggops,
+    units::{Bytes, Time, TimePerByte},
+};
 use flowcast_io::{Whole, read_collectives, read_mapping, threads};
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::{prelude::*, types::PyTuple};
 
-use crate::errors::raised;
-use crate::table::rebuilder;
+use crate::{errors::raised, table::rebuilder};
 
 /// How a trace is predicted.
 #[pyclass(frozen, module = "flowcast._native", from_py_object)]

@@ -1,17 +1,22 @@
 //! Placement.
 
 use anyhow::{Result, ensure};
-use flowcast::model::cluster::pattern::{Pattern, Steps};
-use flowcast::model::network::Network as Cluster;
-use flowcast::model::sharing::model::Model;
-use flowcast::place::exhaustive::{self, Slots};
-use flowcast::place::step_cost::{MappingCost, StepCost};
-use flowcast::units::Time;
-use flowcast::{Contention, Options, PatternOptions, TraceCost};
+use flowcast::{
+    Contention, Options, PatternOptions, TraceCost,
+    model::{
+        cluster::pattern::{Pattern, Steps},
+        network::Network as Cluster,
+        sharing::model::Model,
+    },
+    place::{
+        exhaustive::{self, Slots},
+        step_cost::{MappingCost, StepCost},
+    },
+    units::Time,
+};
 use pyo3::prelude::*;
 
-use crate::networks::Network;
-use crate::work::beside;
+use crate::{networks::Network, work::beside};
 
 /// How many mappings there are, the best ones, and the times with how many mappings take each.
 type Placed = (u64, Vec<Vec<u32>>, Vec<(f64, u64)>);

@@ -1,33 +1,33 @@
 //! Predictions of traces and patterns.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::replay::inside::InsideTraffic;
-use flowcast::replay::timeline::MessageSpan;
-use flowcast::report::Page;
-use flowcast::report::answer::Grouped;
-use flowcast::report::export::{Replayed, tables};
-use flowcast::trace::program::Transfers;
-use flowcast::units::Time;
 use flowcast::{
-    Interval, IntervalOptions, Outputs, PatternOptions, Prepared, pattern_intervals, predict_steps,
-    replay::journal::Keeps,
+    Interval, IntervalOptions, Outputs, PatternOptions, Prepared,
+    model::cluster::pattern::Steps,
+    pattern_intervals, predict_steps,
+    replay::{inside::InsideTraffic, journal::Keeps, timeline::MessageSpan},
+    report::{
+        Page,
+        answer::Grouped,
+        export::{Replayed, tables},
+    },
+    trace::program::Transfers,
+    units::Time,
 };
 use flowcast_io::Holding;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::{prelude::*, types::PyTuple};
 
-use crate::errors::raised;
-use crate::networks::Network;
-use crate::noise::{self, Noise};
-use crate::options::Options;
-use crate::table::{Columns, Table, Values, escaped, rebuilder};
-use crate::traces::Trace;
-use crate::work::beside;
+use crate::{
+    errors::raised,
+    networks::Network,
+    noise::{self, Noise},
+    options::Options,
+    table::{Columns, Table, Values, escaped, rebuilder},
+    traces::Trace,
+    work::beside,
+};
 
 /// How long a trace takes, and where the time goes.
 #[pyclass(frozen, module = "flowcast")]

@@ -1,10 +1,15 @@
 //! Rail schedulers.
 
-use flowcast::scheduler::discipline::SchedulerName;
-use flowcast::scheduler::schedule::{Message, simulate};
-use flowcast::scheduler::turns::Shares;
-use flowcast::scheduler::{Rail, messages};
-use flowcast::units::{Bytes, Time};
+use flowcast::{
+    scheduler::{
+        Rail,
+        discipline::SchedulerName,
+        messages,
+        schedule::{Message, simulate},
+        turns::Shares,
+    },
+    units::{Bytes, Time},
+};
 use pyo3::prelude::*;
 
 use crate::work::beside;

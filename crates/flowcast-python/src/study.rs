@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use flowcast::study::grid::{Grid, full_name};
-use flowcast::study::rows::Form;
-use flowcast::study::{Lines, Names};
+use flowcast::study::{
+    Lines, Names,
+    grid::{Grid, full_name},
+    rows::Form,
+};
 use pyo3::prelude::*;
 
-use crate::errors::raised;
-use crate::networks::{Network, Value};
-use crate::options::Options;
-use crate::table::Table;
-use crate::traces::Trace;
-use crate::work::beside;
+use crate::{
+    errors::raised,
+    networks::{Network, Value},
+    options::Options,
+    table::Table,
+    traces::Trace,
+    work::beside,
+};
 
 /// One trace on all networks of a grid.
 #[pyclass(frozen, module = "flowcast._native")]

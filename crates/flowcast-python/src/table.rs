@@ -3,12 +3,16 @@
 #[expect(unsafe_code, reason = "the C structures of Arrow's data interface")]
 mod arrow;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PySlice, PyTuple};
+use pyo3::{
+    exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError},
+    prelude::*,
+    types::{PyCapsule, PyDict, PyIterator, PyList, PySlice, PyTuple},
+};
 use serde_json::Value;
 
 use crate::errors::raised;

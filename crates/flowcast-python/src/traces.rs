@@ -1,16 +1,19 @@
 //! Traces.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result};
 use flowcast::trace::compiled;
 use flowcast_io::{Whole, first_of_folder, open_trace, whole_recording};
-use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyTuple},
+};
 
-use crate::table::rebuilder;
-use crate::work::beside;
+use crate::{table::rebuilder, work::beside};
 
 /// Kinds of what is left out, with how often.
 type Counts = Vec<(String, u64)>;

@@ -1,26 +1,33 @@
 //! What a recorded run took, and what is predicted of it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, anyhow};
-use flowcast::Recorded;
-use flowcast::recording::decode::RankFile;
-use flowcast::recording::format::RECORDING;
-use flowcast::report::validation::app::{AppValidation, Row};
-use flowcast::trace::read::{Clock, recorded_files};
-use flowcast::trace::recorded_times::measured;
-use flowcast::trace::run_times::RunTimes;
-use flowcast::trace::{ReadOptions, SharedBytes};
-use flowcast::units::Time;
+use flowcast::{
+    Recorded,
+    recording::{decode::RankFile, format::RECORDING},
+    report::validation::app::{AppValidation, Row},
+    trace::{
+        ReadOptions, SharedBytes,
+        read::{Clock, recorded_files},
+        recorded_times::measured,
+        run_times::RunTimes,
+    },
+    units::Time,
+};
 use pyo3::prelude::*;
 
-use crate::errors::raised;
-use crate::networks::Network;
-use crate::options::Options;
-use crate::table::{Columns, Table, Values};
-use crate::work::beside;
+use crate::{
+    errors::raised,
+    networks::Network,
+    options::Options,
+    table::{Columns, Table, Values},
+    work::beside,
+};
 
 /// What a run takes, in nanoseconds: in all, communication and computation by rank, calls, regions.
 type Times = (

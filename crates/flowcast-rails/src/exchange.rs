@@ -5,16 +5,20 @@
 
 use std::time::{Duration, Instant};
 
-use flowcast_scheduler::RailSet;
-use flowcast_scheduler::adaptive::AdaptiveRule;
-use flowcast_scheduler::discipline::{Discipline, SchedulerName};
-use flowcast_scheduler::split::SplitRule;
+use flowcast_scheduler::{
+    RailSet,
+    adaptive::AdaptiveRule,
+    discipline::{Discipline, SchedulerName},
+    split::SplitRule,
+};
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::link::{Link, LinkError};
-use crate::policy::Steering;
-use crate::session::{Delivery, Refused};
+use crate::{
+    link::{Link, LinkError},
+    policy::Steering,
+    session::{Delivery, Refused},
+};
 
 /// Nothing takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);

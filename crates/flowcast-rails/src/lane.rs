@@ -1,7 +1,6 @@
 //! One connection: frames to be written, messages to be acknowledged, bytes to be read.
 
-use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::{collections::VecDeque, io::IoSlice};
 
 use flowcast_scheduler::clock::Ticks;
 use flowcast_units::Bytes;

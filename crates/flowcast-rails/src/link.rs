@@ -6,23 +6,26 @@
 mod absent;
 mod door;
 
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, ErrorKind, IoSlice, Read, Write},
+    net::TcpStream,
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::clock::Ticks;
-use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError, clock::Ticks};
 use flowcast_units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-use crate::frame::{Fault, FrameReader, Header, Kind, encode};
-use crate::lane::AT_ONCE;
-use crate::path::Path;
-use crate::policy::Steering;
-use crate::session::{Counts, Delivery, Refused, Session, SessionRule};
+use crate::{
+    frame::{Fault, FrameReader, Header, Kind, encode},
+    lane::AT_ONCE,
+    path::Path,
+    policy::Steering,
+    session::{Counts, Delivery, Refused, Session, SessionRule},
+};
 use absent::Absent;
 pub use door::Door;
 use door::Hello;

@@ -1,8 +1,10 @@
 //! How a rail is reached: address, and the interface or source address that it has to use.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    time::Duration,
+};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 

@@ -1,12 +1,14 @@
 //! The choice of the rail of each message, and what acknowledgements reveal about the speed of the rails.
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
-use flowcast_scheduler::clock::Ticks;
-use flowcast_scheduler::discipline::{BoxedScheduler, SchedulerName};
-use flowcast_scheduler::split::{Split, SplitRule, Splitter};
-use flowcast_scheduler::turns::Shares;
-use flowcast_scheduler::{RailId, RailScheduler, RailSet, RailsError};
+use flowcast_scheduler::{
+    RailId, RailScheduler, RailSet, RailsError,
+    adaptive::{Adaptive, AdaptiveRule, Completion},
+    clock::Ticks,
+    discipline::{BoxedScheduler, SchedulerName},
+    split::{Split, SplitRule, Splitter},
+    turns::Shares,
+};
 use flowcast_units::Bytes;
 
 /// How rails are chosen.

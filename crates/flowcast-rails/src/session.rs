@@ -11,23 +11,26 @@
 //! A long message may be divided over the rails so that its pieces arrive together ([`flowcast_scheduler::split`]). Each
 //! piece has a sequence number of its own, so that all of the above holds for pieces; the receiver joins them.
 
-use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::{collections::VecDeque, io::IoSlice};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::adaptive::Completion;
-use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
-use flowcast_scheduler::split::Split;
-use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast_scheduler::{
+    MAX_RAILS, RailId, RailSet, RailsError,
+    adaptive::Completion,
+    clock::{ClockArithmetic, Ticks},
+    split::Split,
+};
 use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::frame::{Fault, FrameReader, HEADER, Header, Kind, Piece, UNORDERED, encode};
-use crate::inbound::{Arrival, Inbound};
-use crate::lane::{AT_ONCE, Carried, Lane, Parcel};
-use crate::peer_clock::{PeerClock, Receipt};
-use crate::policy::{Policy, Steering};
-use crate::token::Token;
+use crate::{
+    frame::{Fault, FrameReader, HEADER, Header, Kind, Piece, UNORDERED, encode},
+    inbound::{Arrival, Inbound},
+    lane::{AT_ONCE, Carried, Lane, Parcel},
+    peer_clock::{PeerClock, Receipt},
+    policy::{Policy, Steering},
+    token::Token,
+};
 
 /// What both ends have to agree on, and how they behave.
 #[derive(Debug, Clone, Copy, PartialEq)]

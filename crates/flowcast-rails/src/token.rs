@@ -2,9 +2,7 @@
 //!
 //! It travels as it is: it keeps strangers out, not those who read along.
 
-use std::fmt;
-use std::hint::black_box;
-use std::str::FromStr;
+use std::{fmt, hint::black_box, str::FromStr};
 
 use thiserror::Error;
 

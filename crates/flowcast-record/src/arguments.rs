@@ -1,8 +1,10 @@
 //! The arguments of a call, whichever language it came from.
 
-use crate::communicators::Key;
-use crate::functions::{Function, Language, NONE};
-use crate::library::Library;
+use crate::{
+    communicators::Key,
+    functions::{Function, Language, NONE},
+    library::Library,
+};
 
 /// A call's arguments as machine words.
 #[derive(Clone, Copy)]

@@ -1,7 +1,6 @@
 //! Communicators, windows and files by number, under every handle by which the program names them.
 
-use crate::handles::Handles;
-use crate::library::Library;
+use crate::{handles::Handles, library::Library};
 
 /// A handle of C, or of Fortran, as one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

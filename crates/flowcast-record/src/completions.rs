@@ -1,9 +1,11 @@
 //! Waits and tests: which requests they were given, and which of them they have completed.
 
-use crate::arguments::Arguments;
-use crate::communicators::Key;
-use crate::functions::{Kind, NONE};
-use crate::requests::wants_statuses;
+use crate::{
+    arguments::Arguments,
+    communicators::Key,
+    functions::{Kind, NONE},
+    requests::wants_statuses,
+};
 
 /// Requests and statuses of most calls fit here; longer lists are allocated.
 const FEW: usize = 16;

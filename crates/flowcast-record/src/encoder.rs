@@ -1,8 +1,10 @@
 //! From calls to the bytes of a rank's file, without an allocation per call.
 
-use flowcast_recording::decode::scaled;
-use flowcast_recording::fold::{self, Entry, Run};
-use flowcast_recording::format::{self, control, put_varint, time_code, time_of, zigzag};
+use flowcast_recording::{
+    decode::scaled,
+    fold::{self, Entry, Run},
+    format::{self, control, put_varint, time_code, time_of, zigzag},
+};
 
 use crate::dictionary::{self, Dictionary, Found};
 

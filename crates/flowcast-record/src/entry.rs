@@ -1,12 +1,16 @@
 //! The exported names, each with the function of the MPI library behind it.
 
-use std::cell::Cell;
-use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    cell::Cell,
+    ffi::{CStr, c_int},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
-use crate::functions::{Function, Language};
-use crate::library;
-use crate::own_file::tell;
+use crate::{
+    functions::{Function, Language},
+    library,
+    own_file::tell,
+};
 
 /// An exported name.
 pub(crate) struct Entry {

@@ -5,10 +5,12 @@
 //! an operation of 0.3 ms takes 5 ms. A short sleep instead gives the processor away at once, as on a cluster where each
 //! rank has one.
 
-use std::env;
-use std::ffi::{c_int, c_ulong};
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::{
+    env,
+    ffi::{c_int, c_ulong},
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 /// How long `sched_yield` sleeps, in nanoseconds; without it, it yields.
 pub(crate) const SLEEP: &str = "FLOWCAST_IDLE_SLEEP_NS";

@@ -3,8 +3,10 @@
 //! The library says which one it is; file names tell nothing (Debian's MPICH is `libmpich.so.12`). The third table is
 //! the standard ABI of MPI 5.0, which no package here has yet.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::OnceLock;
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    sync::OnceLock,
+};
 
 use flowcast_recording::format::{LOCK_EXCLUSIVE, LOCK_SHARED};
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};

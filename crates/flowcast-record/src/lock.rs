@@ -1,9 +1,11 @@
 //! A lock for a few dozen instructions: taken for each call, nearly always free.
 
-use std::cell::UnsafeCell;
-use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    cell::UnsafeCell,
+    marker::PhantomData,
+    ops::{Deref, DerefMut},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// A value behind a spin lock.
 pub(crate) struct Lock<T> {

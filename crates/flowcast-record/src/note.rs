@@ -2,14 +2,16 @@
 
 use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 
-use crate::arguments::Arguments;
-use crate::communicators::{Group, Key, c_handle};
-use crate::completions::{Completion, is_wildcard};
-use crate::encoder::Times;
-use crate::functions::{Kind, NONE, Places, Shape};
-use crate::requests::{Request, want_statuses};
-use crate::session::{Message, Session};
-use crate::threads::Thread;
+use crate::{
+    arguments::Arguments,
+    communicators::{Group, Key, c_handle},
+    completions::{Completion, is_wildcard},
+    encoder::Times,
+    functions::{Kind, NONE, Places, Shape},
+    requests::{Request, want_statuses},
+    session::{Message, Session},
+    threads::Thread,
+};
 
 /// A call that has returned.
 pub(crate) struct Made<'a> {

@@ -4,13 +4,17 @@
 //! the size of files, or a standard error that nobody reads, raises a signal whose usual effect is the end of the program.
 //! Neither may touch the program.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::ptr;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    mem::{ManuallyDrop, MaybeUninit},
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::fs::MetadataExt,
+    },
+    path::Path,
+    ptr,
+};
 
 /// Descriptors from here on are in nobody's way: programs, and what starts them, count from 0.
 const FIRST: i32 = 512;

@@ -1,20 +1,21 @@
 //! One recording: what is known of the program's handles, and the file that its calls go to.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use flowcast_recording::format::{self, control};
 
-use crate::clock;
-use crate::communicators::{Communicators, Group, Key, c_handle};
-use crate::encoder::{Encoder, Times};
-use crate::functions::Function;
-use crate::handles::Handles;
-use crate::library::Library;
-use crate::neighbours::Neighbours;
-use crate::own_file::{OwnFile, tell};
-use crate::requests::Requests;
-use crate::threads::Thread;
+use crate::{
+    clock,
+    communicators::{Communicators, Group, Key, c_handle},
+    encoder::{Encoder, Times},
+    functions::Function,
+    handles::Handles,
+    library::Library,
+    neighbours::Neighbours,
+    own_file::{OwnFile, tell},
+    requests::Requests,
+    threads::Thread,
+};
 
 /// Calls that have not been written wait no longer than this for the disk.
 const FLUSH_EVERY: u64 = 1_000_000_000;

@@ -1,29 +1,35 @@
 //! Where a recording begins and ends, and how the program switches it.
 
-use std::env;
-use std::ffi::c_int;
-use std::io;
-use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    env,
+    ffi::c_int,
+    io,
+    panic::catch_unwind,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use flowcast_recording::format::{self, control};
-use flowcast_recording::summary::rank_file;
-use flowcast_recording::time_axis::CLOCK;
+use flowcast_recording::{
+    format::{self, control},
+    summary::rank_file,
+    time_axis::CLOCK,
+};
 use flowcast_units::Rank;
 
-use crate::arguments::Arguments;
-use crate::clock::{self, Calibration};
-use crate::encoder::{Encoder, Times};
-use crate::entry::{Entry, invoke};
-use crate::functions::{FUNCTIONS, Function, Kind};
-use crate::library::{Library, library};
-use crate::lock::Lock;
-use crate::own_file::{OwnFile, tell};
-use crate::session::Session;
-use crate::synchronise::{Reading, read_clock};
-use crate::threads::{CPU_THRESHOLD, Thread};
+use crate::{
+    arguments::Arguments,
+    clock::{self, Calibration},
+    encoder::{Encoder, Times},
+    entry::{Entry, invoke},
+    functions::{FUNCTIONS, Function, Kind},
+    library::{Library, library},
+    lock::Lock,
+    own_file::{OwnFile, tell},
+    session::Session,
+    synchronise::{Reading, read_clock},
+    threads::{CPU_THRESHOLD, Thread},
+};
 
 /// The folder that a recording is written to; without it, nothing is recorded.
 pub(crate) const FOLDER: &str = "FLOWCAST_RECORD";

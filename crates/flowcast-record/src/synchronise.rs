@@ -5,12 +5,12 @@
 //! Ranks learn along a binomial tree (HCA3; Hunold and Carpen-Amarie, CLUSTER 2018): a guide answers with rank 0's time as
 //! it knows it. Of many exchanges that with the shortest round trip counts.
 
-use std::env;
-use std::ffi::c_int;
-use std::sync::OnceLock;
+use std::{env, ffi::c_int, sync::OnceLock};
 
-use crate::clock;
-use crate::library::{Exchange, Library};
+use crate::{
+    clock,
+    library::{Exchange, Library},
+};
 
 /// Set where clocks are to be synchronised.
 const CLOCKS: &str = "FLOWCAST_RECORD_CLOCKS";

@@ -1,11 +1,14 @@
 //! What each thread of the program knows of itself: whether it is inside a wrapper, and when its last call ended.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
-use crate::clock;
-use crate::encoder::Rest;
-use crate::encoder::Times;
+use crate::{
+    clock,
+    encoder::{Rest, Times},
+};
 
 /// A computation or a call of at least so many nanoseconds is worth a look at the thread's CPU time, which takes 0.5 us.
 pub(crate) const CPU_THRESHOLD: u64 = 50_000;

@@ -1,17 +1,21 @@
 //! Where a call comes in: it is passed on, and what it did is written down.
 
-use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    ffi::c_int,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
-use crate::arguments::{Arguments, is_recorded};
-use crate::clock;
-use crate::completions::{Completion, Scratch};
-use crate::entry::{Entry, invoke, returned_since, returns};
-use crate::functions::{Kind, Language, NONE};
-use crate::library::library;
-use crate::note;
-use crate::start::{self, SESSION};
-use crate::threads::{Thread, outermost};
+use crate::{
+    arguments::{Arguments, is_recorded},
+    clock,
+    completions::{Completion, Scratch},
+    entry::{Entry, invoke, returned_since, returns},
+    functions::{Kind, Language, NONE},
+    library::library,
+    note,
+    start::{self, SESSION},
+    threads::{Thread, outermost},
+};
 
 /// A call of an exported name. No panic of the recorder comes to the program.
 ///

@@ -9,8 +9,10 @@
 
 use std::ffi::c_int;
 
-use crate::entry::Entry;
-use crate::functions::{FUNCTIONS, Language};
-use crate::wrap::call;
+use crate::{
+    entry::Entry,
+    functions::{FUNCTIONS, Language},
+    wrap::call,
+};
 
 include!(concat!(env!("OUT_DIR"), "/wrappers.rs"));

@@ -1,13 +1,12 @@
 //! What the encoder writes is read as the program that was recorded, without MPI; damaged files are refused.
 
-use std::io;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use flowcast_record::encoder::{Encoder, Rest, Times};
 use flowcast_recording::format::{self, control};
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::read::CUT;
-use flowcast_trace::{Program, ReadOptions, SharedBytes, Trace, TraceError};
+use flowcast_trace::{
+    Program, ReadOptions, SharedBytes, Trace, TraceError, opcodes::Op, read::CUT,
+};
 use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
 

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::RecordingError;
-use super::format::{self, control, time_of, unzigzag, varint};
+use super::{
+    RecordingError,
+    format::{self, control, time_of, unzigzag, varint},
+};
 use flowcast_units::{Rank, Time};
 
 /// A communicator as one rank knows it: ranks of the world in its own order.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use flowcast_units::Rank;
 
-use super::RecordingError;
-use super::decode::{Item, RankFile};
-use super::format::{self, RECORDING_MAGIC};
-use super::table::{self, Function};
+use super::{
+    RecordingError,
+    decode::{Item, RankFile},
+    format::{self, RECORDING_MAGIC},
+    table::{self, Function},
+};
 
 /// Calls of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

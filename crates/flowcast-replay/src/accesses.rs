@@ -1,8 +1,10 @@
 //! What ranks compete for besides messages' links: locks on memory and places at the file system; and which transfers of
 //! one-sided communication are in flight. The engines put requests here in the order of their times.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+};
 
 use super::observer::Accessed;
 use flowcast_model::file_system::FileSystem;

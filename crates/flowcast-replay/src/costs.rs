@@ -13,17 +13,18 @@
 //! non-blocking one leaves its message to the interface, and the wait for it ends when the message has left, `(S-1)G` after
 //! its start.
 
-use super::placement::Placement;
-use super::routes::Route;
-use flowcast_model::collective::{PhaseMessage, Row};
-use flowcast_model::file_system::FileSystem;
-use flowcast_model::machine::NodeGroup;
-use flowcast_model::machine::inside::InsideNode;
-use flowcast_model::machine::wide_area::Site;
-use flowcast_model::network::{Network, Overheads, Progress, Rule};
-use flowcast_trace::access::Access;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{Communicator, MessageClass, Program, SendMode};
+use super::{placement::Placement, routes::Route};
+use flowcast_model::{
+    collective::{PhaseMessage, Row},
+    file_system::FileSystem,
+    machine::{NodeGroup, inside::InsideNode, wide_area::Site},
+    network::{Network, Overheads, Progress, Rule},
+};
+use flowcast_trace::{
+    access::Access,
+    opcodes::Op,
+    program::{Communicator, MessageClass, Program, SendMode},
+};
 use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 
 /// Times of one message class.

@@ -9,14 +9,18 @@
 
 mod sentences;
 
-use super::costs::PathCosts;
-use super::flights::Flight;
-use super::journal::Journal;
-use super::loggops::costs::{Costs, Travel};
-use super::loggops::sends::Sends;
-use super::time_part::TimePart;
-use super::timeline::{Activity, Cause, Interval};
-use super::walk::Replay;
+use super::{
+    costs::PathCosts,
+    flights::Flight,
+    journal::Journal,
+    loggops::{
+        costs::{Costs, Travel},
+        sends::Sends,
+    },
+    time_part::TimePart,
+    timeline::{Activity, Cause, Interval},
+    walk::Replay,
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 use std::cmp::Reverse;

@@ -1,10 +1,14 @@
 //! Where the ranks stand when none can go on, told so that the records at fault are found.
 
-use super::SimulateError;
-use super::deadlock::{Wait, deadlock};
-use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use super::{
+    SimulateError,
+    deadlock::{Wait, deadlock},
+};
+use flowcast_trace::{
+    opcodes::{self, Op},
+    program::Program,
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank};
 
 /// Where a rank stands.

@@ -5,22 +5,27 @@
 
 use std::borrow::Cow;
 
-use super::SimulateError;
-use super::contention::{self, Links};
-use super::costs::Rendezvous;
-use super::critical_path::CriticalPath;
-use super::handshakes::{Handshakes, InOrder};
-use super::journal::Journal;
-use super::observer::by_pointer::{ByPointer, Watch};
-use super::observer::{Observer, Unobserved};
-use super::outcome::Outcome;
-use super::packet_transit::Packets;
-use super::placement::Placement;
-use super::transit::{Shared, Transit, Undisturbed};
+use super::{
+    SimulateError,
+    contention::{self, Links},
+    costs::Rendezvous,
+    critical_path::CriticalPath,
+    handshakes::{Handshakes, InOrder},
+    journal::Journal,
+    observer::{
+        Observer, Unobserved,
+        by_pointer::{ByPointer, Watch},
+    },
+    outcome::Outcome,
+    packet_transit::Packets,
+    placement::Placement,
+    transit::{Shared, Transit, Undisturbed},
+};
 use crate::walk::Replay;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::rates::transient_windows;
+use flowcast_model::{
+    network::Network,
+    sharing::{model::Model, rates::transient_windows},
+};
 use flowcast_network::flows::traffic::Rule;
 use flowcast_trace::program::Program;
 use flowcast_units::Bytes;

@@ -19,18 +19,21 @@
 
 use std::collections::BTreeMap;
 
-use super::Engine;
-use super::flights::{Columns, Flights, Source};
-use super::journal::own_calls::OwnCalls;
-use super::journal::{Function, MPI_EVENTS};
-use super::observer::{Accessed, Gathered, Observer, Received, Sent};
-use super::outcome::Outcome;
-use super::time_part::TimePart;
+use super::{
+    Engine,
+    flights::{Columns, Flights, Source},
+    journal::{Function, MPI_EVENTS, own_calls::OwnCalls},
+    observer::{Accessed, Gathered, Observer, Received, Sent},
+    outcome::Outcome,
+    time_part::TimePart,
+};
 use crate::walk::Replay;
-use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::{MessageClass, Program};
-use flowcast_trace::read::REGION;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{
+    expand::operation_of,
+    program::{MessageClass, Program},
+    read::REGION,
+    slot::Slot,
+};
 use flowcast_units::{Rank, Time};
 
 /// The time of each cause, 0 where there is none.

@@ -3,11 +3,14 @@
 //! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
 //! needs (`Columns`); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
 
-use crate::loggops::message::Message;
-use crate::loggops::sends::Sends;
-use crate::observer::{Observer, Received, Sent};
-use flowcast_trace::program::{MessageClass, Program};
-use flowcast_trace::slot::Slot;
+use crate::{
+    loggops::{message::Message, sends::Sends},
+    observer::{Observer, Received, Sent},
+};
+use flowcast_trace::{
+    program::{MessageClass, Program},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What was replayed: it says what the numbers of ranks and messages stand for.

@@ -3,14 +3,17 @@
 //! RTS and CTS take no time themselves. A receiver answers an RTS when it posts the receive, if it has polled since that came,
 //! else at its next wait; the data move from when the sender next waits. They then go the way that all other messages go.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
 
-use crate::polling::Polling;
-use crate::slab::Slab;
-use crate::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
-use flowcast_model::network;
-use flowcast_model::sharing::SharingError;
+use crate::{
+    polling::Polling,
+    slab::Slab,
+    transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
+};
+use flowcast_model::{network, sharing::SharingError};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 

@@ -3,23 +3,26 @@
 //! A parameter is reported if the network sets it to something else than its default, or if the caller set it by name.
 //! Otherwise a what-if on a parameter without influence would look like a result.
 
-use super::costs::Rendezvous;
-use super::outcome::Outcome;
-use super::placement::Placement;
-use super::routes::{Route, route};
-use flowcast_model::collective::Repeats;
-use flowcast_model::file_system::FileSystem;
-use flowcast_model::machine::random::Randomness;
-use flowcast_model::machine::scheduler::Policy;
-use flowcast_model::machine::wide_area::{Traffic, WideArea};
-use flowcast_model::machine::{Mapping, NodeGroup};
-use flowcast_model::network::{Duplex, LoneFlow, Network, Rule};
-use flowcast_model::network_file::upgrade::current_name;
-use flowcast_model::sharing::Sharing;
-use flowcast_model::sharing::model::Model;
-use flowcast_trace::access::Access;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use super::{
+    costs::Rendezvous,
+    outcome::Outcome,
+    placement::Placement,
+    routes::{Route, route},
+};
+use flowcast_model::{
+    collective::Repeats,
+    file_system::FileSystem,
+    machine::{
+        Mapping, NodeGroup,
+        random::Randomness,
+        scheduler::Policy,
+        wide_area::{Traffic, WideArea},
+    },
+    network::{Duplex, LoneFlow, Network, Rule},
+    network_file::upgrade::current_name,
+    sharing::{Sharing, model::Model},
+};
+use flowcast_trace::{access::Access, opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Which models read what others do not.
@@ -716,9 +719,14 @@ mod tests {
     use super::*;
     use crate::walk::Replay;
     use flowcast_model::machine::Machine;
-    use flowcast_trace::convert::generate::{Shape, Workload};
-    use flowcast_trace::convert::write;
-    use flowcast_trace::{ReadOptions, Trace, read};
+    use flowcast_trace::{
+        ReadOptions, Trace,
+        convert::{
+            generate::{Shape, Workload},
+            write,
+        },
+        read,
+    };
     use proptest::prelude::*;
     use std::sync::Arc;
 

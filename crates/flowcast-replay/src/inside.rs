@@ -1,11 +1,8 @@
 //! Which messages of a program stay inside nodes, and what they cost.
 
-use super::influence::size_of;
-use super::loggops::sends::Sends;
-use super::placement::Placement;
+use super::{influence::size_of, loggops::sends::Sends, placement::Placement};
 use flowcast_model::machine::inside::InsideSource;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use flowcast_trace::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The messages between ranks of one node.

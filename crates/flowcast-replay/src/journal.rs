@@ -10,15 +10,18 @@ pub mod call_tallies;
 mod observed;
 pub(crate) mod own_calls;
 
-use super::flights::{Columns, Flight, Flights, Source};
-use super::loggops::message::Message;
-use super::loggops::sends::Sends;
-use super::timeline::{Activity, Interval, MessageSpan, Segment, Timeline, busiest, merged};
+use super::{
+    flights::{Columns, Flight, Flights, Source},
+    loggops::{message::Message, sends::Sends},
+    timeline::{Activity, Interval, MessageSpan, Segment, Timeline, busiest, merged},
+};
 use call_tallies::{CallKind, CallTally, OpenCall, Tallies};
-use flowcast_trace::expand::operation_of;
-use flowcast_trace::packed::{Packed, PackedNumbers};
-use flowcast_trace::program::{MessageClass, Program};
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{
+    expand::operation_of,
+    packed::{Packed, PackedNumbers},
+    program::{MessageClass, Program},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 use own_calls::OwnCalls;
 

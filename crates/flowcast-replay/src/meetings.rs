@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 
-use crate::SimulateError;
-use crate::observer::{Observer, Sent};
-use crate::walk::Replay;
+use crate::{
+    SimulateError,
+    observer::{Observer, Sent},
+    walk::Replay,
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 

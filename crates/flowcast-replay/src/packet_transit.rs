@@ -7,24 +7,28 @@
 //! computing rank handles an incoming RTS or CTS at its next MPI call, after it has sent its own pending messages. Two ranks
 //! that send each other an RTS at nearly the same time therefore both send a CTS before any data.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
-
-use super::placement::Placement;
-use super::polling::Polling;
-use super::slab::Slab;
-use super::transit::{
-    Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of,
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, HashMap},
 };
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::SharingError;
-use flowcast_network::flows::concurrent::trace_wire;
-use flowcast_network::packet::Wire;
-use flowcast_network::packet::live::{ConnectionId, Live};
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+
+use super::{
+    placement::Placement,
+    polling::Polling,
+    slab::Slab,
+    transit::{
+        Delivery, Departure, Progress, ReceivePosted, Rts, Transit, fabric_of, transfers_of,
+    },
+};
+use flowcast_model::{cluster::flow::Flow, network::Network, sharing::SharingError};
+use flowcast_network::{
+    flows::concurrent::trace_wire,
+    packet::{
+        Wire,
+        live::{ConnectionId, Live},
+    },
+};
+use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// Bytes of an RTS or a CTS.

@@ -1,10 +1,8 @@
 //! Where a message goes, by where its ranks run: inside a node, between nodes, to another site, by a connection.
 
-use super::SimulateError;
-use super::placement::Placement;
+use super::{SimulateError, placement::Placement};
 use flowcast_model::network::Network;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
+use flowcast_trace::{opcodes::Op, program::Program};
 use flowcast_units::{Bytes, Node, Rank};
 
 /// The numbers of routes, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside

@@ -1,14 +1,17 @@
 //! How long the calls and regions of a replayed run take, in the terms in which a recorded run is measured.
 
-use super::journal::Function;
-use super::journal::own_calls::OwnCalls;
-use super::observer::{Accessed, Gathered, Observer, Received, Sent};
-use super::outcome::Outcome;
-use flowcast_trace::expand::operation_of;
-use flowcast_trace::program::Program;
-use flowcast_trace::read::REGION;
-use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
-use flowcast_trace::slot::Slot;
+use super::{
+    journal::{Function, own_calls::OwnCalls},
+    observer::{Accessed, Gathered, Observer, Received, Sent},
+    outcome::Outcome,
+};
+use flowcast_trace::{
+    expand::operation_of,
+    program::Program,
+    read::REGION,
+    run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING},
+    slot::Slot,
+};
 use flowcast_units::{Rank, Time};
 
 /// An observer that adds up the times of calls and regions.
@@ -141,9 +144,7 @@ impl Observer for RunTimer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Engine;
-    use crate::costs::Rendezvous;
-    use crate::placement::Placement;
+    use crate::{Engine, costs::Rendezvous, placement::Placement};
     use flowcast_model::network::Network;
     use flowcast_trace::{ReadOptions, SharedBytes, Trace};
     use std::sync::Arc;

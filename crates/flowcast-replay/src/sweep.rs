@@ -8,17 +8,17 @@
 //! walk apart. Where links, buses or processors are limited, the order does depend on times, and each network has a
 //! replay of its own.
 
-use super::contention;
-use super::costs::{Costs, Rendezvous};
-use super::observer::Unobserved;
-use super::outcome::{Outcome, RankOutcome};
-use super::placement::Placement;
-use super::routes::route_of_messages;
-use super::transit::Undisturbed;
-use super::walk::{LaneCosts, Replay, Walk, awaited_sends};
-use super::{Engine, SimulateError};
-use flowcast_model::machine::Mapping;
-use flowcast_model::network::Network;
+use super::{
+    Engine, SimulateError, contention,
+    costs::{Costs, Rendezvous},
+    observer::Unobserved,
+    outcome::{Outcome, RankOutcome},
+    placement::Placement,
+    routes::route_of_messages,
+    transit::Undisturbed,
+    walk::{LaneCosts, Replay, Walk, awaited_sends},
+};
+use flowcast_model::{machine::Mapping, network::Network};
 use flowcast_trace::program::Program;
 use flowcast_units::Time;
 

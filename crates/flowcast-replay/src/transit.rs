@@ -5,22 +5,28 @@
 //! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
 //! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+};
 
-use super::costs::ClassCost;
-use super::placement::Placement;
+use super::{costs::ClassCost, placement::Placement};
 use crate::slab::Slab;
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::SharingError;
-use flowcast_model::sharing::fabric::{Fabric, Path};
+use flowcast_model::{
+    cluster::{flow::Flow, racks::Racks},
+    network::Network,
+    sharing::{
+        SharingError,
+        fabric::{Fabric, Path},
+    },
+};
 use flowcast_network::flows::traffic::{Rule, Traffic};
-use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{
+    access::{Access, TransferKind},
+    opcodes::Op,
+    program::Program,
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// How messages get from node to node.

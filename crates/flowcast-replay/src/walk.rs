@@ -19,26 +19,32 @@ mod ring;
 mod sends;
 mod slots;
 
-use self::accesses::Accesses;
-use self::collectives::Collectives;
-pub use self::folded::{FoldedOutcome, FoldedReplay};
-pub(super) use self::lanes::LaneCosts;
-use self::lanes::{LanePath, later};
-pub(super) use self::rank_state::RankState;
-use self::rendezvous::Handshakes;
-pub use self::replay::Replay;
-pub(super) use self::slots::awaited_sends;
-use self::slots::{Known, Slots};
-use super::SimulateError;
-use super::deadlock_report::{DeadlockReport, Stand};
-use super::observer::{Observer, Received};
-use super::placement::Placement;
-use super::prefetch::{prefetch, prefetch_at};
-use super::send_queue::SendQueues;
-use super::transit::{Delivery, Departure, Progress, Transit};
-use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use self::{
+    accesses::Accesses,
+    collectives::Collectives,
+    lanes::{LanePath, later},
+    rendezvous::Handshakes,
+    slots::{Known, Slots},
+};
+pub use self::{
+    folded::{FoldedOutcome, FoldedReplay},
+    replay::Replay,
+};
+pub(super) use self::{lanes::LaneCosts, rank_state::RankState, slots::awaited_sends};
+use super::{
+    SimulateError,
+    deadlock_report::{DeadlockReport, Stand},
+    observer::{Observer, Received},
+    placement::Placement,
+    prefetch::{prefetch, prefetch_at},
+    send_queue::SendQueues,
+    transit::{Delivery, Departure, Progress, Transit},
+};
+use flowcast_trace::{
+    opcodes::{self, Op},
+    program::Program,
+    slot::Slot,
+};
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 

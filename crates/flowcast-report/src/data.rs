@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::drawing::{Drawing, Interval, Shares, Traffic};
-use super::varint::push_varint;
-use super::{NetworkView, Page};
-use flowcast_replay::critical_path::Step;
-use flowcast_replay::distribution::Distribution;
-use flowcast_replay::journal::call_tallies::CallTally;
-use flowcast_replay::time_part::TimePart;
-use flowcast_replay::timeline::Activity;
+use super::{
+    NetworkView, Page,
+    drawing::{Drawing, Interval, Shares, Traffic},
+    varint::push_varint,
+};
+use flowcast_replay::{
+    critical_path::Step, distribution::Distribution, journal::call_tallies::CallTally,
+    time_part::TimePart, timeline::Activity,
+};
 use flowcast_units::Time;
 
 /// Steps of the critical path drawn for one network; beyond it the path is left out.

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Limits, NetworkView, Page, charts, data};
-use flowcast_replay::outcome::RankOutcome;
-use flowcast_replay::timeline::Activity;
+use flowcast_replay::{outcome::RankOutcome, timeline::Activity};
 use flowcast_table::escape;
 use flowcast_units::{Rounded, Time};
 

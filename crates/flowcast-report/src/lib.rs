@@ -37,10 +37,11 @@ mod varint;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::network::Network;
-use flowcast_model::quantity::Quantity;
-use flowcast_replay::critical_path::{CriticalPath, Step};
-use flowcast_replay::outcome::Outcome;
+use flowcast_model::{network::Network, quantity::Quantity};
+use flowcast_replay::{
+    critical_path::{CriticalPath, Step},
+    outcome::Outcome,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 use export::Replayed;

@@ -1,7 +1,9 @@
 //! Times between all pairs of nodes as one HTML page without scripts: a heat map for each size, and what is slow.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use flowcast_units::{Bytes, Node, Rounded, Time};
 

@@ -3,8 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::charts::{self, section};
-use crate::pattern_plot;
+use crate::{
+    charts::{self, section},
+    pattern_plot,
+};
 use flowcast_network::flows::concurrent::Prediction;
 use flowcast_units::Rounded;
 

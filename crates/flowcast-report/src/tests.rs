@@ -1,9 +1,11 @@
 use super::*;
 use flowcast_model::builtin;
-use flowcast_replay::journal::call_tallies::CallTally;
-use flowcast_replay::outcome::RankOutcome;
-use flowcast_replay::time_part::TimePart;
-use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
+use flowcast_replay::{
+    journal::call_tallies::CallTally,
+    outcome::RankOutcome,
+    time_part::TimePart,
+    timeline::{Activity, MessageSpan, Segment},
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::Node;
 use serde_json::Value;

@@ -4,18 +4,18 @@
 //! medians over the rounds are printed. Sizes and pauses between messages come from a table, so that neither the
 //! branch predictor nor the compiler knows them.
 
-use std::hint::black_box;
-use std::time::Instant as Clock;
+use std::{hint::black_box, time::Instant as Clock};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::Accounting;
-use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
-use flowcast_scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast_scheduler::rules::{EarliestDelivery, Latency, Overlap, Vft};
-use flowcast_scheduler::shared::SharedVirtualTime;
-use flowcast_scheduler::turns::Shares;
-use flowcast_scheduler::virtual_time::VirtualTime;
-use flowcast_scheduler::{RailScheduler, RailSet};
+use flowcast_scheduler::{
+    Accounting, RailScheduler, RailSet,
+    clock::{ClockArithmetic, Ticks},
+    discipline::{BoxedScheduler, Discipline, SchedulerName},
+    rules::{EarliestDelivery, Latency, Overlap, Vft},
+    shared::SharedVirtualTime,
+    turns::Shares,
+    virtual_time::VirtualTime,
+};
 use flowcast_units::{Bytes, Time, TimePerByte};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -14,13 +14,15 @@
 //! has not arrived yet took at least as long. A rail that lost its share is tried again with one short message now and
 //! then, so that its recovery is noticed. `pick` allocates nothing, divides nothing and uses no float.
 
-use super::clock::{ClockArithmetic, Ticks};
-use super::drift::{Drift, DriftRule, Verdict};
-use super::remeasure::Remeasure;
-use super::rules::EarliestDelivery;
-use super::split::{Divider, Split, SplitRule};
-use super::table::{Accounting, RailTable};
-use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
+    clock::{ClockArithmetic, Ticks},
+    drift::{Drift, DriftRule, Verdict},
+    remeasure::Remeasure,
+    rules::EarliestDelivery,
+    split::{Divider, Split, SplitRule},
+    table::{Accounting, RailTable},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 

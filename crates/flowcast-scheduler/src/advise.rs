@@ -8,11 +8,13 @@
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::discipline::{Discipline, SchedulerName};
-use super::schedule::{Message, evaluate, simulate};
-use super::split::{SplitRule, pays_from};
-use super::turns::Shares;
-use super::{RailId, RailsError};
+use super::{
+    RailId, RailsError,
+    discipline::{Discipline, SchedulerName},
+    schedule::{Message, evaluate, simulate},
+    split::{SplitRule, pays_from},
+    turns::Shares,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
@@ -196,8 +198,7 @@ fn normal(random: &mut impl Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Rail;
-    use super::*;
+    use super::{super::Rail, *};
     use flowcast_units::TimePerByte;
 
     fn known(text: &str, share: f64) -> KnownRail {

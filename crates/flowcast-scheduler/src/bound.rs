@@ -9,9 +9,11 @@
 //! the best weights are among them. Messages that arrive later give the same bound from their arrival on, and no
 //! message is faster than alone on its best rail.
 
-use super::rail::check_count;
-use super::schedule::{Message, check_order};
-use super::{MAX_RAILS, RailsError};
+use super::{
+    MAX_RAILS, RailsError,
+    rail::check_count,
+    schedule::{Message, check_order},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 

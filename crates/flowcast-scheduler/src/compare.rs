@@ -3,12 +3,14 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use super::RailsError;
-use super::discipline::SchedulerName;
-use super::optimum::{Objective, Optimum, optimum};
-use super::random_sets::SetPlan;
-use super::schedule::simulate;
-use super::turns::Shares;
+use super::{
+    RailsError,
+    discipline::SchedulerName,
+    optimum::{Objective, Optimum, optimum},
+    random_sets::SetPlan,
+    schedule::simulate,
+    turns::Shares,
+};
 use flowcast_model::loggp::LogGp;
 
 /// Random sets of messages on which schedulers are compared with the optimum.
@@ -115,10 +117,10 @@ impl Ratios {
 
 #[cfg(test)]
 mod tests {
-    use super::super::discipline::Discipline;
-    use super::super::rail::Rail;
-    use super::super::random_sets::thesis_rails;
-    use super::*;
+    use super::{
+        super::{discipline::Discipline, rail::Rail, random_sets::thesis_rails},
+        *,
+    };
     use flowcast_units::{Bytes, Time};
 
     #[test]

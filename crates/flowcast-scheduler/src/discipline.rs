@@ -1,16 +1,18 @@
 //! The schedulers by name.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
-use super::clock::{BinaryPoint, ClockArithmetic, Exact, Steps};
-use super::rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock};
-use super::table::Accounting;
-use super::turns::{
-    RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin,
+use super::{
+    RailScheduler, RailsError,
+    clock::{BinaryPoint, ClockArithmetic, Exact, Steps},
+    rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock},
+    table::Accounting,
+    turns::{
+        RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing,
+        WeightedRoundRobin,
+    },
+    virtual_time::VirtualTime,
 };
-use super::virtual_time::VirtualTime;
-use super::{RailScheduler, RailsError};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::named;
 

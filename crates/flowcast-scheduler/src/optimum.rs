@@ -4,12 +4,14 @@
 //! beat the best schedule so far: because a message alone would be too late, or because the rails have too little time
 //! for all of them ([`super::bound`]). Rails that are equal in every respect are tried once.
 
-use super::bound::{Weights, earliest, weights};
-use super::discipline::{Discipline, SchedulerName};
-use super::rail::check_count;
-use super::schedule::{Message, Schedule, check_order, evaluate, simulate};
-use super::turns::Shares;
-use super::{MAX_RAILS, RailId, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailsError,
+    bound::{Weights, earliest, weights},
+    discipline::{Discipline, SchedulerName},
+    rail::check_count,
+    schedule::{Message, Schedule, check_order, evaluate, simulate},
+    turns::Shares,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Time;
 
@@ -223,8 +225,7 @@ impl<'a> Search<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bound::lower_bound;
-    use super::*;
+    use super::{super::bound::lower_bound, *};
     use flowcast_units::{Bytes, TimePerByte};
     use proptest::prelude::*;
 

@@ -10,13 +10,15 @@
 //!
 //! Without overhead this is rule E0 of [`super::schedule`].
 
-use super::clock::{ClockArithmetic, Exact};
-use super::discipline::{Discipline, SchedulerName};
-use super::entry::Entry;
-use super::schedule::{self, Message, Schedule, Simulation, check_choices, check_order, run};
-use super::table::{Accounting, RailTable};
-use super::turns::Shares;
-use super::{MAX_RAILS, Rail, RailId, RailScheduler, RailSet, RailsError};
+use super::{
+    MAX_RAILS, Rail, RailId, RailScheduler, RailSet, RailsError,
+    clock::{ClockArithmetic, Exact},
+    discipline::{Discipline, SchedulerName},
+    entry::Entry,
+    schedule::{self, Message, Schedule, Simulation, check_choices, check_order, run},
+    table::{Accounting, RailTable},
+    turns::Shares,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
@@ -201,9 +203,10 @@ pub fn evaluate(
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::EarliestDelivery;
-    use super::super::virtual_time::VirtualTime;
-    use super::*;
+    use super::{
+        super::{rules::EarliestDelivery, virtual_time::VirtualTime},
+        *,
+    };
     use proptest::prelude::*;
 
     fn rail(

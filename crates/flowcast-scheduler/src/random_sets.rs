@@ -2,8 +2,7 @@
 
 use rand::{Rng, RngExt};
 
-use super::Rail;
-use super::schedule::Message;
+use super::{Rail, schedule::Message};
 use flowcast_units::{Bytes, Time};
 
 /// What a set looks like.

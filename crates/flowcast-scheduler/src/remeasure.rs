@@ -7,8 +7,10 @@
 //! of the window, by least squares of the relative errors of `took = n g + (bytes - n) G`. Where all messages are of about one
 //! length, g and G are both as many times those measured as the window took longer.
 
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::still::{StillHolds, Verdict};
+use flowcast_model::{
+    loggp::LogGp,
+    stats::still::{StillHolds, Verdict},
+};
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// Probability that a window raises an alarm where nothing has changed.

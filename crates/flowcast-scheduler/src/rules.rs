@@ -14,8 +14,7 @@
 //! The chosen rail is then busy for `g + t` more, or for `g` in 4.4.1, which takes all messages for equal. The two cases
 //! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are right.
 
-use super::clock::ClockArithmetic;
-use super::entry::Entry;
+use super::{clock::ClockArithmetic, entry::Entry};
 
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
 pub trait Rule: Send + 'static {

@@ -3,11 +3,10 @@
 //! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages
 //! in order of arrival on each rail. Schedulers are judged by this rule, whatever rule they choose by.
 
-use super::clock::ClockArithmetic;
-use super::discipline::SchedulerName;
-use super::rail::check_count;
-use super::turns::Shares;
-use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailScheduler, RailSet, RailsError, clock::ClockArithmetic,
+    discipline::SchedulerName, rail::check_count, turns::Shares,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 

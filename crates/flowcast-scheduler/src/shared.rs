@@ -18,11 +18,13 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(all(loom, test)))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::clock::{ClockArithmetic, Ticks};
-use super::entry::Entry;
-use super::rules::{EarliestDelivery, Rule};
-use super::table::{Accounting, RailTable, Rated};
-use super::{MAX_RAILS, RailId, RailSet, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailSet, RailsError,
+    clock::{ClockArithmetic, Ticks},
+    entry::Entry,
+    rules::{EarliestDelivery, Rule},
+    table::{Accounting, RailTable, Rated},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
 
@@ -106,9 +108,10 @@ impl<R: Rule> SharedVirtualTime<R> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::RailScheduler;
-    use super::super::virtual_time::VirtualTime;
-    use super::*;
+    use super::{
+        super::{RailScheduler, virtual_time::VirtualTime},
+        *,
+    };
     use flowcast_units::{Time, TimePerByte};
     use proptest::prelude::*;
 
@@ -172,12 +175,12 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod model {
-    use super::super::RailScheduler;
-    use super::super::virtual_time::VirtualTime;
-    use super::*;
+    use super::{
+        super::{RailScheduler, virtual_time::VirtualTime},
+        *,
+    };
     use flowcast_units::{Time, TimePerByte};
-    use loom::sync::Arc;
-    use loom::thread;
+    use loom::{sync::Arc, thread};
 
     const SIZES: [u64; 3] = [1, 900, 40];
 

@@ -11,10 +11,12 @@
 //!
 //! A decision costs one integer division for each rail that takes part and no float: `1/G_r` is kept as an integer.
 
-use super::clock::{ClockArithmetic, Ticks};
-use super::rules::EarliestDelivery;
-use super::table::{Accounting, RailTable};
-use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
+    clock::{ClockArithmetic, Ticks},
+    rules::EarliestDelivery,
+    table::{Accounting, RailTable},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 

@@ -1,10 +1,9 @@
 //! What a scheduler knows of its rails, in the arithmetic of the message path.
 
-use super::clock::ClockArithmetic;
-use super::entry::Entry;
-use super::rail::check_count;
-use super::rules::Rule;
-use super::{MAX_RAILS, RailId, RailSet, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailSet, RailsError, clock::ClockArithmetic, entry::Entry,
+    rail::check_count, rules::Rule,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
 

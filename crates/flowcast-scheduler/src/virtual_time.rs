@@ -4,10 +4,12 @@
 
 use std::marker::PhantomData;
 
-use super::clock::ClockArithmetic;
-use super::rules::Rule;
-use super::table::{Accounting, RailTable};
-use super::{RailId, RailScheduler, RailSet, RailsError};
+use super::{
+    RailId, RailScheduler, RailSet, RailsError,
+    clock::ClockArithmetic,
+    rules::Rule,
+    table::{Accounting, RailTable},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
 

@@ -1,12 +1,13 @@
 //! Sentences and tables in the order in which people read them, and the fields that programs read.
 
-use std::borrow::Cow;
-use std::fmt::Display;
+use std::{borrow::Cow, fmt::Display};
 
 use serde_json::Value as Json;
 
-use crate::table::Table;
-use crate::value::{NotFinite, Record, Value};
+use crate::{
+    table::Table,
+    value::{NotFinite, Record, Value},
+};
 
 /// What people read.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,12 @@
 //! A document as one page that loads nothing from anywhere.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use crate::document::{Document, Part};
-use crate::table::Table;
-use crate::value::NotFinite;
+use crate::{
+    document::{Document, Part},
+    table::Table,
+    value::NotFinite,
+};
 
 const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:18px 0;font-variant-numeric:tabular-nums}\

@@ -1,8 +1,10 @@
 //! Typed values, with their form for people and their form in JSON.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+};
 
 use flowcast_units::{Bytes, Node, Rank, Rate, Rounded, Time};
 use serde::Serialize;

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::key_map::KeyMap;
-use crate::opcodes::{self, Op};
-use crate::program::{MessageClass, Program, Stream};
-use crate::slot::Slot;
+use crate::{
+    key_map::KeyMap,
+    opcodes::{self, Op},
+    program::{MessageClass, Program, Stream},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank};
 
 const NONE: u32 = u32::MAX;

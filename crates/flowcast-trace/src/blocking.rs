@@ -1,7 +1,9 @@
 //! Programs for formats that have no non-blocking collectives.
 
-use crate::opcodes::{self, Op};
-use crate::program::{CollectiveMode, Program, Stream};
+use crate::{
+    opcodes::{self, Op},
+    program::{CollectiveMode, Program, Stream},
+};
 use flowcast_units::Rank;
 
 /// The program with its non-blocking collectives as blocking ones where they start, and how many instructions that

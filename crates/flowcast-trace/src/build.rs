@@ -1,11 +1,15 @@
 //! From records to an instruction stream, one rank at a time and without looking at the others.
 
-use super::access::Access;
-use super::key_map::KeyMap;
-use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
-use super::slot::Slot;
-use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
+use super::{
+    access::Access,
+    key_map::KeyMap,
+    program::{CollectiveCall, CollectiveMode, MessageClass, SendMode},
+    slot::Slot,
+};
+use std::{
+    collections::VecDeque,
+    hash::{Hash, Hasher},
+};
 
 use super::opcodes::{self, MAX_PAYLOAD, Op, Record};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};

@@ -7,12 +7,14 @@
 
 use flowcast_recording::fold::{Entry, runs};
 
-use super::folded::{Folded, Part};
-use super::key_map::KeyMap;
-use super::opcodes::{self, Op};
-use super::program::{Program, Stream};
-use super::slot::Slot;
-use super::{Trace, TraceError};
+use super::{
+    Trace, TraceError,
+    folded::{Folded, Part},
+    key_map::KeyMap,
+    opcodes::{self, Op},
+    program::{Program, Stream},
+    slot::Slot,
+};
 use flowcast_units::Rank;
 
 /// The same program with the loops that it has, if it has any.

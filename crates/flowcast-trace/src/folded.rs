@@ -6,12 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::TraceError;
-use super::access::Access;
-use super::key_map::KeyMap;
-use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream};
-use super::slot::Slot;
+use super::{
+    TraceError,
+    access::Access,
+    key_map::KeyMap,
+    opcodes::{self, MAX_PAYLOAD, Op},
+    program::{CollectiveCall, IgnoredRecords, MessageClass, Program, Stream},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank};
 
 /// A piece of a sequence: something, or a loop over pieces.

@@ -5,17 +5,19 @@
 
 mod collectives;
 
-use super::access::Access;
-use super::build::{Channel, RankBuilder};
-use super::key_map::KeyMap;
-use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::parallel::for_each_mut;
-use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream,
-    StreamWords,
+use super::{
+    ReadOptions, TraceError,
+    access::Access,
+    build::{Channel, RankBuilder},
+    key_map::KeyMap,
+    opcodes::{self, MAX_PAYLOAD, Op},
+    parallel::for_each_mut,
+    program::{
+        CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream,
+        StreamWords,
+    },
+    slot::Slot,
 };
-use super::slot::Slot;
-use super::{ReadOptions, TraceError};
 use collectives::{Instances, check_collectives, executions_of_several_roots, number_calls};
 use flowcast_units::{Bytes, Rank};
 

@@ -1,8 +1,13 @@
 //! Independent jobs on several threads, results in the order of the jobs.
 
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::{
+    convert::Infallible,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+};
 
 /// Runs `work` on each job, and on the caller's thread `done` on each result as soon as it is there, with its job's number.
 ///

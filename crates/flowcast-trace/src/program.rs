@@ -1,12 +1,12 @@
 //! A message-passing program as the replay sees it: for each rank a stream of instructions, and the tables they name.
 
-use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::{fmt, ops::Range, sync::Arc};
 
-use super::access::Access;
-use super::opcodes::{self, Op};
-use super::slot::Slot;
+use super::{
+    access::Access,
+    opcodes::{self, Op},
+    slot::Slot,
+};
 use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
-use flowcast_recording::decode::{Call, Item, RankFile};
-use flowcast_recording::operation;
-use flowcast_recording::summary::known_functions;
-use flowcast_recording::table::Function;
+use flowcast_recording::{
+    decode::{Call, Item, RankFile},
+    operation,
+    summary::known_functions,
+    table::Function,
+};
 use flowcast_units::{CollectiveOp, Time};
 
 /// What the run took.

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::TraceError;
-use super::opcodes::{self, MAX_PAYLOAD, Op};
-use super::program::{
-    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream,
+use super::{
+    TraceError,
+    opcodes::{self, MAX_PAYLOAD, Op},
+    program::{
+        CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source,
+        Stream,
+    },
+    slot::Slot,
 };
-use super::slot::Slot;
 use flowcast_units::{Bytes, Rank};
 
 /// What the numbers of a program begin at in the whole.

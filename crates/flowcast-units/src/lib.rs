@@ -14,10 +14,12 @@
 //! # Ok::<(), flowcast_units::UnitError>(())
 //! ```
 
-use std::cmp::Ordering;
-use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::{
+    cmp::Ordering,
+    fmt,
+    iter::Sum,
+    ops::{Add, AddAssign, Div, Mul, Sub},
+};
 
 use thiserror::Error;
 

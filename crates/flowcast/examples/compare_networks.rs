@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use flowcast::model::builtin;
-use flowcast::model::sharing::model::Model;
-use flowcast::report::Page;
-use flowcast::units::Rounded;
-use flowcast::{Contention, Options, Outputs, Prepared};
+use flowcast::{
+    Contention, Options, Outputs, Prepared,
+    model::{builtin, sharing::model::Model},
+    report::Page,
+    units::Rounded,
+};
 
 /// NAS LU, class S, four ranks.
 const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");

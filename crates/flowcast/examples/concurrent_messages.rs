@@ -2,10 +2,11 @@
 //!
 //! `cargo run --release -p flowcast --example concurrent_messages`
 
-use flowcast::model::builtin;
-use flowcast::model::cluster::pattern::Pattern;
-use flowcast::model::sharing::model::Model;
-use flowcast::{PatternOptions, predict_pattern};
+use flowcast::{
+    PatternOptions,
+    model::{builtin, cluster::pattern::Pattern, sharing::model::Model},
+    predict_pattern,
+};
 
 /// Node 1 sends to two others while it receives from a third.
 const PATTERN: &str = "1 -> 0 4MB\n1 -> 2 4MB\n3 -> 1 4MB\n";

@@ -4,11 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use flowcast::fit::loggp::FitOptions;
-use flowcast::fit::prtt::{PrttPoint, delay_for_overhead, prtt};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::model::loggp::LogGp;
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::{
+    fit::{
+        loggp::FitOptions,
+        prtt::{PrttPoint, delay_for_overhead, prtt},
+        samples::PrttSamples,
+    },
+    model::loggp::LogGp,
+    units::{Bytes, Time, TimePerByte},
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let truth = LogGp {

@@ -2,12 +2,13 @@
 //!
 //! `cargo run --release -p flowcast --example own_observer`
 
-use flowcast::model::builtin;
-use flowcast::replay::observer::{Observer, Received};
-use flowcast::trace::Trace;
-use flowcast::trace::slot::Slot;
-use flowcast::units::Rank;
-use flowcast::{Options, PreparedProgram};
+use flowcast::{
+    Options, PreparedProgram,
+    model::builtin,
+    replay::observer::{Observer, Received},
+    trace::{Trace, slot::Slot},
+    units::Rank,
+};
 
 /// NAS LU, class S, four ranks.
 const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");

@@ -2,10 +2,9 @@
 //!
 //! `cargo run --release -p flowcast --example predict`
 
-use flowcast::model::builtin;
-use flowcast::replay::time_part::TimePart;
-use flowcast::units::Rounded;
-use flowcast::{Options, Outputs, Prepared};
+use flowcast::{
+    Options, Outputs, Prepared, model::builtin, replay::time_part::TimePart, units::Rounded,
+};
 
 /// NAS LU, class S, four ranks.
 const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");

@@ -4,10 +4,7 @@
 
 use std::path::PathBuf;
 
-use flowcast::Options;
-use flowcast::model::builtin;
-use flowcast::recording::format::RECORDING;
-use flowcast::units::Rounded;
+use flowcast::{Options, model::builtin, recording::format::RECORDING, units::Rounded};
 
 /// A program that exchanges the borders of a grid, recorded on four ranks.
 const HEAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/heat.rec");

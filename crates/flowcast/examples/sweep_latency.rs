@@ -2,11 +2,13 @@
 //!
 //! `cargo run --release -p flowcast --example sweep_latency`
 
-use flowcast::model::builtin;
-use flowcast::model::network::Network;
-use flowcast::trace::Trace;
-use flowcast::units::{Rounded, Time};
-use flowcast::{Options, sweep};
+use flowcast::{
+    Options,
+    model::{builtin, network::Network},
+    sweep,
+    trace::Trace,
+    units::{Rounded, Time},
+};
 
 /// NAS LU, class S, four ranks.
 const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");

@@ -1,20 +1,17 @@
 //! Which model predicts a trace, and why.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use flowcast_model::ledger::{self, Accuracy, Judged};
-use flowcast_model::machine::NodeGroup;
-use flowcast_model::machine::inside::InsideSource;
-use flowcast_model::network::{Network, Progress};
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::protocol::SEGMENT;
-use flowcast_model::sharing::rates::transient_windows;
-use flowcast_model::sharing::{LIMITS, PacketParameters};
+use flowcast_model::{
+    ledger::{self, Accuracy, Judged},
+    machine::{NodeGroup, inside::InsideSource},
+    network::{Network, Progress},
+    sharing::{
+        LIMITS, PacketParameters, model::Model, protocol::SEGMENT, rates::transient_windows,
+    },
+};
 use flowcast_report::NetworkView;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::schedule::Schedule;
-use flowcast_trace::{Folded, Program};
+use flowcast_trace::{Folded, Program, opcodes::Op, schedule::Schedule};
 use flowcast_units::{Bytes, Rank, Time};
 
 use crate::Contention;

@@ -1,14 +1,20 @@
 //! Traces in the forms of other tools, each in one file.
 
-use std::borrow::Cow;
-use std::io::{self, Write};
-use std::str::FromStr;
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    str::FromStr,
+};
 
-use flowcast_model::algorithm::{AlgorithmTable, Base};
-use flowcast_model::network::Network;
-use flowcast_trace::convert::{self as convert, Dialect, Losses};
-use flowcast_trace::expand::{NonBlocking, expand};
-use flowcast_trace::{Program, ReadOptions, Trace, TraceError};
+use flowcast_model::{
+    algorithm::{AlgorithmTable, Base},
+    network::Network,
+};
+use flowcast_trace::{
+    Program, ReadOptions, Trace, TraceError,
+    convert::{self as convert, Dialect, Losses},
+    expand::{NonBlocking, expand},
+};
 use thiserror::Error;
 
 use crate::Collectives;

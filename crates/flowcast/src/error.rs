@@ -1,13 +1,13 @@
 //! Why there is no prediction.
 
-use flowcast_graph::noise::NoiseError;
-use flowcast_graph::selector::SelectorError;
-use flowcast_model::network::{Network, NetworkError};
-use flowcast_model::sharing::SharingError;
-use flowcast_model::stats::StatsError;
+use flowcast_graph::{noise::NoiseError, selector::SelectorError};
+use flowcast_model::{
+    network::{Network, NetworkError},
+    sharing::SharingError,
+    stats::StatsError,
+};
 use flowcast_network::flows::concurrent::PredictError;
-use flowcast_replay::SimulateError;
-use flowcast_replay::outcome::Outcome;
+use flowcast_replay::{SimulateError, outcome::Outcome};
 use flowcast_trace::TraceError;
 use flowcast_units::Time;
 use thiserror::Error;

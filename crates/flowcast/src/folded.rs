@@ -1,25 +1,25 @@
 //! A program with loops, made ready to be replayed on one network.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_replay::SimulateError;
-use flowcast_replay::influence::Unused;
-use flowcast_replay::inside::InsideTraffic;
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::walk::{FoldedOutcome, FoldedReplay, Replay};
+use flowcast_model::{network::Network, sharing::model::Model};
+use flowcast_replay::{
+    SimulateError,
+    influence::Unused,
+    inside::InsideTraffic,
+    outcome::Outcome,
+    walk::{FoldedOutcome, FoldedReplay, Replay},
+};
 use flowcast_report::export::Replayed;
-use flowcast_trace::folded::{Folded, Part, map_all, pieces};
-use flowcast_trace::program::{IgnoredRecords, Transfers};
+use flowcast_trace::{
+    folded::{Folded, Part, map_all, pieces},
+    program::{IgnoredRecords, Transfers},
+};
 use flowcast_units::Time;
 
-use crate::error::finite;
-use crate::options::CollectivesWay;
-use crate::program::notes;
 use crate::{
     Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared, PreparedProgram,
+    error::finite, options::CollectivesWay, program::notes,
 };
 
 /// A program with loops whose messages do not disturb one another: its loops are walked until they repeat themselves.

@@ -47,12 +47,13 @@ mod sweep;
 mod trace_cost;
 pub mod why;
 
-use std::io;
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use flowcast_fit::error::FitError;
-use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
-use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::{
+    error::FitError,
+    loggp::{FitOptions, LogGpFit, fit_loggp},
+    samples::PrttSamples,
+};
 
 pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};

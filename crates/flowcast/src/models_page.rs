@@ -1,8 +1,12 @@
 //! Models of messages beside each other: what each predicts, by how much it misses, which is best and where it differs.
 
-use flowcast_fit::loggp::interval;
-use flowcast_fit::zoo::Unit;
-use flowcast_fit::zoo::compare::{CompareOptions, Compared, FittedParameter, PredictedPattern};
+use flowcast_fit::{
+    loggp::interval,
+    zoo::{
+        Unit,
+        compare::{CompareOptions, Compared, FittedParameter, PredictedPattern},
+    },
+};
 use flowcast_table::{Document, Rows, Table, Value, figure, or_dash, percent, rows, shown};
 use flowcast_units::{Rounded, Time};
 
@@ -190,8 +194,7 @@ fn summary(models: &[Compared]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_fit::zoo::Parameter;
-    use flowcast_fit::zoo::pattern::Pattern;
+    use flowcast_fit::zoo::{Parameter, pattern::Pattern};
     use flowcast_report::chart_page::{Picture, chart_page};
     use flowcast_units::{Bytes, Node};
 

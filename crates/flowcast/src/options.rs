@@ -1,13 +1,16 @@
 //! How a trace is predicted.
 
-use flowcast_model::algorithm::{AlgorithmTable, Base};
-use flowcast_model::machine::Mapping;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::SharingError;
-use flowcast_model::sharing::model::Model;
+use flowcast_model::{
+    algorithm::{AlgorithmTable, Base},
+    machine::Mapping,
+    network::Network,
+    sharing::{SharingError, model::Model},
+};
 use flowcast_replay::loggops::Loggops;
-use flowcast_trace::expand::{Expanded, Expansion, NonBlocking};
-use flowcast_trace::{Program, ReadOptions, TraceError};
+use flowcast_trace::{
+    Program, ReadOptions, TraceError,
+    expand::{Expanded, Expansion, NonBlocking},
+};
 use flowcast_units::Bytes;
 
 /// How a trace is predicted. The default takes everything from the trace and the network.

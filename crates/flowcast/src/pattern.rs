@@ -1,11 +1,14 @@
 //! Patterns of concurrent communications.
 
-use flowcast_model::cluster::pattern::{Pattern, Steps};
-use flowcast_model::network::Network;
-use flowcast_model::sharing::flow_cuts::Strictness;
-use flowcast_model::sharing::model::Model;
-use flowcast_network::flows::concurrent::{Method, Prediction, predict, predict_seeds};
-use flowcast_network::packet::seeds::{Runs, Spread};
+use flowcast_model::{
+    cluster::pattern::{Pattern, Steps},
+    network::Network,
+    sharing::{flow_cuts::Strictness, model::Model},
+};
+use flowcast_network::{
+    flows::concurrent::{Method, Prediction, predict, predict_seeds},
+    packet::seeds::{Runs, Spread},
+};
 use flowcast_units::Time;
 
 use crate::Error;

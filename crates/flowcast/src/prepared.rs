@@ -3,20 +3,22 @@
 use std::borrow::Cow;
 
 use flowcast_model::network::Network;
-use flowcast_replay::explain::Explanation;
-use flowcast_replay::influence::Unused;
-use flowcast_replay::inside::InsideTraffic;
-use flowcast_replay::journal::Keeps;
-use flowcast_replay::outcome::Outcome;
-use flowcast_report::NetworkView;
-use flowcast_report::export::Replayed;
-use flowcast_trace::program::{IgnoredRecords, Transfers};
-use flowcast_trace::{Program, Trace};
+use flowcast_replay::{
+    explain::Explanation, influence::Unused, inside::InsideTraffic, journal::Keeps,
+    outcome::Outcome,
+};
+use flowcast_report::{NetworkView, export::Replayed};
+use flowcast_trace::{
+    Program, Trace,
+    program::{IgnoredRecords, Transfers},
+};
 
-use crate::folded::{Loops, PreparedFolded, sum};
-use crate::program::PreparedProgram;
-use crate::schedule::PreparedSchedule;
-use crate::{Error, ModelChoice, Options};
+use crate::{
+    Error, ModelChoice, Options,
+    folded::{Loops, PreparedFolded, sum},
+    program::PreparedProgram,
+    schedule::PreparedSchedule,
+};
 
 /// A trace made ready to be replayed.
 // There are few of them at a time, so the difference in size does not matter.

@@ -2,36 +2,38 @@
 
 use std::borrow::Cow;
 
-use flowcast_model::machine::Mapping;
-use flowcast_model::network::{Duplex, Network};
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::rates::quasi_dynamic_feedback;
-use flowcast_replay::Engine;
-use flowcast_replay::contention;
-use flowcast_replay::costs::Rendezvous;
-use flowcast_replay::critical_path::CriticalPath;
-use flowcast_replay::explain::Explainer;
-use flowcast_replay::influence::{Done, Unused, without_influence};
-use flowcast_replay::inside::InsideTraffic;
-use flowcast_replay::journal::{Journal, Keeps};
-use flowcast_replay::meetings::messages_meet;
-use flowcast_replay::observer::Observer;
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::placement::{Application, Placement};
-use flowcast_replay::run_times::RunTimer;
-use flowcast_replay::walk::Replay;
-use flowcast_report::NetworkView;
-use flowcast_report::export::Replayed;
+use flowcast_model::{
+    machine::Mapping,
+    network::{Duplex, Network},
+    sharing::{model::Model, rates::quasi_dynamic_feedback},
+};
+use flowcast_replay::{
+    Engine, contention,
+    costs::Rendezvous,
+    critical_path::CriticalPath,
+    explain::Explainer,
+    influence::{Done, Unused, without_influence},
+    inside::InsideTraffic,
+    journal::{Journal, Keeps},
+    meetings::messages_meet,
+    observer::Observer,
+    outcome::Outcome,
+    placement::{Application, Placement},
+    run_times::RunTimer,
+    walk::Replay,
+};
+use flowcast_report::{NetworkView, export::Replayed};
 use flowcast_table::Grouped;
-use flowcast_trace::program::IgnoredRecords;
-use flowcast_trace::run_times::RunTimes;
-use flowcast_trace::together::together;
-use flowcast_trace::{Program, TraceRef};
+use flowcast_trace::{
+    Program, TraceRef, program::IgnoredRecords, run_times::RunTimes, together::together,
+};
 use flowcast_units::{Bytes, Rank};
 
-use crate::error::finite;
-use crate::options::{CollectivesWay, MOST_MESSAGES};
-use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
+use crate::{
+    Contention, Error, ModelChoice, Options, Outputs, Prediction,
+    error::finite,
+    options::{CollectivesWay, MOST_MESSAGES},
+};
 
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
 #[derive(Debug, Clone)]

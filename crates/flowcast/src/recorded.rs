@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use flowcast_model::machine::Mapping;
-use flowcast_model::network::Network;
+use flowcast_model::{machine::Mapping, network::Network};
 use flowcast_recording::decode::RankFile;
-use flowcast_trace::expand::Expanded;
-use flowcast_trace::read::{Clock, recorded_program, recorded_regions};
-use flowcast_trace::run_times::RunTimes;
-use flowcast_trace::{Program, ReadOptions, TraceError};
+use flowcast_trace::{
+    Program, ReadOptions, TraceError,
+    expand::Expanded,
+    read::{Clock, recorded_program, recorded_regions},
+    run_times::RunTimes,
+};
 
 use crate::{
     Collectives, CollectivesWay, Error, Interval, IntervalOptions, Options, PreparedProgram,

@@ -1,8 +1,10 @@
 //! Measured round trips as a page that states for every number its samples, distribution, interval, outliers and environment.
 
-use flowcast_fit::loggp::{LogGpFit, interval};
-use flowcast_fit::quality::{Quality, qualities};
-use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::{
+    loggp::{LogGpFit, interval},
+    quality::{Quality, qualities},
+    samples::PrttSamples,
+};
 use flowcast_model::stats::StatsError;
 use flowcast_report::chart_page::{Picture, chart_page};
 use flowcast_table::{Document, Table, figure, or_dash, rows, shown};
@@ -148,8 +150,10 @@ fn point_table(points: &[Quality]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast_fit::loggp::{FitOptions, fit_loggp};
-    use flowcast_fit::prtt::{PrttPoint, prtt};
+    use flowcast_fit::{
+        loggp::{FitOptions, fit_loggp},
+        prtt::{PrttPoint, prtt},
+    };
     use flowcast_model::loggp::LogGp;
     use flowcast_units::Bytes;
 

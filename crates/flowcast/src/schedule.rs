@@ -1,30 +1,30 @@
 //! A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
 
-use flowcast_model::machine::Machine;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_replay::contention;
-use flowcast_replay::critical_path::CriticalPath;
-use flowcast_replay::influence::Unused;
-use flowcast_replay::inside::InsideTraffic;
-use flowcast_replay::journal::Journal;
-use flowcast_replay::loggops::costs::{Costs, Placed};
-use flowcast_replay::loggops::explain::Explainer;
-use flowcast_replay::loggops::sends::Sends;
-use flowcast_replay::loggops::{self, Layout, Loggops};
-use flowcast_replay::observer::{Observer, Unobserved};
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::placement::Placement;
-use flowcast_report::export::Replayed;
-use flowcast_report::{Drawing, Limits, NetworkView};
-use flowcast_trace::TraceRef;
-use flowcast_trace::program::Transfers;
-use flowcast_trace::schedule::Schedule;
+use flowcast_model::{machine::Machine, network::Network, sharing::model::Model};
+use flowcast_replay::{
+    contention,
+    critical_path::CriticalPath,
+    influence::Unused,
+    inside::InsideTraffic,
+    journal::Journal,
+    loggops::{
+        self, Layout, Loggops,
+        costs::{Costs, Placed},
+        explain::Explainer,
+        sends::Sends,
+    },
+    observer::{Observer, Unobserved},
+    outcome::Outcome,
+    placement::Placement,
+};
+use flowcast_report::{Drawing, Limits, NetworkView, export::Replayed};
+use flowcast_trace::{TraceRef, program::Transfers, schedule::Schedule};
 use flowcast_units::{Bytes, Rounded};
 
-use crate::error::finite;
-use crate::options::Collectives;
-use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
+use crate::{
+    Contention, Error, ModelChoice, Options, Outputs, Prediction, error::finite,
+    options::Collectives,
+};
 
 /// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
 pub struct PreparedSchedule<'a> {

@@ -1,12 +1,10 @@
 //! One program on many networks.
 
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
+use flowcast_model::{network::Network, sharing::model::Model};
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 use flowcast_trace::Program;
 
-use crate::error::finite_times;
-use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
+use crate::{Contention, Error, ModelChoice, Options, PreparedProgram, error::finite_times};
 
 /// Replays a program on each of the networks; results in the order of the networks.
 ///

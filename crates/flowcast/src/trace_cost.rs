@@ -5,9 +5,12 @@ use std::error::Error;
 use crate::place::step_cost::{Mapping, MappingCost};
 use flowcast_units::Time;
 
-use crate::model::{machine, network::Network};
-use crate::trace::Trace;
-use crate::{Options, predict};
+use crate::{
+    Options,
+    model::{machine, network::Network},
+    predict,
+    trace::Trace,
+};
 
 /// A trace whose ranks are to be placed: each mapping is replayed.
 pub struct TraceCost {

@@ -3,20 +3,26 @@
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use flowcast::calibrate::conflict_samples::ConflictSamples;
-use flowcast::fit::samples::PrttSamples;
-use flowcast::model::algorithm::AlgorithmTable;
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::model::network::Network;
-use flowcast::place::mapping_file;
-use flowcast::recording::format;
-use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
+use flowcast::{
+    calibrate::conflict_samples::ConflictSamples,
+    fit::samples::PrttSamples,
+    model::{
+        algorithm::AlgorithmTable, cluster::pattern::Steps, dimemas_cfg::DimemasConfig,
+        network::Network,
+    },
+    place::mapping_file,
+    recording::format,
+    trace::{ReadOptions, SharedBytes, Trace, compiled, read},
+};
 
 struct Counting;
 

@@ -3,21 +3,30 @@
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-use flowcast::convert::generate::{Shape, Workload};
-use flowcast::convert::write;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::loggops::costs::Costs;
-use flowcast::replay::loggops::{self, Loggops};
-use flowcast::replay::placement::Placement;
-use flowcast::trace::{ReadOptions, Trace, read};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::{
+    convert::{
+        generate::{Shape, Workload},
+        write,
+    },
+    replay::{
+        Engine,
+        costs::Rendezvous,
+        journal::{Journal, Keeps},
+        loggops::{self, Loggops, costs::Costs},
+        placement::Placement,
+    },
+    trace::{ReadOptions, Trace, read},
+    units::{Bytes, Time, TimePerByte},
+};
 
 struct Counting;
 

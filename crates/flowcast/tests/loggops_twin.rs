@@ -4,22 +4,32 @@
 #[path = "it/random_programs/mod.rs"]
 mod random_programs;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
 
-use flowcast::convert::generate::{Shape, Workload};
-use flowcast::convert::write;
-use flowcast::replay::explain::Explanation;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::loggops::costs::Costs;
-use flowcast::replay::loggops::sends::Sends;
-use flowcast::replay::loggops::{self, Loggops, Prepared, explain::Explainer, plain, queues};
-use flowcast::replay::observer::{Observer, Received, Sent, Unobserved};
-use flowcast::replay::time_part::TimePart;
-use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
-use flowcast::trace::slot::Slot;
-use flowcast::trace::{ReadOptions, Trace, read};
-use flowcast::units::{Bytes, Rank, Time, TimePerByte};
+use flowcast::{
+    convert::{
+        generate::{Shape, Workload},
+        write,
+    },
+    replay::{
+        explain::Explanation,
+        journal::{Journal, Keeps},
+        loggops::{
+            self, Loggops, Prepared, costs::Costs, explain::Explainer, plain, queues, sends::Sends,
+        },
+        observer::{Observer, Received, Sent, Unobserved},
+        time_part::TimePart,
+    },
+    trace::{
+        ReadOptions, Trace, read,
+        schedule::{After, Dependency, Operation, Schedule, graph, node},
+        slot::Slot,
+    },
+    units::{Bytes, Rank, Time, TimePerByte},
+};
 use proptest::prelude::*;
 use random_programs::assert_times_add_up;
 

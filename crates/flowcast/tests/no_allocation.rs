@@ -4,18 +4,24 @@
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use flowcast::model::machine::{Machine, NodeGroup};
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::placement::Placement;
-use flowcast::trace::{Program, ReadOptions, Trace, read};
-use flowcast::units::Bytes;
+use flowcast::{
+    model::{
+        machine::{Machine, NodeGroup},
+        network::Network,
+        sharing::model::Model,
+    },
+    replay::{Engine, costs::Rendezvous, placement::Placement},
+    trace::{Program, ReadOptions, Trace, read},
+    units::Bytes,
+};
 
 struct Counting;
 

@@ -1,20 +1,25 @@
 //! What holds for every scheduler, whatever its rule.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
 
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::Accounting;
-use flowcast::scheduler::adaptive::{Adaptive, AdaptiveRule};
-use flowcast::scheduler::clock::{ClockArithmetic, Exact, Ticks};
-use flowcast::scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast::scheduler::processor::{ProcessorAware, SizedCost};
-use flowcast::scheduler::rules::EarliestDelivery;
-use flowcast::scheduler::schedule::{Message, run, simulate};
-use flowcast::scheduler::shared::SharedVirtualTime;
-use flowcast::scheduler::turns::Shares;
-use flowcast::scheduler::{RailId, RailScheduler, RailSet};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::{
+    model::loggp::LogGp,
+    scheduler::{
+        Accounting, RailId, RailScheduler, RailSet,
+        adaptive::{Adaptive, AdaptiveRule},
+        clock::{ClockArithmetic, Exact, Ticks},
+        discipline::{BoxedScheduler, Discipline, SchedulerName},
+        processor::{ProcessorAware, SizedCost},
+        rules::EarliestDelivery,
+        schedule::{Message, run, simulate},
+        shared::SharedVirtualTime,
+        turns::Shares,
+    },
+    units::{Bytes, Time, TimePerByte},
+};
 use proptest::prelude::*;
 
 thread_local! {

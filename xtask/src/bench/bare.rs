@@ -1,16 +1,15 @@
 //! The speed of the walk as a part of that of a bare loop over the same messages.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::counts::valgrind::one_processor;
-use super::{FOLDER, workloads};
-use crate::suite::Outcome;
-use crate::suite::programs::{find, output, run};
+use super::{FOLDER, counts::valgrind::one_processor, workloads};
+use crate::suite::{
+    Outcome,
+    programs::{find, output, run},
+};
 
 /// The bare loop.
 const SOURCE: &str = "benches/bare_walk.cpp";

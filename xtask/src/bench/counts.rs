@@ -7,8 +7,10 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::FOLDER;
-use super::workloads::{self, WORKLOADS, Workload};
+use super::{
+    FOLDER,
+    workloads::{self, WORKLOADS, Workload},
+};
 use valgrind::{Counted, Counting, count_held_up};
 
 /// Instructions, and data read and written, as valgrind counts them: for a message, or for a packet on one link.

@@ -5,9 +5,11 @@
 //! written in parts and read as a whole halves the speed of a loop that executes no instruction more. Valgrind's lackey
 //! prints all accesses, among which such loads are counted.
 
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read};
-use std::ops::Range;
+use std::{
+    collections::VecDeque,
+    io::{BufRead, BufReader, Read},
+    ops::Range,
+};
 
 use anyhow::{Context, Result};
 

@@ -1,15 +1,12 @@
 //! The file of counts, and the comparison with it.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
-use crate::suite::Outcome;
-use crate::suite::programs::output;
+use crate::suite::{Outcome, programs::output};
 
 /// By so much a count may rise before it is noticed, as a part of it and beyond that.
 const RISE: (f64, f64) = (0.05, 0.05);

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::suite::Outcome;
-use crate::suite::programs::{cargo, find, run as run_command};
+use crate::suite::{
+    Outcome,
+    programs::{cargo, find, run as run_command},
+};
 use kept::{Kept, Setting};
 
 /// Where the counts are kept that the suite compares with.

@@ -1,8 +1,10 @@
 //! The workloads: small, so that counting them takes seconds, and made by the command that is counted.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use anyhow::Result;
 

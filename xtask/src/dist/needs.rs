@@ -1,8 +1,6 @@
 //! What a program needs of the system that it runs on: libraries, and the oldest glibc that has the symbols it asks for.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::path::Path;
+use std::{collections::BTreeSet, fmt, path::Path};
 
 use anyhow::{Context, Result, bail};
 

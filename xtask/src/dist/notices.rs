@@ -1,8 +1,6 @@
 //! The licences of all that is linked into the command, or into the wheel.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;

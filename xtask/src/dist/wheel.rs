@@ -2,15 +2,21 @@
 //!
 //! Zig, which comes as a Python package, links for that glibc, and maturin checks the symbols.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 
 use super::empty;
-use crate::files_under;
-use crate::suite::programs::run;
-use crate::suite::python_modules::{environment, install, path_with, supported};
+use crate::{
+    files_under,
+    suite::{
+        programs::run,
+        python_modules::{environment, install, path_with, supported},
+    },
+};
 
 const ENVIRONMENT: &str = "target/dist-python";
 

@@ -1,14 +1,16 @@
 //! Flows in flight together: what the checks of seeds A and B share.
 
-use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    flows::concurrent::{Method, Prediction, predict_flows},
+    model::{
+        builtin,
+        cluster::{flow::Flow, racks::Racks},
+        network::Network,
+    },
+    units::{Bytes, Node, Time},
+};
 
-use super::case::Mismatch;
-use super::case::field::Field;
+use super::case::{Mismatch, field::Field};
 
 /// A built-in network with fields replaced.
 pub(super) fn network(name: &str, overrides: &[(&str, &str)]) -> Result<Network, Mismatch> {

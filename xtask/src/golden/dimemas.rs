@@ -1,15 +1,20 @@
 //! Cases of seed C, Dimemas' model of point-to-point and collective operations (Girona, Labarta and Badia).
 
-use flowcast::model::collective::{
-    Collectives, Phase, PhaseMessage, PhaseSize, Repeats, Row, stage_messages, steps,
+use flowcast::{
+    model::{
+        collective::{
+            Collectives, Phase, PhaseMessage, PhaseSize, Repeats, Row, stage_messages, steps,
+        },
+        network::{Network, Nic, Rule},
+    },
+    units::{Bytes, CollectiveOp, Rate, Time},
 };
-use flowcast::model::network::{Network, Nic, Rule};
-use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
 
-use super::Check;
-use super::case::field::Field;
-use super::case::{Case, Mismatch, same};
-use super::simulation;
+use super::{
+    Check,
+    case::{Case, Mismatch, field::Field, same},
+    simulation,
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[

@@ -1,18 +1,20 @@
 //! Cases of seed B that are predicted: Algorithm 1 with the asymmetric property and with pure fairness.
 
-use flowcast::flows::concurrent::{Method, Prediction};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::fabric::Limit;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::units::Node;
+use flowcast::{
+    flows::concurrent::{Method, Prediction},
+    model::{
+        cluster::{flow::Flow, racks::Racks},
+        network::Network,
+        sharing::{fabric::Limit, flow_cuts::Strictness, model::Model},
+    },
+    units::Node,
+};
 
-use super::Check;
-use super::case::field::Field;
-use super::case::{Case, Mismatch, same};
-use super::concurrent::{flow, index_of, network, predict};
+use super::{
+    Check,
+    case::{Case, Mismatch, field::Field, same},
+    concurrent::{flow, index_of, network, predict},
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[("algo1", algorithm_one)];

@@ -1,22 +1,29 @@
 //! Cases of seed A that are predicted: single messages, conflicts, event stepping, and the mapping of a broadcast.
 
-use flowcast::flows::concurrent::{Method, Prediction};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::cluster::staggered::{Direction, staggered_chain};
-use flowcast::model::sharing::fabric::Limit;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::model::single::{Linear, SingleMessage, TwoPiece};
-use flowcast::place::exhaustive::{Slots, search};
-use flowcast::place::step_cost::{InsideNode, Mapping, MappingCost, StepCost};
-use flowcast::units::{Bytes, Node, Rate, Time, TimePerByte};
+use flowcast::{
+    flows::concurrent::{Method, Prediction},
+    model::{
+        cluster::{
+            flow::Flow,
+            pattern::Steps,
+            racks::Racks,
+            staggered::{Direction, staggered_chain},
+        },
+        sharing::{fabric::Limit, flow_cuts::Strictness, model::Model},
+        single::{Linear, SingleMessage, TwoPiece},
+    },
+    place::{
+        exhaustive::{Slots, search},
+        step_cost::{InsideNode, Mapping, MappingCost, StepCost},
+    },
+    units::{Bytes, Node, Rate, Time, TimePerByte},
+};
 
-use super::Check;
-use super::case::field::Field;
-use super::case::{Case, Mismatch, same};
-use super::concurrent::{flow, index_of, network, predict};
+use super::{
+    Check,
+    case::{Case, Mismatch, field::Field, same},
+    concurrent::{flow, index_of, network, predict},
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[

@@ -1,20 +1,29 @@
 //! Cases of seed D, LogGP measurement and the multi-rail packet scheduler (Lichei).
 
-use flowcast::fit::loggp::{FitOptions, SizeChoice, fit_loggp, preliminary_gap};
-use flowcast::fit::plogp::{messages_bound, messages_for_gap_error};
-use flowcast::fit::prtt::{self, PrttPoint, delay_for_overhead};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::model::loggp::LogGp;
-use flowcast::model::stats::propagation::{Uncertain, error_of_sum, relative_error_of_product};
-use flowcast::model::stats::regression::least_squares;
-use flowcast::model::stats::sample;
-use flowcast::replay::loggops::Loggops;
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::{
+    fit::{
+        loggp::{FitOptions, SizeChoice, fit_loggp, preliminary_gap},
+        plogp::{messages_bound, messages_for_gap_error},
+        prtt::{self, PrttPoint, delay_for_overhead},
+        samples::PrttSamples,
+    },
+    model::{
+        loggp::LogGp,
+        stats::{
+            propagation::{Uncertain, error_of_sum, relative_error_of_product},
+            regression::least_squares,
+            sample,
+        },
+    },
+    replay::loggops::Loggops,
+    units::{Bytes, Time, TimePerByte},
+};
 
-use super::Check;
-use super::case::field::Field;
-use super::case::{Case, Mismatch, same};
-use super::simulation;
+use super::{
+    Check,
+    case::{Case, Mismatch, field::Field, same},
+    simulation,
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[

@@ -3,21 +3,27 @@
 //! A schedule is checked in exact arithmetic against the case, and in the two arithmetics of the message path against
 //! exact arithmetic.
 
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::clock::{BinaryPoint, ClockArithmetic, Rounding, Steps, Ticks};
-use flowcast::scheduler::discipline::{Discipline, SchedulerName};
-use flowcast::scheduler::optimum::{Objective, optimum};
-use flowcast::scheduler::schedule::{Message, Simulation, evaluate, run, simulate};
-use flowcast::scheduler::turns::{
-    RoundRobin, Shares, Turn, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin,
+use flowcast::{
+    model::loggp::LogGp,
+    scheduler::{
+        RailId, RailsError,
+        clock::{BinaryPoint, ClockArithmetic, Rounding, Steps, Ticks},
+        discipline::{Discipline, SchedulerName},
+        optimum::{Objective, optimum},
+        schedule::{Message, Simulation, evaluate, run, simulate},
+        turns::{
+            RoundRobin, Shares, Turn, VirtualTimeRoundRobin, WeightedFairQueuing,
+            WeightedRoundRobin,
+        },
+    },
+    units::{Bytes, Time, TimePerByte},
 };
-use flowcast::scheduler::{RailId, RailsError};
-use flowcast::units::{Bytes, Time, TimePerByte};
 
-use super::Check;
-use super::case::field::Field;
-use super::case::{Case, Mismatch, same};
-use super::lichei::parameters;
+use super::{
+    Check,
+    case::{Case, Mismatch, field::Field, same},
+    lichei::parameters,
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[

@@ -1,10 +1,14 @@
 //! Cases of seed A, concurrent communications over SMP clusters (Martinasso and Méhaut, RR-5910).
 
-use flowcast::model::stats::error_measures::error_summary;
-use flowcast::model::stats::grouping::{GroupingRule, alpha_bands, interval_clusters};
+use flowcast::model::stats::{
+    error_measures::error_summary,
+    grouping::{GroupingRule, alpha_bands, interval_clusters},
+};
 
-use super::Check;
-use super::case::{Case, Mismatch, same};
+use super::{
+    Check,
+    case::{Case, Mismatch, same},
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[

@@ -22,9 +22,11 @@ mod report;
 mod simulation;
 mod zhu;
 
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

@@ -4,12 +4,9 @@
 
 mod workloads;
 
-use std::path::Path;
-use std::str::FromStr;
+use std::{path::Path, str::FromStr};
 
-use super::case::Mismatch;
-use super::guarded;
-use super::report::Report;
+use super::{case::Mismatch, guarded, report::Report};
 use workloads::{COLLECTIVES, WORKLOADS};
 
 /// Checks one cell of a column against its row.

@@ -1,7 +1,6 @@
 //! What a run of golden cases found.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::case::Mismatch;
 

@@ -1,19 +1,18 @@
 //! The way from a trace to its makespan through the public library, the same for all kinds that replay.
 
-use std::fs;
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::{fs, io, path::Path, sync::Arc};
 
-use flowcast::model::machine::{Machine, NodeGroup};
-use flowcast::model::network::{Network, Nic, Rule};
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::loggops::Loggops;
-use flowcast::replay::observer::Unobserved;
-use flowcast::replay::outcome::Outcome;
-use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
-use flowcast::units::{Rate, Time};
-use flowcast::{Collectives, Contention, Options, PreparedSchedule};
+use flowcast::{
+    Collectives, Contention, Options, PreparedSchedule,
+    model::{
+        machine::{Machine, NodeGroup},
+        network::{Network, Nic, Rule},
+        sharing::model::Model,
+    },
+    replay::{loggops::Loggops, observer::Unobserved, outcome::Outcome},
+    trace::{self, ReadOptions, SharedBytes, Trace},
+    units::{Rate, Time},
+};
 
 use super::case::Mismatch;
 

@@ -1,10 +1,11 @@
 //! Cases of seed B, resource-constrained hierarchical Ethernet (Zhu, Lastovetsky and others).
 
-use flowcast::model::stats::error_measures::signed_errors;
-use flowcast::model::stats::interval::mean_interval;
+use flowcast::model::stats::{error_measures::signed_errors, interval::mean_interval};
 
-use super::Check;
-use super::case::{Case, Mismatch};
+use super::{
+    Check,
+    case::{Case, Mismatch},
+};
 
 /// Kinds and their checks.
 pub(super) const KINDS: &[(&str, Check)] = &[("error_metric", error_metric), ("ci_stop", ci_stop)];

@@ -1,16 +1,20 @@
 //! Pages in headless Chromium: the demo's report, those of two generated traces, of few and of many intervals, and pages of
 //! charts.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Result, bail, ensure};
 
-use super::programs::{find, is_root, run_within};
-use super::{Outcome, cargo};
+use super::{
+    Outcome, cargo,
+    programs::{find, is_root, run_within},
+};
 
 const FOLDER: &str = "target/report-page";
 const DEMO: &str = "flowcast-demo.html";

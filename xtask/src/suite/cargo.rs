@@ -1,10 +1,14 @@
 //! Steps that are a call of cargo.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::Outcome;
-use super::programs::{self, find};
+use super::{
+    Outcome,
+    programs::{self, find},
+};
 
 /// Where programs are that the suite installs for itself.
 const TOOLS: &str = "target/tools";

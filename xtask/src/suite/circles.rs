@@ -3,8 +3,10 @@
 //!
 //! An import is a path that starts with `crate::` or `super::`; what it names is the longest part of it that is a file.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use anyhow::Result;
 

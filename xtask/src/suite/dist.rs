@@ -1,14 +1,18 @@
 //! The packages, installed into roots that have a shell and the libraries that the packages ask for, and nothing else.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Outcome;
-use super::programs::{find, is_root, output, run};
-use super::python_modules::{environment, supported};
+use super::{
+    Outcome,
+    programs::{find, is_root, output, run},
+    python_modules::{environment, supported},
+};
 use crate::dist;
 
 const FOLDER: &str = "target/dist";

@@ -1,8 +1,6 @@
 //! Traces of other tools, through the tools that are here.
 
-use super::Outcome;
-use super::cargo;
-use super::programs::find;
+use super::{Outcome, cargo, programs::find};
 
 /// A tool, the program that has to be there, and the module of its tests.
 const TOOLS: [(&str, &str, &str); 2] = [

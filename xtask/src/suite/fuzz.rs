@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use super::Outcome;
-use super::cargo;
-use super::programs::{self, find, output};
+use super::{
+    Outcome, cargo,
+    programs::{self, find, output},
+};
 
 /// For how long all fuzz targets run together.
 const FUZZING_SECONDS: usize = 600;

@@ -4,13 +4,11 @@
 //! The source is read as text; paths that start with `std::` name a part of the standard library. Comments and texts in
 //! quotes are blanked first.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 
-use super::circles::circle_of;
-use super::programs::output;
+use super::{circles::circle_of, programs::output};
 use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.

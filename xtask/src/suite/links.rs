@@ -1,7 +1,6 @@
 //! Relative links in `*.md` files: the file is there, and so is the heading after `#`.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 

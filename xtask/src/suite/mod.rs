@@ -21,10 +21,12 @@ mod record;
 mod sensitivity;
 mod steps;
 
-use std::cmp::Reverse;
-use std::fmt;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::{
+    cmp::Reverse,
+    fmt,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;

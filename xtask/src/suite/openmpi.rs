@@ -2,8 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use super::programs::{self, find, output};
-use super::{Outcome, cargo};
+use super::{
+    Outcome, cargo,
+    programs::{self, find, output},
+};
 
 /// Programs of others that tests run, and those tests.
 const FOREIGN: [(&str, &str); 2] = [

@@ -1,7 +1,9 @@
 //! Debian packages that the suite needs beyond Rust, gcc, Python and git.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use super::programs::{find, is_root, output};
 
@@ -155,8 +157,7 @@ fn apt_get(arguments: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::steps::STEPS;
-    use super::*;
+    use super::{super::steps::STEPS, *};
 
     #[test]
     fn each_package_belongs_to_a_step_that_there_is() {

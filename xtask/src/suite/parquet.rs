@@ -1,14 +1,10 @@
 //! The table of messages as Parquet, read by a program that is not ours.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Result, ensure};
 
-use super::programs::run_within;
-use super::{Outcome, cargo, python_modules};
+use super::{Outcome, cargo, programs::run_within, python_modules};
 
 const FOLDER: &str = "target/parquet";
 /// A Python of the suite's own, where the system's cannot read Parquet.

@@ -1,10 +1,12 @@
 //! Other programs: whether they are there, and running them with a time limit.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 

@@ -1,18 +1,21 @@
 //! The Python package: built and installed as a user does it into a fresh virtual environment, then its licences, its tests,
 //! its types and its notebooks.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 
-use super::programs::{self, output, run_within};
-use super::python_modules::{environment, install, path_with, supported};
-use super::{Outcome, cargo};
-use crate::dist::notices;
-use crate::{files_under, has_ending};
+use super::{
+    Outcome, cargo,
+    programs::{self, output, run_within},
+    python_modules::{environment, install, path_with, supported},
+};
+use crate::{dist::notices, files_under, has_ending};
 
 const ENVIRONMENT: &str = "target/python";
 /// What the tests need.

@@ -1,8 +1,6 @@
 //! Recording real MPI programs, with each of the libraries that is here.
 
-use super::Outcome;
-use super::cargo;
-use super::programs::find;
+use super::{Outcome, cargo, programs::find};
 
 /// A library, the ending of its commands in Debian, and the module of its tests.
 const LIBRARIES: [(&str, &str, &str); 2] = [

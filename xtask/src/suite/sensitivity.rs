@@ -1,14 +1,10 @@
 //! Curves over a field of the network, against linear programs that HiGHS solves.
 
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Result, ensure};
 
-use super::programs::run_within;
-use super::{Outcome, cargo, python_modules};
+use super::{Outcome, cargo, programs::run_within, python_modules};
 
 const FOLDER: &str = "target/sensitivity";
 const OWN_PYTHON: &str = "target/sensitivity/python";

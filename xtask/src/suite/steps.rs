@@ -4,8 +4,7 @@
 //! among these: what takes them long is that they compile the workspace, which every change needs. Steps that test take
 //! the whole workspace: for a package alone cargo would compile what it needs once more, with fewer features.
 
-use std::path::Path;
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::Result;
 

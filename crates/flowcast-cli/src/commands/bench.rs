@@ -3,24 +3,27 @@
 mod packet;
 mod sweep;
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
-use flowcast::flows::concurrent::{carry, carry_each_packet};
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::table::Document;
-use flowcast::trace::schedule::Schedule;
-use flowcast::trace::{Program, Trace};
-use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
+use flowcast::{
+    Contention, Options, PreparedProgram, PreparedSchedule,
+    flows::concurrent::{carry, carry_each_packet},
+    model::{network::Network, sharing::model::Model},
+    table::Document,
+    trace::{Program, Trace, schedule::Schedule},
+};
 
 use super::predict::trace::read_goal_params;
-use crate::network_args::NetworkArgs;
-use crate::terminal::output::Format;
-use crate::terminal::progress::Progress;
-use crate::trace_args::open_trace;
+use crate::{
+    network_args::NetworkArgs,
+    terminal::{output::Format, progress::Progress},
+    trace_args::open_trace,
+};
 
 /// Measure the speed of the replay itself
 #[derive(Debug, Subcommand)]

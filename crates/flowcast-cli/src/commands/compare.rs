@@ -4,28 +4,33 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::PreparedProgram;
-use flowcast::model::stats::sample::median;
-use flowcast::model::stats::two_sample::{DifferenceTest, RunNoise, TwoSamples};
-use flowcast::recording::format::RECORDING;
-use flowcast::table::{Document, Table, rows};
-use flowcast::trace::Trace;
-use flowcast::trace::recorded_times::measured;
-use flowcast::trace::run_times::RunTimes;
-use flowcast::units::{Rounded, Time};
-use flowcast::why::compare_runs;
+use flowcast::{
+    PreparedProgram,
+    model::stats::{
+        sample::median,
+        two_sample::{DifferenceTest, RunNoise, TwoSamples},
+    },
+    recording::format::RECORDING,
+    table::{Document, Table, rows},
+    trace::{Trace, recorded_times::measured, run_times::RunTimes},
+    units::{Rounded, Time},
+    why::compare_runs,
+};
 use serde::Deserialize;
 
-use crate::commands::measure::share;
-use crate::commands::predict::probability;
-use crate::network_args::{load, parse_overrides};
-use crate::recording::open_recording;
-use crate::replay_args::ReplayArgs;
-use crate::terminal::exit::Finding;
-use crate::terminal::files::{declare, read_text};
-use crate::terminal::output::Format;
-use crate::terminal::tables::{Most, USUAL_ROWS};
-use crate::trace_args::open_trace;
+use crate::{
+    commands::{measure::share, predict::probability},
+    network_args::{load, parse_overrides},
+    recording::open_recording,
+    replay_args::ReplayArgs,
+    terminal::{
+        exit::Finding,
+        files::{declare, read_text},
+        output::Format,
+        tables::{Most, USUAL_ROWS},
+    },
+    trace_args::open_trace,
+};
 
 /// Compare two saved predictions, recordings or traces of a program: what became slower, in which calls and regions and on
 /// which ranks; exit code 1 beyond a threshold

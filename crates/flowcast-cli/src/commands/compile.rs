@@ -4,14 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::table::Grouped;
-use flowcast::trace::fold::fold;
-use flowcast::trace::{Trace, compiled};
+use flowcast::{
+    table::Grouped,
+    trace::{Trace, compiled, fold::fold},
+};
 
-use crate::terminal::files::{Output, declare, write_whole};
-use crate::terminal::output::{Counts, Format};
-use crate::terminal::progress::Progress;
-use crate::trace_args::{open_folded, trace_help};
+use crate::{
+    terminal::{
+        files::{Output, declare, write_whole},
+        output::{Counts, Format},
+        progress::Progress,
+    },
+    trace_args::{open_folded, trace_help},
+};
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]

@@ -2,20 +2,20 @@
 //!
 //! The scripts ask the command itself for what can come next, so that they know networks, models and fields.
 
-use std::ffi::OsStr;
-use std::io::stdout;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    io::stdout,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use clap::{Args, Command, CommandFactory};
-use clap_complete::engine::{
-    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
+use clap_complete::{
+    CompleteEnv, Shell,
+    engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter},
+    env::Shells,
 };
-use clap_complete::env::Shells;
-use clap_complete::{CompleteEnv, Shell};
-use flowcast::model::builtin;
-use flowcast::model::network_file::field_names;
-use flowcast::model::sharing::model::Model;
+use flowcast::model::{builtin, network_file::field_names, sharing::model::Model};
 
 use super::Cli;
 use crate::terminal::files::Batch;

@@ -1,28 +1,33 @@
 //! `flowcast convert`: any trace in the form of another tool.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::convert::{self, Losses, Tables};
-use flowcast::model::network::Network;
-use flowcast::trace::program::IgnoredRecords;
-use flowcast::trace::{Program, Trace};
 use flowcast::{
     Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm,
+    convert::{self, Losses, Tables},
+    model::network::Network,
+    trace::{Program, Trace, program::IgnoredRecords},
 };
 
-use crate::collectives::CollectivesArgs;
-use crate::network_args::{load, parse_overrides};
-use crate::rank_files::write_list;
-use crate::replay_files::OutputArgs;
-use crate::terminal::files::{Batch, Output, declare, write_whole};
-use crate::terminal::output::{Counts, Format, say};
-use crate::terminal::progress::Progress;
-use crate::trace_args::{open_trace, print_notes, threads, trace_help};
+use crate::{
+    collectives::CollectivesArgs,
+    network_args::{load, parse_overrides},
+    rank_files::write_list,
+    replay_files::OutputArgs,
+    terminal::{
+        files::{Batch, Output, declare, write_whole},
+        output::{Counts, Format, say},
+        progress::Progress,
+    },
+    trace_args::{open_trace, print_notes, threads, trace_help},
+};
 
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]

@@ -1,26 +1,32 @@
 //! `flowcast demo`: the whole way, from a measured network to a report, with nothing but this program.
 
-use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::{ops::ControlFlow, path::PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::model::builtin;
-use flowcast::model::network::Network;
-use flowcast::report::Page;
-use flowcast::units::Time;
-use flowcast::{Interval, IntervalOptions, Options, Outputs, Prepared};
+use flowcast::{
+    Interval, IntervalOptions, Options, Outputs, Prepared,
+    model::{builtin, network::Network},
+    report::Page,
+    units::Time,
+};
 use flowcast_measure::loopback::measure_and_fit_loopback;
 use serde_json::json;
 
-use super::predict::stand_ins::{print_stand_ins, stand_in_sentences};
-use super::predict::trace::add_interval;
-use crate::replay_view::print_comparison;
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::files::{Output, declare, write_text};
-use crate::terminal::output::{println_out, say};
-use crate::terminal::progress::Progress;
-use crate::terminal::provenance;
+use super::predict::{
+    stand_ins::{print_stand_ins, stand_in_sentences},
+    trace::add_interval,
+};
+use crate::{
+    replay_view::print_comparison,
+    terminal::{
+        exit::EnvironmentLacks,
+        files::{Output, declare, write_text},
+        output::{println_out, say},
+        progress::Progress,
+        provenance,
+    },
+};
 use flowcast::report::answer::Grouped;
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.

@@ -5,15 +5,21 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::table::{Document, Grouped, Value, rows, shown};
-use flowcast::trace::expand::{Expanded, NonBlocking, Use, expand};
-use flowcast::trace::{ReadOptions, Trace};
+use flowcast::{
+    table::{Document, Grouped, Value, rows, shown},
+    trace::{
+        ReadOptions, Trace,
+        expand::{Expanded, NonBlocking, Use, expand},
+    },
+};
 
 use super::explain_events::{Gradient, Path, Slack};
-use crate::collectives::{self, CollectivesArgs};
-use crate::network_args::{load, parse_overrides};
-use crate::terminal::output::Format;
-use crate::trace_args::{open_trace, program_help, threads};
+use crate::{
+    collectives::{self, CollectivesArgs},
+    network_args::{load, parse_overrides},
+    terminal::output::Format,
+    trace_args::{open_trace, program_help, threads},
+};
 
 subcommands! {
     /// Say what stands behind a prediction

@@ -4,20 +4,26 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::model::network::Network;
-use flowcast::table::Document;
-use flowcast::trace::Trace;
-use flowcast::why::{gradient, path, slack};
-use flowcast::{Error, Options};
+use flowcast::{
+    Error, Options,
+    model::network::Network,
+    table::Document,
+    trace::Trace,
+    why::{gradient, path, slack},
+};
 
-use crate::network_args::NetworkArgs;
-use crate::replay_args::ReplayArgs;
-use crate::terminal::answers::give_answer;
-use crate::terminal::files::{Output, declare};
-use crate::terminal::output::Format;
-use crate::terminal::progress::Progress;
-use crate::terminal::tables::{Most, USUAL_ROWS};
-use crate::trace_args::{open_trace, print_notes, program_help};
+use crate::{
+    network_args::NetworkArgs,
+    replay_args::ReplayArgs,
+    terminal::{
+        answers::give_answer,
+        files::{Output, declare},
+        output::Format,
+        progress::Progress,
+        tables::{Most, USUAL_ROWS},
+    },
+    trace_args::{open_trace, print_notes, program_help},
+};
 
 /// What the predicted time is spent on along the chain of events that ends last, and which changes would help most
 #[derive(Debug, Args)]

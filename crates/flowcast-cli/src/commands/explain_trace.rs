@@ -1,13 +1,19 @@
 //! `--explain` on a trace: what the time in communication was spent on, by rank and by place in the program.
 
-use flowcast::replay::explain::{Explanation, Sums};
-use flowcast::replay::time_part::TimePart;
-use flowcast::report::sites::site_name;
-use flowcast::units::Rounded;
+use flowcast::{
+    replay::{
+        explain::{Explanation, Sums},
+        time_part::TimePart,
+    },
+    report::sites::site_name,
+    units::Rounded,
+};
 use serde_json::{Value, json};
 
-use crate::terminal::output::println_out;
-use crate::terminal::tables::{Table, table};
+use crate::terminal::{
+    output::println_out,
+    tables::{Table, table},
+};
 
 /// More ranks, and more places, than this are left to `--json`.
 const ROWS: usize = 32;

@@ -3,29 +3,43 @@
 pub(in crate::commands) mod import;
 pub(in crate::commands) mod regions;
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::calibrate::conflict_samples::ConflictSamples;
-use flowcast::calibrate::conflicts::{self, ConflictFitOptions};
-use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, interval};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::zoo::compare::CompareOptions;
-use flowcast::model::network::{Network, Progress};
-use flowcast::samples_page::{parameter_table, samples_page};
-use flowcast::table::{Document, Value};
-use flowcast::units::Bytes;
+use flowcast::{
+    calibrate::{
+        conflict_samples::ConflictSamples,
+        conflicts::{self, ConflictFitOptions},
+    },
+    fit::{
+        loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, interval},
+        samples::PrttSamples,
+        zoo::compare::CompareOptions,
+    },
+    model::network::{Network, Progress},
+    samples_page::{parameter_table, samples_page},
+    table::{Document, Value},
+    units::Bytes,
+};
 
-use super::fit_calls::{CallArgs, FitCalls};
-use super::fit_conflicts;
-use super::fit_models::{self, Models};
-use crate::network_args;
-use crate::terminal::files::{Batch, Output, declare, read_text, write_text};
-use crate::terminal::output::{Format, say};
-use crate::terminal::provenance;
+use super::{
+    fit_calls::{CallArgs, FitCalls},
+    fit_conflicts,
+    fit_models::{self, Models},
+};
+use crate::{
+    network_args,
+    terminal::{
+        files::{Batch, Output, declare, read_text, write_text},
+        output::{Format, say},
+        provenance,
+    },
+};
 use regions::FitRegions;
 
 /// Bootstrap replicates of each of all models.

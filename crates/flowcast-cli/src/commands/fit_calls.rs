@@ -1,21 +1,30 @@
 //! `flowcast fit --calls`: what calls of MPI take by the size of their message.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::fit::calls::table::{CallCases, CallName, CallTimes};
-use flowcast::fit::calls::{CallFit, CallTime, fit_calls, network::to_network};
-use flowcast::model::network::Network;
-use flowcast::table::{self, Document, figure, rows};
-use flowcast::units::{Bytes, Time};
+use flowcast::{
+    fit::calls::{
+        CallFit, CallTime, fit_calls,
+        network::to_network,
+        table::{CallCases, CallName, CallTimes},
+    },
+    model::network::Network,
+    table::{self, Document, figure, rows},
+    units::{Bytes, Time},
+};
 
 use super::fit_conflicts::percent;
-use crate::terminal::files::{Batch, Output, declare, read_text};
-use crate::terminal::output::{Format, say};
-use crate::terminal::provenance;
+use crate::terminal::{
+    files::{Batch, Output, declare, read_text},
+    output::{Format, say},
+    provenance,
+};
 
 /// Level of the intervals of predicted medians.
 const LEVEL: f64 = 0.9;

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use flowcast::calibrate::conflict_samples::ConflictSamples;
-use flowcast::calibrate::conflicts::{Bound, ConflictFit, Errors, Estimate, ModelFit};
-use flowcast::flows::concurrent::{Method, PredictError, predict_flows, predict_seeds};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::Pattern;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::model::sharing::{PacketParameters, SharingError};
-use flowcast::packet::seeds::Runs;
-use flowcast::table::{Document, Record, Table, Value, figure, fixed, or_dash, rows, shown};
-use flowcast::units::{Bytes, Rate, Rounded, Time};
+use flowcast::{
+    calibrate::{
+        conflict_samples::ConflictSamples,
+        conflicts::{Bound, ConflictFit, Errors, Estimate, ModelFit},
+    },
+    flows::concurrent::{Method, PredictError, predict_flows, predict_seeds},
+    model::{
+        cluster::{flow::Flow, pattern::Pattern, racks::Racks},
+        network::Network,
+        sharing::{PacketParameters, SharingError, flow_cuts::Strictness, model::Model},
+    },
+    packet::seeds::Runs,
+    table::{Document, Record, Table, Value, figure, fixed, or_dash, rows, shown},
+    units::{Bytes, Rate, Rounded, Time},
+};
 use flowcast_measure::lab::{LabSpec, network_of};
 
 use crate::terminal::provenance;

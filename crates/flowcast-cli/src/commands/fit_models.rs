@@ -4,17 +4,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use flowcast::calibrate::conflict_samples::ConflictSamples;
-use flowcast::fit::pairs::samples::PairSamples;
-use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::zoo::compare::{CompareOptions, compare};
-use flowcast::fit::zoo::pattern::{PatternSamples, of_pairs};
-use flowcast::models_page::models_document;
-use flowcast::report::chart_page::{Picture, chart_page};
+use flowcast::{
+    calibrate::conflict_samples::ConflictSamples,
+    fit::{
+        pairs::samples::PairSamples,
+        samples::PrttSamples,
+        zoo::{
+            compare::{CompareOptions, compare},
+            pattern::{PatternSamples, of_pairs},
+        },
+    },
+    models_page::models_document,
+    report::chart_page::{Picture, chart_page},
+};
 
-use crate::terminal::answers::write_page;
-use crate::terminal::files::read_text;
-use crate::terminal::output::{Format, say};
+use crate::terminal::{
+    answers::write_page,
+    files::read_text,
+    output::{Format, say},
+};
 
 /// Which models are compared.
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -3,19 +3,18 @@
 //! What takes time on a wire of known rate, with frames, windows and collectives that are carried out, is known; what hosts
 //! take to see a message is not, and is the same for all.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use anyhow::Result;
-use flowcast::calibrate::narrowing::least_cost;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::recording::decode::RankFile;
-use flowcast::table::Record;
-use flowcast::trace::read::Clock;
-use flowcast::trace::recorded_times::measured;
-use flowcast::units::{Rounded, Time};
-use flowcast::{Collectives, Contention, Options, Recorded};
+use flowcast::{
+    Collectives, Contention, Options, Recorded,
+    calibrate::narrowing::least_cost,
+    model::{network::Network, sharing::model::Model},
+    recording::decode::RankFile,
+    table::Record,
+    trace::{read::Clock, recorded_times::measured},
+    units::{Rounded, Time},
+};
 
 use crate::trace_args::{print_notes, threads};
 

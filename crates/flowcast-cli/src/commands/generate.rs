@@ -1,19 +1,26 @@
 //! `flowcast generate`: synthetic workloads as traces, and streams of random flows as patterns.
 
-use std::io::{BufWriter, Write, stdout};
-use std::path::PathBuf;
+use std::{
+    io::{BufWriter, Write, stdout},
+    path::PathBuf,
+};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::convert::generate::{Shape, Workload};
-use flowcast::convert::write;
-use flowcast::model::cluster::pattern;
-use flowcast::model::cluster::streaming::Stream;
-use flowcast::trace::compiled;
-use flowcast::units::{Bytes, Rate, Time};
+use flowcast::{
+    convert::{
+        generate::{Shape, Workload},
+        write,
+    },
+    model::cluster::{pattern, streaming::Stream},
+    trace::compiled,
+    units::{Bytes, Rate, Time},
+};
 
-use crate::rank_files::write_list;
-use crate::terminal::files::{Output, declare, write_whole};
+use crate::{
+    rank_files::write_list,
+    terminal::files::{Output, declare, write_whole},
+};
 
 /// Write a synthetic workload as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]

@@ -3,25 +3,33 @@
 mod cable;
 mod network;
 
-use std::fs;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
-use std::process::{Command, ExitStatus, exit};
+use std::{
+    fs,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::Path,
+    process::{Command, ExitStatus, exit},
+};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::table::{Document, Table, figure, json, rows};
-use flowcast::units::{Node, Rate, Rounded};
+use flowcast::{
+    table::{Document, Table, figure, json, rows},
+    units::{Node, Rate, Rounded},
+};
 use flowcast_measure::lab::{
     Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, of_file, profile, profile_text,
     self_test,
 };
 
-use crate::network_args::parse_overrides;
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::files::read_text;
-use crate::terminal::output::{Format, print_out, println_out, say};
-use crate::terminal::provenance;
+use crate::{
+    network_args::parse_overrides,
+    terminal::{
+        exit::EnvironmentLacks,
+        files::read_text,
+        output::{Format, print_out, println_out, say},
+        provenance,
+    },
+};
 use cable::{CableCheckCommand, ServeCables, quantiles};
 use network::LabNetwork;
 

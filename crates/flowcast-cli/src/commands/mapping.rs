@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::model::machine::{Machine, Mapping as Rule, NodeGroup};
-use flowcast::place::mapping_file::{self, MappingFormat};
-use flowcast::replay::placement::Placement;
-use flowcast::table::Document;
-use flowcast::units::{Node, Rank};
+use flowcast::{
+    model::machine::{Machine, Mapping as Rule, NodeGroup},
+    place::mapping_file::{self, MappingFormat},
+    replay::placement::Placement,
+    table::Document,
+    units::{Node, Rank},
+};
 
-use crate::terminal::files::{Output, declare, read_text, write_text};
-use crate::terminal::output::{Format, print_out};
+use crate::terminal::{
+    files::{Output, declare, read_text, write_text},
+    output::{Format, print_out},
+};
 
 /// Say where ranks run, in the format that another program reads
 #[derive(Debug, Args)]

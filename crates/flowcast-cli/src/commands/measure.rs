@@ -4,39 +4,47 @@ pub(in crate::commands) mod check;
 
 mod budget;
 
-use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::{
+    collections::BTreeMap,
+    net::{SocketAddr, ToSocketAddrs},
+    ops::ControlFlow,
+    path::PathBuf,
+};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::fit::prtt::PrttPoint;
-use flowcast::fit::samples::PrttSamples;
-use flowcast::model::stats::interval::median_interval;
-use flowcast::model::stats::sample::median;
-use flowcast::table::{Document, Grouped, figure, rows};
-use flowcast::units::{Bytes, Rank, Rounded, Time};
-use flowcast_measure::budget::BudgetPlan;
-use flowcast_measure::loopback::measure_loopback;
-use flowcast_measure::prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
-use flowcast_measure::shm::Cores;
-use flowcast_measure::tcp::{TcpDoor, TcpTransport, Waiting};
+use flowcast::{
+    fit::{prtt::PrttPoint, samples::PrttSamples},
+    model::stats::{interval::median_interval, sample::median},
+    table::{Document, Grouped, figure, rows},
+    units::{Bytes, Rank, Rounded, Time},
+};
+use flowcast_measure::{
+    budget::BudgetPlan,
+    loopback::measure_loopback,
+    prtt::{Measured, PrttPlan, Round, Stop, answer, measure, stepped_sizes},
+    shm::Cores,
+    tcp::{TcpDoor, TcpTransport, Waiting},
+};
 use flowcast_rails::token::{TOKEN, Token};
 
-use super::measure_clocks::MeasureClocks;
-use super::measure_conflicts::MeasureConflicts;
-use super::measure_pairs::MeasurePairs;
-use super::measure_samples::PartialSamples;
-use crate::commands::doctor;
-use crate::launcher;
-use crate::round_trips::explained;
-use crate::shm_ends;
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::files::{Output, declare};
-use crate::terminal::output::{Format, print_out, say};
-use crate::terminal::progress::Progress;
-use crate::token::{self, TokenArgs};
+use super::{
+    measure_clocks::MeasureClocks, measure_conflicts::MeasureConflicts,
+    measure_pairs::MeasurePairs, measure_samples::PartialSamples,
+};
+use crate::{
+    commands::doctor,
+    launcher,
+    round_trips::explained,
+    shm_ends,
+    terminal::{
+        exit::EnvironmentLacks,
+        files::{Output, declare},
+        output::{Format, print_out, say},
+        progress::Progress,
+    },
+    token::{self, TokenArgs},
+};
 use check::MeasureCheck;
 
 subcommands! {

@@ -4,15 +4,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::table::{Document, rows, shown};
-use flowcast::units::{Rounded, Time};
-use flowcast_measure::clocks::ClockPlan;
-use flowcast_measure::lab::{ClockRun, Lab, set_clocks, synchronise_clocks};
+use flowcast::{
+    table::{Document, rows, shown},
+    units::{Rounded, Time},
+};
+use flowcast_measure::{
+    clocks::ClockPlan,
+    lab::{ClockRun, Lab, set_clocks, synchronise_clocks},
+};
 
-use crate::carrying::WhereArgs;
-use crate::commands::doctor;
-use crate::commands::lab::explained;
-use crate::terminal::output::Format;
+use crate::{
+    carrying::WhereArgs,
+    commands::{doctor, lab::explained},
+    terminal::output::Format,
+};
 
 /// Measure offsets and drifts of clocks, and how well they can be known
 ///

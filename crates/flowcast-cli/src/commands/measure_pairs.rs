@@ -1,34 +1,47 @@
 //! `flowcast measure pairs`: messages between all pairs of nodes, and which node or link is slow.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::fit::pairs::racks::{Groups, racks, topology};
-use flowcast::fit::pairs::samples::{Company, PairSamples};
-use flowcast::fit::pairs::steps::steps;
-use flowcast::fit::pairs::{self, Finding as Outlier, PairAnalysis, PairOptions, Slow, analyse};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::tournament::rounds;
-use flowcast::model::network::Network;
-use flowcast::report::pairs_page::{PairMap, html};
-use flowcast::table::{Document, Value, figure, fixed, rows, shown};
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    fit::pairs::{
+        self, Finding as Outlier, PairAnalysis, PairOptions, Slow, analyse,
+        racks::{Groups, racks, topology},
+        samples::{Company, PairSamples},
+        steps::steps,
+    },
+    model::{
+        cluster::{flow::Flow, tournament::rounds},
+        network::Network,
+    },
+    report::pairs_page::{PairMap, html},
+    table::{Document, Value, figure, fixed, rows, shown},
+    units::{Bytes, Node, Time},
+};
 use flowcast_measure::lab::{Lab, PatternOptions};
 
-use crate::carrying::{Means, WhereArgs};
-use crate::commands::doctor;
-use crate::commands::lab::{explained, self_tested};
-use crate::core_pairs::{CoreList, notes};
-use crate::repeating::{Carrying, Over, Repeating};
-use crate::shm_ends::answer_one_way_in;
-use crate::terminal::exit::Finding;
-use crate::terminal::files::{Batch, Output, declare, read_own_text, read_text, write_text};
-use crate::terminal::growing::{GrowingFile, partial};
-use crate::terminal::output::Format;
+use crate::{
+    carrying::{Means, WhereArgs},
+    commands::{
+        doctor,
+        lab::{explained, self_tested},
+    },
+    core_pairs::{CoreList, notes},
+    repeating::{Carrying, Over, Repeating},
+    shm_ends::answer_one_way_in,
+    terminal::{
+        exit::Finding,
+        files::{Batch, Output, declare, read_own_text, read_text, write_text},
+        growing::{GrowingFile, partial},
+        output::Format,
+    },
+};
 
 /// Measure messages between all pairs of nodes, and name the slow node or link
 ///

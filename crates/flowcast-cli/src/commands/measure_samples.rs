@@ -1,13 +1,15 @@
 //! The samples taken so far, in a file beside the result, until the measurement is complete.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
+use std::{collections::BTreeMap, io::Write, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
-use flowcast::fit::prtt::PrttPoint;
-use flowcast::fit::samples::{PrttSamples, csv_header, push_row};
-use flowcast::units::Time;
+use flowcast::{
+    fit::{
+        prtt::PrttPoint,
+        samples::{PrttSamples, csv_header, push_row},
+    },
+    units::Time,
+};
 
 use crate::terminal::growing::{GrowingFile, partial};
 

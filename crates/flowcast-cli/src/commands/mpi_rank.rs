@@ -6,8 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use flowcast_measure::mpi::{MpiError, serve};
 
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::provenance;
+use crate::terminal::{exit::EnvironmentLacks, provenance};
 
 /// Carry patterns by MPI (started by `measure conflicts` and `validate pattern` under a launcher)
 #[derive(Debug, Args)]

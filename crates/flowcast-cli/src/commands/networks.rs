@@ -1,22 +1,27 @@
 //! `flowcast networks`: the built-in networks and their files.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use flowcast::model::builtin;
-use flowcast::model::network::Network;
-use flowcast::model::network_file::upgrade::upgraded;
-use flowcast::model::origin::Origin;
-use flowcast::table::{Document, figure, rows};
-use flowcast::units::Rate;
+use flowcast::{
+    model::{builtin, network::Network, network_file::upgrade::upgraded, origin::Origin},
+    table::{Document, figure, rows},
+    units::Rate,
+};
 use flowcast_io::{Kept, Store};
 use serde_json::Value as Json;
 
-use crate::network_args::{load, parse_overrides};
-use crate::terminal::files::{Output, declare, read_own_text, write_text};
-use crate::terminal::output::{Format, print_out, println_out, say};
+use crate::{
+    network_args::{load, parse_overrides},
+    terminal::{
+        files::{Output, declare, read_own_text, write_text},
+        output::{Format, print_out, println_out, say},
+    },
+};
 
 /// List networks, print one as a file, keep measured ones by name, or rewrite a file in the present schema
 #[derive(Debug, Args)]

@@ -4,22 +4,28 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::place::exhaustive::{Ranking, Slots, search};
-use flowcast::place::step_cost::{MappingCost, StepCost};
-use flowcast::report::answer::Grouped;
-use flowcast::units::{Rounded, Time};
-use flowcast::{Contention, Options, PatternOptions, Prepared, TraceCost};
+use flowcast::{
+    Contention, Options, PatternOptions, Prepared, TraceCost,
+    model::{cluster::pattern::Steps, network::Network, sharing::model::Model},
+    place::{
+        exhaustive::{Ranking, Slots, search},
+        step_cost::{MappingCost, StepCost},
+    },
+    report::answer::Grouped,
+    units::{Rounded, Time},
+};
 use flowcast_io::{Holding, is_pattern};
 use serde_json::{Value, json};
 
-use crate::network_args::NetworkArgs;
-use crate::terminal::output::{Format, println_out};
-use crate::terminal::progress::Progress;
-use crate::terminal::tables::table;
-use crate::trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut};
+use crate::{
+    network_args::NetworkArgs,
+    terminal::{
+        output::{Format, println_out},
+        progress::Progress,
+        tables::table,
+    },
+    trace_args::{first_file, open_trace, print_notes, read_pattern, refuse_cut},
+};
 
 /// Find the best mapping of ranks to nodes for a communication in steps or a program, by trying all
 #[derive(Debug, Args)]

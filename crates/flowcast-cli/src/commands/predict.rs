@@ -9,15 +9,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::network::Network;
-use flowcast::report::{NetworkView, Page};
-use flowcast::{Contention, IntervalOptions};
+use flowcast::{
+    Contention, IntervalOptions,
+    model::network::Network,
+    report::{NetworkView, Page},
+};
 use flowcast_io::{Holding, is_pattern};
 
-use crate::network_args::{load_all, parse_overrides};
-use crate::terminal::files::{Output, declare};
-use crate::terminal::provenance;
-use crate::trace_args::{first_file, trace_help};
+use crate::{
+    network_args::{load_all, parse_overrides},
+    terminal::{
+        files::{Output, declare},
+        provenance,
+    },
+    trace_args::{first_file, trace_help},
+};
 use pattern::PatternArgs;
 use stand_ins::stand_in_sentences;
 use trace::TraceArgs;

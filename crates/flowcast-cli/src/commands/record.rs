@@ -1,26 +1,36 @@
 //! `flowcast record`: an MPI program, with the recorder loaded into it.
 
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::recording::decode::RankFile;
-use flowcast::recording::format;
-use flowcast::recording::summary::{self, Calls, Summary};
-use flowcast::recording::time_axis::{Clocks, TimeAxis};
-use flowcast::table::{Document, Grouped, Record as Fields, Table, rows};
-use flowcast::trace::recorded_times::measured;
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::{
+    recording::{
+        decode::RankFile,
+        format,
+        summary::{self, Calls, Summary},
+        time_axis::{Clocks, TimeAxis},
+    },
+    table::{Document, Grouped, Record as Fields, Table, rows},
+    trace::recorded_times::measured,
+    units::{Bytes, Rounded, Time},
+};
 
 use super::doctor;
-use crate::recording::{Loading, not_recorded, open_recording, recorder};
-use crate::terminal::exit::{EnvironmentLacks, Finding};
-use crate::terminal::files::write_text;
-use crate::terminal::output::Format;
-use crate::terminal::provenance;
+use crate::{
+    recording::{Loading, not_recorded, open_recording, recorder},
+    terminal::{
+        exit::{EnvironmentLacks, Finding},
+        files::write_text,
+        output::Format,
+        provenance,
+    },
+};
 
 /// Record what an MPI program communicates while it runs
 #[derive(Debug, Args)]

@@ -6,14 +6,18 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::{Parameter, sensitivity};
 
-use crate::network_args::NetworkArgs;
-use crate::replay_args::ReplayArgs;
-use crate::terminal::answers::write_page;
-use crate::terminal::files::{Output, declare};
-use crate::terminal::output::Format;
-use crate::terminal::progress::Progress;
-use crate::terminal::tables::{Most, USUAL_ROWS};
-use crate::trace_args::{open_trace, print_notes, trace_help};
+use crate::{
+    network_args::NetworkArgs,
+    replay_args::ReplayArgs,
+    terminal::{
+        answers::write_page,
+        files::{Output, declare},
+        output::Format,
+        progress::Progress,
+        tables::{Most, USUAL_ROWS},
+    },
+    trace_args::{open_trace, print_notes, trace_help},
+};
 
 /// Say how the predicted time depends on a field of the network, or on the costs of a rank, pair, link or size: the whole curve, its slopes, and how much worse or better
 /// the field has to be to be felt; exact where messages do not disturb one another (--model independent)

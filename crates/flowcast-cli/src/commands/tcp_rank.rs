@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast_measure::lab::{Introduction, serve_host};
 
-use crate::launcher::{Place, place_of_rank, retried};
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::provenance;
-use crate::token::TokenArgs;
+use crate::{
+    launcher::{Place, place_of_rank, retried},
+    terminal::{exit::EnvironmentLacks, provenance},
+    token::TokenArgs,
+};
 
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]

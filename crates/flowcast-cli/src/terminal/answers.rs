@@ -1,16 +1,12 @@
 //! Results as pages.
 
-use std::io::Write;
-use std::path::Path;
+use std::{io::Write, path::Path};
 
 use anyhow::Result;
 use flowcast::table::Document;
 use serde_json::Value;
 
-use crate::terminal::files::Batch;
-use crate::terminal::output::Format;
-use crate::terminal::provenance;
-use crate::terminal::tables::Most;
+use crate::terminal::{files::Batch, output::Format, provenance, tables::Most};
 
 /// Prints a result, at most so many rows of each table, which the option changes; writes its page as well if one is asked for.
 pub(crate) fn give_answer(

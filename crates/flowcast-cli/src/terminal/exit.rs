@@ -1,7 +1,9 @@
 //! Exit codes: 0 done, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something.
 
-use std::io::{self, Write};
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use anstyle::{AnsiColor, Effects, Style};
 pub(crate) use flowcast_io::EnvironmentLacks;

@@ -10,22 +10,27 @@ mod declare;
 pub(crate) mod inputs;
 mod place;
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, Permissions},
+    io::{self, BufWriter, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use flowcast_io::read_file;
 use tempfile::{NamedTempFile, TempPath};
 
-pub(crate) use self::declare::{Output, declare};
-pub(crate) use self::inputs::note_read;
-use self::inputs::was_read;
-use self::place::{Place, folder_of};
-use crate::terminal::input_maps;
-use crate::terminal::interrupt;
+pub(crate) use self::{
+    declare::{Output, declare},
+    inputs::note_read,
+};
+use self::{
+    inputs::was_read,
+    place::{Place, folder_of},
+};
+use crate::terminal::{input_maps, interrupt};
 
 /// Reads a whole file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {

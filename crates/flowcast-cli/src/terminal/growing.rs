@@ -5,19 +5,23 @@
 
 mod blocks;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use flowcast_io::read_file;
 
 use self::blocks::{Blocks, sealed};
-use crate::terminal::files::{Writer, write_whole};
-use crate::terminal::interrupt;
-use crate::terminal::output::say;
+use crate::terminal::{
+    files::{Writer, write_whole},
+    interrupt,
+    output::say,
+};
 
 /// A file that a run appends to.
 #[derive(Debug)]

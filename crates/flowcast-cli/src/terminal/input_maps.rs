@@ -6,22 +6,24 @@
 
 #![expect(unsafe_code, reason = "memory maps, and the signal that they raise")]
 
-use std::fs::{File, Metadata};
-use std::io;
-use std::mem::MaybeUninit;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::exit;
-use std::sync::{Arc, Mutex, Once};
-use std::{panic, ptr};
+use std::{
+    fs::{File, Metadata},
+    io,
+    mem::MaybeUninit,
+    os::unix::fs::MetadataExt,
+    panic,
+    path::{Path, PathBuf},
+    process::exit,
+    ptr,
+    sync::{Arc, Mutex, Once},
+};
 
 use anyhow::{Result, bail};
 use flowcast::trace::SharedBytes;
 use flowcast_io::read_file;
 use memmap2::Mmap;
 
-use crate::terminal::files::inputs::note_read;
-use crate::terminal::output::say;
+use crate::terminal::{files::inputs::note_read, output::say};
 
 /// Files below this size are read: that costs less than a tenth of what is done with them.
 const MAPPED_FROM: u64 = 64 << 20;
@@ -141,8 +143,7 @@ extern "C" fn fault(_signal: i32) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::OpenOptions;
-    use std::process::Command;
+    use std::{fs::OpenOptions, process::Command};
 
     use super::*;
 

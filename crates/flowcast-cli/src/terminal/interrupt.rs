@@ -5,14 +5,19 @@
 
 #![expect(unsafe_code, reason = "the standard library has no signals")]
 
-use std::fs;
-use std::io::{PipeReader, Read, pipe};
-use std::mem::MaybeUninit;
-use std::os::fd::IntoRawFd;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once};
-use std::{ptr, thread};
+use std::{
+    fs,
+    io::{PipeReader, Read, pipe},
+    mem::MaybeUninit,
+    os::fd::IntoRawFd,
+    path::{Path, PathBuf},
+    ptr,
+    sync::{
+        Mutex, MutexGuard, Once,
+        atomic::{AtomicI32, Ordering},
+    },
+    thread,
+};
 
 use crate::terminal::output::say;
 

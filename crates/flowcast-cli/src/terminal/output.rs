@@ -2,19 +2,25 @@
 //!
 //! The standard output may be a pipe that nobody reads to its end.
 
-use std::borrow::Cow;
-use std::fmt::{Arguments, Display, Formatter};
-use std::io::{ErrorKind, Write, stderr, stdout};
-use std::process::exit;
+use std::{
+    borrow::Cow,
+    fmt::{Arguments, Display, Formatter},
+    io::{ErrorKind, Write, stderr, stdout},
+    process::exit,
+};
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::model::name::is_hidden;
-use flowcast::trace::{Program, Trace};
+use flowcast::{
+    model::name::is_hidden,
+    trace::{Program, Trace},
+};
 
 use crate::terminal::tables::{RECORD, TableForm, written};
-use flowcast::report::answer::Grouped;
-use flowcast::table::{Document, Part};
+use flowcast::{
+    report::answer::Grouped,
+    table::{Document, Part},
+};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -32,7 +38,9 @@ macro_rules! say {
     ($($argument:tt)*) => { $crate::terminal::output::say_line(format_args!($($argument)*)) };
 }
 
-pub(crate) use {print_out, println_out, say};
+pub(crate) use print_out;
+pub(crate) use println_out;
+pub(crate) use say;
 
 /// How a command prints its result; flattened into the arguments of a command.
 #[derive(Debug, Clone, Copy, Args)]

@@ -1,9 +1,11 @@
 //! What is shown while a command works: how much is done, how fast, and how long the rest takes. It goes to the standard
 //! error, is erased at the end, and is not shown where that is no terminal.
 
-use std::fmt;
-use std::io::{self, Write};
-use std::time::Duration;
+use std::{
+    fmt,
+    io::{self, Write},
+    time::Duration,
+};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 

@@ -1,8 +1,10 @@
 //! Where a result comes from: written into every artefact that holds a measurement.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use crate::terminal::output::escaped;
 

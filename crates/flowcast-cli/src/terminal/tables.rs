@@ -1,11 +1,13 @@
 //! One look for all tables: a rule under the header, numbers to the right, no wider than the terminal, and no longer than
 //! anybody reads; or Markdown, or CSV, as `--tables` asks.
 
-use std::fmt::{Display, Formatter};
-use std::io::{IsTerminal, stdout};
-use std::ops::{Deref, DerefMut};
-use std::str::FromStr;
-use std::sync::OnceLock;
+use std::{
+    fmt::{Display, Formatter},
+    io::{IsTerminal, stdout},
+    ops::{Deref, DerefMut},
+    str::FromStr,
+    sync::OnceLock,
+};
 
 use clap::ValueEnum;
 use comfy_table::{

@@ -1,10 +1,12 @@
 //! The cable in user space carries what its file says. Where namespaces are forbidden each test says so by name and
 //! checks nothing. Tolerances are wide: the machine may have other work.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 

@@ -1,13 +1,15 @@
 //! Ten thousand connections that stall, trickle, send garbage, vanish and come twice, at each listening end: who has the token
 //! is served meanwhile and afterwards, and memory and open files stay what they were.
 
-use std::collections::VecDeque;
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Output, Stdio},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 use crate::outcome::json;
 use flowcast_rails::frame::{Header, Kind, Piece, UNORDERED, encode};

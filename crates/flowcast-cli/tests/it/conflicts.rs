@@ -1,8 +1,10 @@
 //! `flowcast measure conflicts` and `flowcast fit` on its file, in a lab over TCP and by MPI. Where namespaces are
 //! forbidden or there is no `mpirun`, a test says so by name and checks nothing.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
 
 use serde_json::Value;
 

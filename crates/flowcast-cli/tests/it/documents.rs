@@ -3,10 +3,12 @@
 //! `tests/documents.txt` keeps them for each command. Those who read a document rely on what it has: fields may be added,
 //! and are added to the file by `TRYCMD=overwrite cargo test -p flowcast-cli --test it documents`; none may go or change.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 

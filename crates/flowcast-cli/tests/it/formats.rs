@@ -3,9 +3,11 @@
 //! These need programs and a library that are packages, so `cargo test` lists them as ignored; `cargo xtask test formats`
 //! runs those of which the programs are there.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 use serde_json::Value;
 

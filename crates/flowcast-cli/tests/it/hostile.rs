@@ -1,8 +1,10 @@
 //! Inputs that somebody made to do harm, or by mistake: each is refused, and what it has in it reaches no terminal.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
 
 fn flowcast(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");

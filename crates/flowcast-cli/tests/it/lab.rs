@@ -1,7 +1,9 @@
 //! `flowcast lab` keeps, uses and ends a lab. Where namespaces are forbidden each test says so by name and checks nothing.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
 
 use crate::outcome::labs_can_be_had;
 

@@ -1,10 +1,12 @@
 //! Files that commands write: never over an input, never half, never left behind.
 
-use std::fs;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
 
 fn flowcast(folder: &Path, arguments: &str) -> Output {
     let mut command = Command::new("timeout");

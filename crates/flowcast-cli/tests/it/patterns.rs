@@ -1,7 +1,9 @@
 //! Pattern files that are too large to be kept.
 
-use std::fmt::Write;
-use std::process::{Command, Output};
+use std::{
+    fmt::Write,
+    process::{Command, Output},
+};
 
 const LINES: usize = 1_000_000;
 

@@ -1,8 +1,10 @@
 //! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 use serde_json::Value;
 

@@ -3,12 +3,10 @@
 //! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs
 //! those of the libraries that are there.
 
-use std::fs;
-use std::process::Command;
+use std::{fs, process::Command};
 
 use crate::recorder::{Bench, MPICH, Mpi, OPEN_MPI, calls, open, summary};
-use flowcast::trace::recorded_times::worked;
-use flowcast::units::Time;
+use flowcast::{trace::recorded_times::worked, units::Time};
 use serde_json::Value;
 
 /// Mix, calls of four ranks, messages of the replay with their bytes, and a part of what is left out.

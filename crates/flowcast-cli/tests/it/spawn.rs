@@ -3,9 +3,11 @@
 //! This needs Open MPI with its compiler, so `cargo test` lists it as ignored; `cargo xtask test record` runs it. MPICH as Debian
 //! has it cannot start ranks.
 
-use std::fs::DirEntry;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::{
+    fs::DirEntry,
+    path::Path,
+    process::{Command, Output},
+};
 
 use crate::outcome::said;
 use flowcast::recording::format::RECORDING;

@@ -1,9 +1,11 @@
 //! `flowcast sweep` on files: parts put together, runs that were killed, and rows that `predict` confirms.
 
-use std::fs;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
 
 const LU: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -1,11 +1,12 @@
 //! `flowcast validate pattern`: from a journal of measured patterns, and in a lab. Where namespaces are forbidden the
 //! latter says so by name and checks nothing.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
 
-use flowcast::model::ledger::Judged;
-use flowcast::model::network::Network;
+use flowcast::model::{ledger::Judged, network::Network};
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;
 

@@ -2,8 +2,10 @@
 //!
 //! These need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 use flowcast_measure::lab::check_machine;
 use serde_json::Value;

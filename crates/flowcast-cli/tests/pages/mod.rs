@@ -1,7 +1,9 @@
 //! The pages of the documentation, and the files that the commands on them read.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Files that the command reads or writes.
 const ENDINGS: &[&str] = &[

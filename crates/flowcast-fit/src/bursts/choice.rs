@@ -11,10 +11,11 @@ use std::iter;
 use flowcast_model::stats::linear_system::inverse_of_symmetric;
 use flowcast_units::{Bytes, Time};
 
-use super::linear::add_outer;
-use super::{BurstFit, VISIBLE, clean, columns};
-use crate::prtt::{PrttPoint, prtt};
-use crate::samples::PrttSamples;
+use super::{BurstFit, VISIBLE, clean, columns, linear::add_outer};
+use crate::{
+    prtt::{PrttPoint, prtt},
+    samples::PrttSamples,
+};
 
 /// Margin above [`VISIBLE`], so that no burst is measured that may not count.
 const CLEARLY: f64 = 1.1;

@@ -10,8 +10,7 @@ use flowcast_model::stats::sample::median_in_place;
 use flowcast_units::{Bytes, Time};
 
 use super::{Cleaned, Group, is_burst, mean_of};
-use crate::prtt::PrttPoint;
-use crate::samples::PrttSamples;
+use crate::{prtt::PrttPoint, samples::PrttSamples};
 
 /// So many times the spread is far.
 const FAR: f64 = 10.0;

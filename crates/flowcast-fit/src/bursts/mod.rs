@@ -18,12 +18,10 @@ pub mod choice;
 mod clean;
 mod linear;
 
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::interval::student_score;
+use flowcast_model::{loggp::LogGp, stats::interval::student_score};
 use flowcast_units::{Bytes, Time};
 
-use crate::prtt::PrttPoint;
-use crate::samples::PrttSamples;
+use crate::{prtt::PrttPoint, samples::PrttSamples};
 use linear::{Row, Solved, weighted_least_squares};
 
 /// From this multiple of the overhead on a spacing is that of the gap.

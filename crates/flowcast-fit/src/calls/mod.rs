@@ -11,13 +11,13 @@ pub mod table;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::conformal::margin;
-use flowcast_model::stats::piecewise::{
-    PiecewiseFit, PiecewiseLine, fit_piecewise, residuals_left_out,
+use flowcast_model::stats::{
+    StatsError,
+    conformal::margin,
+    piecewise::{PiecewiseFit, PiecewiseLine, fit_piecewise, residuals_left_out},
+    relative_line::relative_line_at_least_zero,
+    sample::median,
 };
-use flowcast_model::stats::relative_line::relative_line_at_least_zero;
-use flowcast_model::stats::sample::median;
 use flowcast_units::{Bytes, Time};
 
 use self::table::{CallName, CallTimes};

@@ -9,12 +9,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::table::CallName;
-use super::{CallError, CallFit};
+use super::{CallError, CallFit, table::CallName};
 use crate::network::{tidy_per_byte, tidy_time};
-use flowcast_model::network::{LoneFlow, Network, Nic, OverheadPiece, Overheads, Rule};
-use flowcast_model::stats::piecewise::PiecewiseLine;
-use flowcast_model::stats::relative_line::weighted_line_at_least_zero;
+use flowcast_model::{
+    network::{LoneFlow, Network, Nic, OverheadPiece, Overheads, Rule},
+    stats::{piecewise::PiecewiseLine, relative_line::weighted_line_at_least_zero},
+};
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 /// A sender's time falls by more than this share where a protocol changes, not by noise.

@@ -6,11 +6,12 @@
 //! taurus,Isend,MPI_Isend,1,1250,3598,3446,3874
 //! ```
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use flowcast_model::csv::{CsvError, Table};
-use flowcast_model::stats::sample::median_in_place;
+use flowcast_model::{
+    csv::{CsvError, Table},
+    stats::sample::median_in_place,
+};
 use flowcast_units::{Bytes, Time};
 
 use crate::samples::whole_from_zero;

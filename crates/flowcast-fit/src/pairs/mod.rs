@@ -19,9 +19,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::interval::student_tail;
-use flowcast_model::stats::sample::median_in_place;
+use flowcast_model::stats::{StatsError, interval::student_tail, sample::median_in_place};
 use flowcast_units::{Node, Time};
 
 /// What share of the information of a standard deviation the median absolute deviation has.

@@ -10,15 +10,19 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::cluster::tournament::rounds;
-use flowcast_model::cluster::tree::Level;
-use flowcast_model::network::LinkRate;
-use flowcast_model::stats::StatsError;
-use flowcast_model::topology::{Shape, Topology};
+use flowcast_model::{
+    cluster::{tournament::rounds, tree::Level},
+    network::LinkRate,
+    stats::StatsError,
+    topology::{Shape, Topology},
+};
 use flowcast_units::{Bytes, Node, Rate};
 
-use super::samples::{Company, PairSamples};
-use super::{PairTimes, Polished, median, symmetric};
+use super::{
+    PairTimes, Polished, median,
+    samples::{Company, PairSamples},
+    symmetric,
+};
 
 /// So often at least a message within a group has to take less than one between groups.
 const APART: f64 = 0.95;

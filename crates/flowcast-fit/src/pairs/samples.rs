@@ -9,8 +9,7 @@
 //!
 //! `company` is `alone`, or `both` where a message of the same size went the other way at the same time.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use flowcast_model::csv::{self, CsvError};
 use flowcast_units::{Bytes, Node, Time, named};

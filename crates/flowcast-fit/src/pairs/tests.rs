@@ -1,11 +1,15 @@
 //! Networks that are made: planted nodes, links, ports and racks are found, and healthy ones have no alarm.
 
-use super::racks::{groups, racks, topology};
-use super::samples::{Company, PairSamples};
-use super::*;
-use flowcast_model::cluster::tournament::rounds;
-use flowcast_model::stats::resampling::{Resampler, normal_score};
-use flowcast_model::topology::Shape;
+use super::{
+    racks::{groups, racks, topology},
+    samples::{Company, PairSamples},
+    *,
+};
+use flowcast_model::{
+    cluster::tournament::rounds,
+    stats::resampling::{Resampler, normal_score},
+    topology::Shape,
+};
 use flowcast_units::{Bytes, Rate};
 
 /// Times between `count` nodes with 3 % noise, `slow` times as long where that says so.

@@ -9,16 +9,18 @@
 
 use std::collections::BTreeMap;
 
-use flowcast_model::stats::resampling::{Resampler, percentile_interval};
-use flowcast_model::stats::sample::{mean, median_in_place};
+use flowcast_model::stats::{
+    resampling::{Resampler, percentile_interval},
+    sample::{mean, median_in_place},
+};
 use flowcast_units::{Bytes, Time};
 
-use super::fit::{Fitted, fit_model, parameters_of};
-use super::pattern::{Pattern, PatternSamples};
-use super::{MODELS, Medians, Model, Parameter, ZooError};
-use crate::estimate::Design;
-use crate::prtt::PrttPoint;
-use crate::samples::PrttSamples;
+use super::{
+    MODELS, Medians, Model, Parameter, ZooError,
+    fit::{Fitted, fit_model, parameters_of},
+    pattern::{Pattern, PatternSamples},
+};
+use crate::{estimate::Design, prtt::PrttPoint, samples::PrttSamples};
 
 /// From this many sizes on, several are left out at a time.
 const MANY_SIZES: usize = 10;
@@ -459,11 +461,12 @@ fn mean_absolute(errors: &[f64]) -> Result<f64, ZooError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{loggp, logp_stalling};
-    use super::*;
+    use super::{
+        super::{loggp, logp_stalling},
+        *,
+    };
     use crate::prtt::prtt;
-    use flowcast_model::loggp::LogGp;
-    use flowcast_model::stats::resampling::normal_score;
+    use flowcast_model::{loggp::LogGp, stats::resampling::normal_score};
     use flowcast_units::{Node, TimePerByte};
 
     const OPTIONS: CompareOptions = CompareOptions {

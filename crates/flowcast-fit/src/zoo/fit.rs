@@ -8,8 +8,7 @@
 use flowcast_model::stats::linear_system;
 use flowcast_units::Time;
 
-use super::pattern::Pattern;
-use super::{Cost, Instance, Medians, Model};
+use super::{Cost, Instance, Medians, Model, pattern::Pattern};
 use crate::prtt::PrttPoint;
 
 /// Terms that still change after so many rounds do so for ever.
@@ -255,8 +254,10 @@ fn solve_free(products: &[Vec<f64>], right: &[f64], free: &[bool]) -> Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prtt::prtt;
-    use crate::zoo::{Cost, lmo, loggp, loggps, logp};
+    use crate::{
+        prtt::prtt,
+        zoo::{Cost, lmo, loggp, loggps, logp},
+    };
     use flowcast_model::loggp::LogGp;
     use flowcast_units::{Bytes, TimePerByte};
     use proptest::prelude::*;

@@ -12,9 +12,12 @@ use std::collections::BTreeSet;
 
 use flowcast_units::{Bytes, Node, Time};
 
-use super::loggp::LogGpCost;
-use super::pattern::{Pattern, speeds};
-use super::{Cost, Form, Instance, Medians, MessageCost, Model, parameters};
+use super::{
+    Cost, Form, Instance, Medians, MessageCost, Model,
+    loggp::LogGpCost,
+    parameters,
+    pattern::{Pattern, speeds},
+};
 
 /// LogGP's parameters of the first class, then o and G of the second.
 pub const MODEL: Model = Model {

@@ -5,8 +5,10 @@ use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time};
 
 use super::{Form, Instance, Medians, MessageCost, Model, alone};
-use crate::loggp::{FitOptions, fit_loggp};
-use crate::samples::PrttSamples;
+use crate::{
+    loggp::{FitOptions, fit_loggp},
+    samples::PrttSamples,
+};
 
 /// Latency L, overhead o, gap g and gap per byte G.
 pub const MODEL: Model = Model {

@@ -3,8 +3,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::loggp::LogGpCost;
-use super::{Form, Instance, MessageCost, Model, parameters};
+use super::{Form, Instance, MessageCost, Model, loggp::LogGpCost, parameters};
 
 /// LogGP's parameters; the threshold S is one of the sizes.
 pub const MODEL: Model = Model {

@@ -46,8 +46,7 @@ impl MessageCost for LogP {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::Pattern;
-    use super::*;
+    use super::{super::pattern::Pattern, *};
 
     /// L 5, o 2, g 4 (the example of the LogP paper's broadcast), packets of 8 bytes.
     #[test]

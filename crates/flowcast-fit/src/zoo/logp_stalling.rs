@@ -10,9 +10,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::logp::LogP;
-use super::pattern::Pattern;
-use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+use super::{Cost, Form, MessageCost, Model, logp::LogP, of_packets, packets, pattern::Pattern};
 
 /// LogP's parameters, and the time δ until a sender knows that it stalls.
 pub const MODEL: Model = Model {

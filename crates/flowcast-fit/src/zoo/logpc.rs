@@ -17,9 +17,9 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::loggp::LogGpCost;
-use super::pattern::Pattern;
-use super::{Cost, Form, Instance, MessageCost, Model, parameters};
+use super::{
+    Cost, Form, Instance, MessageCost, Model, loggp::LogGpCost, parameters, pattern::Pattern,
+};
 
 /// LogGP's parameters; the number of dimensions is chosen.
 pub const MODEL: Model = Model {

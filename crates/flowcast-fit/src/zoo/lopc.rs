@@ -16,8 +16,7 @@
 
 use flowcast_units::{Bytes, Time};
 
-use super::pattern::Pattern;
-use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+use super::{Cost, Form, MessageCost, Model, of_packets, packets, pattern::Pattern};
 
 /// Latency L and overhead o.
 pub const MODEL: Model = Model {

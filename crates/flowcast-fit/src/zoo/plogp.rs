@@ -152,8 +152,7 @@ fn procedure(medians: Medians<'_>) -> Option<(Instance, Vec<f64>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Cost;
-    use super::*;
+    use super::{super::Cost, *};
 
     /// Lichei, section 3.1.3: n messages and an answer of no bytes take `2L + (n+1)·g`.
     #[test]

@@ -3,14 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use flowcast_model::network::Rule;
-use flowcast_replay::Engine;
-use flowcast_replay::costs::PathCosts;
-use flowcast_replay::observer::{Accessed, Gathered, Observer, Received, Sent};
-use flowcast_replay::walk::Replay;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveMode, Program};
-use flowcast_trace::read::REGION;
-use flowcast_trace::slot::Slot;
+use flowcast_replay::{
+    Engine,
+    costs::PathCosts,
+    observer::{Accessed, Gathered, Observer, Received, Sent},
+    walk::Replay,
+};
+use flowcast_trace::{
+    opcodes::Op,
+    program::{CollectiveMode, Program},
+    read::REGION,
+    slot::Slot,
+};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 use super::{Kind, NONE, Node};

@@ -15,8 +15,10 @@
 
 #![expect(unsafe_code, reason = "an allocator")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::ffi::c_void;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    ffi::c_void,
+};
 
 /// Blocks of at least so many bytes are asked huge pages for: smaller ones have few of them.
 const MUCH: usize = 4 << 20;

@@ -1,14 +1,18 @@
 //! An open archive.
 
-use std::ffi::{CStr, CString, c_char, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::{
+    ffi::{CStr, CString, c_char, c_void},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
 
 use flowcast::trace::otf2::{Definitions, Events};
 
-use super::callbacks::{DEFINITIONS, EVENTS};
-use super::library::{Code, Handle, Library};
-use super::{Otf2Error, anchor};
+use super::{
+    Otf2Error, anchor,
+    callbacks::{DEFINITIONS, EVENTS},
+    library::{Code, Handle, Library},
+};
 
 /// An archive and the library that has it open.
 pub(crate) struct Archive<'a> {

@@ -1,7 +1,9 @@
 //! The functions of the library, looked up by name.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::OnceLock;
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    sync::OnceLock,
+};
 
 use super::Otf2Error;
 

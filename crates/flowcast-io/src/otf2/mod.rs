@@ -13,8 +13,7 @@ mod library;
 
 use std::path::{Path, PathBuf};
 
-use flowcast::trace::otf2::Events;
-use flowcast::trace::{Program, ReadOptions, TraceError};
+use flowcast::trace::{Program, ReadOptions, TraceError, otf2::Events};
 use thiserror::Error;
 
 use archive::Archive;

@@ -1,16 +1,18 @@
 //! The procedures that are compared, over a virtual cable each.
 
-use std::ops::ControlFlow;
-use std::thread;
+use std::{ops::ControlFlow, thread};
 
-use flowcast_fit::loggp::{FitOptions, SizeChoice, fit_loggp};
-use flowcast_fit::samples::PrttSamples;
-use flowcast_measure::budget::{BudgetPlan, measure_budgeted};
-use flowcast_measure::prtt::{PrttPlan, answer, measure, stepped_sizes};
-use flowcast_measure::transport::Transport;
-use flowcast_measure::virtual_network::{VirtualEnd, connect_noisy};
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::sample::median_in_place;
+use flowcast_fit::{
+    loggp::{FitOptions, SizeChoice, fit_loggp},
+    samples::PrttSamples,
+};
+use flowcast_measure::{
+    budget::{BudgetPlan, measure_budgeted},
+    prtt::{PrttPlan, answer, measure, stepped_sizes},
+    transport::Transport,
+    virtual_network::{VirtualEnd, connect_noisy},
+};
+use flowcast_model::{loggp::LogGp, stats::sample::median_in_place};
 use flowcast_units::{Bytes, Time};
 
 use crate::cables::Cable;

@@ -4,8 +4,10 @@ use flowcast_units::{ClockLine, Rank, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::tcp::{Waiting, loopback_pair};
-use crate::transport::{Transport, TransportError};
+use crate::{
+    tcp::{Waiting, loopback_pair},
+    transport::{Transport, TransportError},
+};
 
 /// A way between two ranks of which the other answers at once: its fixed part in each direction, and jitter above it.
 struct Simulated<'a> {

@@ -1,15 +1,21 @@
 //! The network file of a lab: what its rates and windows say, with nothing measured.
 
-use flowcast_model::machine::Machine;
-use flowcast_model::network::{self, Bus, LinkRate, Network, Nic, Progress, Rule};
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::protocol::{Congestion, SEGMENT};
-use flowcast_model::sharing::{FlowCutParameters, LoopParameters, PacketParameters};
+use flowcast_model::{
+    machine::Machine,
+    network::{self, Bus, LinkRate, Network, Nic, Progress, Rule},
+    sharing::{
+        FlowCutParameters, LoopParameters, PacketParameters,
+        model::Model,
+        protocol::{Congestion, SEGMENT},
+    },
+};
 use flowcast_units::{Bytes, Node, Rate, Time};
 
-use crate::lab::nominal;
-use crate::lab::script::burst;
-use crate::lab::spec::{CongestionControl, Duplex, LabSpec, Window};
+use crate::lab::{
+    nominal,
+    script::burst,
+    spec::{CongestionControl, Duplex, LabSpec, Window},
+};
 
 /// Bytes in flight for each byte of a fixed window. The system doubles the buffer that a program asks for and takes off
 /// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.

@@ -1,17 +1,20 @@
 //! One time for the nodes of a lab, which have one clock in truth: each is given an offset and a drift, and what is learned of
 //! them is compared with these.
 
-use std::net::TcpStream;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
 
-use crate::clocks::{ClockError, ClockPlan, Clocked, Learned, guide, learn, rounds};
-use crate::tcp::{TcpTransport, Waiting};
+use crate::{
+    clocks::{ClockError, ClockPlan, Clocked, Learned, guide, learn, rounds},
+    tcp::{TcpTransport, Waiting},
+};
 use flowcast_model::stats::resampling::Resampler;
 use flowcast_units::{ClockLine, Node, Time};
 
-use crate::lab::error::LabError;
-use crate::lab::running::Lab;
+use crate::lab::{error::LabError, running::Lab};
 
 /// Clocks of nodes or ranks, by their number, in terms of which that of number 0 is known.
 #[derive(Debug, Clone, PartialEq)]

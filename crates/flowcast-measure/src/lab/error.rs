@@ -1,11 +1,8 @@
 //! Errors of testbeds: those of the input, and those of the machine ([`LabError::is_environment`]).
 
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
+use std::{fmt, io, path::PathBuf};
 
-use flowcast_model::network::NetworkError;
-use flowcast_model::stats::StatsError;
+use flowcast_model::{network::NetworkError, stats::StatsError};
 use flowcast_network::flows::concurrent::PredictError;
 use flowcast_units::{Node, Rate};
 use thiserror::Error;

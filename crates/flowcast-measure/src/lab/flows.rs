@@ -1,15 +1,16 @@
 //! Bulk TCP flows between nodes of a lab, from threads of this process, and the goodput of each.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::sync::Barrier;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
+    sync::Barrier,
+    thread,
+    time::{Duration, Instant},
+};
 
 use flowcast_units::{Bytes, Node, Rate};
 
-use crate::lab::error::LabError;
-use crate::lab::running::Lab;
+use crate::lab::{error::LabError, running::Lab};
 
 /// One sender and one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,19 +3,23 @@
 //! When `unshare` is killed the kernel kills its child, which is the first process of its process namespace, and with
 //! it everything in the lab.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::error::LabError;
-use crate::lab::requirements::{NAMESPACES, command};
-use crate::lab::script::{READY, Stay};
+use crate::lab::{
+    error::LabError,
+    requirements::{NAMESPACES, command},
+    script::{READY, Stay},
+};
 
 /// How long the building of a lab may take.
 const PATIENCE: Duration = Duration::from_secs(120);

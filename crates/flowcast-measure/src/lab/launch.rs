@@ -4,8 +4,10 @@
 
 use std::fmt::Write;
 
-use crate::lab::names;
-use crate::lab::spec::{LabSpec, Window};
+use crate::lab::{
+    names,
+    spec::{LabSpec, Window},
+};
 
 /// The host names and the lists of hosts, by file.
 pub(crate) fn files(spec: &LabSpec) -> Vec<(String, String)> {

@@ -39,10 +39,9 @@ mod timed;
 
 pub use as_network::network_of;
 pub use cable::{
-    CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Lateness, PerDirection,
-    serve_cables,
+    CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Fate, Lateness, PerDirection,
+    VirtualQueue, serve_cables,
 };
-pub use cable::{Fate, VirtualQueue};
 pub use clocks::{ClockRun, Deviation, set_clocks, synchronise_clocks};
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
@@ -56,6 +55,6 @@ pub use spec::{
     Rails, SCHEMA, TcpSpec, Window,
 };
 pub use timed::{
-    Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern,
+    Carried, Carrier, Connections, Hosts, Introduction, NodeOf, PatternOptions, PatternRun,
+    TcpCarrier, orders, repeat, run_pattern, serve_host,
 };
-pub use timed::{Hosts, Introduction, NodeOf, orders, serve_host};

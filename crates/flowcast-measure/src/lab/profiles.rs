@@ -1,8 +1,6 @@
 //! The built-in testbeds.
 
-use crate::lab::error::LabError;
-use crate::lab::names::check_name;
-use crate::lab::spec::LabSpec;
+use crate::lab::{error::LabError, names::check_name, spec::LabSpec};
 use flowcast_model::near;
 
 /// Name and text of each built-in lab file.

@@ -1,18 +1,15 @@
 //! Where labs keep their state: a folder for each under `$XDG_RUNTIME_DIR/flowcast-lab`, else under `/tmp`.
 
-use std::env;
-use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    env, fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::lab::error::LabError;
-use crate::lab::keeper::KeeperId;
-use crate::lab::names::check_name;
-use crate::lab::spec::LabSpec;
+use crate::lab::{error::LabError, keeper::KeeperId, names::check_name, spec::LabSpec};
 
 const SCHEMA: &str = "flowcast/lab-state/1";
 

@@ -1,8 +1,10 @@
 //! Checks that this machine and this user can build a testbed.
 
-use std::env;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::{
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use crate::lab::error::LabError;
 

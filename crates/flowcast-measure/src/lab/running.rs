@@ -1,26 +1,29 @@
 //! A testbed that is up.
 
-use std::env;
-use std::fs::File;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    env,
+    fs::File,
+    io,
+    net::{Ipv4Addr, SocketAddrV4, TcpStream},
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use flowcast_units::{Bytes, Node};
 use rustix::net::SocketType;
 
-use crate::lab::error::LabError;
-use crate::lab::keeper::{self, Keeper, KeeperId};
-use crate::lab::launch;
-use crate::lab::names;
-use crate::lab::registry::{self, LabState};
-use crate::lab::requirements;
-use crate::lab::script::{self, Stay};
-use crate::lab::sockets::{self, Door};
-use crate::lab::spec::LabSpec;
+use crate::lab::{
+    error::LabError,
+    keeper::{self, Keeper, KeeperId},
+    launch, names,
+    registry::{self, LabState},
+    requirements,
+    script::{self, Stay},
+    sockets::{self, Door},
+    spec::LabSpec,
+};
 
 /// A virtual cluster. One made by [`Lab::up`] ends with this value, and with this process in whatever way it ends.
 #[derive(Debug)]

@@ -10,20 +10,22 @@
 
 use std::time::Duration;
 
-use flowcast_model::cluster::flow as pattern;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::sharing::flow_cuts::Strictness;
-use flowcast_model::sharing::model::Model;
+use flowcast_model::{
+    cluster::{flow as pattern, racks::Racks},
+    sharing::{flow_cuts::Strictness, model::Model},
+};
 use flowcast_network::flows::concurrent::{Method, predict_flows};
 use flowcast_units::{Bytes, Node, Rate, Time};
 
-use crate::lab::as_network::{IN_FLIGHT, windows_alone};
-use crate::lab::cable::{CableCheck, CableChecker, Lateness};
-use crate::lab::error::LabError;
-use crate::lab::flows::{Flow, Watch, steady_goodput};
-use crate::lab::nominal;
-use crate::lab::running::Lab;
-use crate::lab::spec::{Duplex, LabSpec};
+use crate::lab::{
+    as_network::{IN_FLIGHT, windows_alone},
+    cable::{CableCheck, CableChecker, Lateness},
+    error::LabError,
+    flows::{Flow, Watch, steady_goodput},
+    nominal,
+    running::Lab,
+    spec::{Duplex, LabSpec},
+};
 
 /// How far a goodput may be from what the wire rates allow.
 pub const TOLERANCE: f64 = 0.02;

@@ -4,20 +4,25 @@
 //! change its user namespace, but a child that it has just forked may: the child enters the node, makes the socket and
 //! passes it back. So threads of one process, with one clock, can talk from any node to any other.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::net::{SocketAddrV4, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-
-use rustix::net::sockopt::set_tcp_congestion;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    net::{SocketAddrV4, TcpStream},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, Stdio},
 };
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use rustix::{
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
+        sockopt::set_tcp_congestion,
+    },
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
 use socket2::{SockAddr, Socket};
 
 /// The namespaces that a child enters.

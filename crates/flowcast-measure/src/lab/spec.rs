@@ -10,9 +10,11 @@ use std::fmt;
 use flowcast_units::{Bytes, Node, Rate, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::lab::cable::{CableSpec, DirectionSpec};
-use crate::lab::error::{LabError, refused};
-use crate::lab::names::check_name;
+use crate::lab::{
+    cable::{CableSpec, DirectionSpec},
+    error::{LabError, refused},
+    names::check_name,
+};
 use serialised::{rate_text, serialize_rate};
 
 /// The schema that this version reads and writes.

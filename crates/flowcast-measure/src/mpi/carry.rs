@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use flowcast_units::Rank;
 
-use super::MpiError;
-use super::library::{GENTLY, Mpi, ROOT, Request};
-use super::orders::Message;
+use super::{
+    MpiError,
+    library::{GENTLY, Mpi, ROOT, Request},
+    orders::Message,
+};
 
 /// Pause between two polls of the messages in flight.
 const LOOK: Duration = Duration::from_micros(50);

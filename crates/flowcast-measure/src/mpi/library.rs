@@ -1,8 +1,10 @@
 //! The MPI functions that carry patterns, looked up in the installed library at run time, so that building needs no MPI.
 //! Open MPI and MPICH (and its relatives) differ in the width and the values of handles.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::time::Duration;
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    time::Duration,
+};
 
 use flowcast_units::Rank;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};

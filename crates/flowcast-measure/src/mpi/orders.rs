@@ -4,9 +4,11 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::MpiError;
-use super::carry::{Carrier, MOST_FLOWS};
-use super::library::{Mpi, ROOT};
+use super::{
+    MpiError,
+    carry::{Carrier, MOST_FLOWS},
+    library::{Mpi, ROOT},
+};
 use crate::wire::line_of;
 
 /// Bytes of a host's name that are exchanged.

@@ -4,8 +4,7 @@ use flowcast_fit::prtt::PrttPoint;
 use flowcast_units::{Bytes, Rounded, Time};
 
 use super::{Client, PrttError, PrttPlan, largest};
-use crate::script::send_script;
-use crate::transport::Transport;
+use crate::{script::send_script, transport::Transport};
 
 /// So many rounds at least should fit into the time, or sizes are left out: what a median's interval needs, and a warm-up.
 const ROUNDS_IN_TIME: f64 = 8.0;

@@ -9,17 +9,22 @@ pub mod one_way;
 #[expect(unsafe_code, reason = "bytes that another process writes")]
 mod ring;
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use std::{fs, hint, thread};
+use std::{
+    fs,
+    fs::{File, OpenOptions},
+    hint, io,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
 
 use flowcast_units::Time;
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 
 use crate::transport::{Transport, TransportError};
 use ring::{LENGTH, Ring};

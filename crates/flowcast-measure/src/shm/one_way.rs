@@ -5,15 +5,16 @@
 //! the other end waits `HEAD_START` before it sends, in which the measuring end begins to poll. A repetition is the median
 //! of `IN_A_REPETITION` messages, because one alone takes hardly longer than a look at the clock.
 
-use std::hint;
-use std::time::Duration;
+use std::{hint, time::Duration};
 
 use flowcast_units::{Bytes, Time};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ShmTransport;
-use crate::script::MAX_SIZE;
-use crate::transport::{Transport, TransportError};
+use crate::{
+    script::MAX_SIZE,
+    transport::{Transport, TransportError},
+};
 
 /// Messages of a repetition, an odd number.
 const IN_A_REPETITION: usize = 15;
@@ -133,8 +134,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
     use crate::shm::SharedMemory;
-    use std::path::Path;
-    use std::thread;
+    use std::{path::Path, thread};
 
     #[test]
     fn messages_of_both_directions_have_times_and_larger_ones_take_longer() {

@@ -1,14 +1,17 @@
 //! Measuring within a budget over networks whose parameters and disturbances are known. More cables and runs:
 //! `cargo run --release -p flowcast-measure --example measurement_error`.
 
-use std::ops::ControlFlow;
-use std::thread;
+use std::{ops::ControlFlow, thread};
 
-use flowcast_fit::loggp::{FitOptions, fit_loggp};
-use flowcast_fit::samples::PrttSamples;
-use flowcast_measure::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
-use flowcast_measure::prtt::{Stop, answer};
-use flowcast_measure::virtual_network::{Noise, connect_noisy};
+use flowcast_fit::{
+    loggp::{FitOptions, fit_loggp},
+    samples::PrttSamples,
+};
+use flowcast_measure::{
+    budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
+    prtt::{Stop, answer},
+    virtual_network::{Noise, connect_noisy},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Time, TimePerByte};
 

@@ -1,9 +1,11 @@
 //! Labs of this user on this machine. Where namespaces are forbidden or a program is missing each test says so by name
 //! and checks nothing.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
 
 use flowcast_measure::lab::{
     Flow, Lab, LabSpec, Watch, check_machine, megabits, nominal, profile, steady_goodput,

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use flowcast_fit::pairs::samples::{Company, PairSamples};
-use flowcast_fit::pairs::steps::steps;
-use flowcast_fit::pairs::{PairOptions, Slow, analyse};
+use flowcast_fit::pairs::{
+    PairOptions, Slow, analyse,
+    samples::{Company, PairSamples},
+    steps::steps,
+};
 use flowcast_measure::lab::{Lab, PatternOptions, check_machine, profile, run_pattern};
-use flowcast_model::cluster::tournament::rounds;
-use flowcast_model::stats::interval::StoppingRule;
+use flowcast_model::{cluster::tournament::rounds, stats::interval::StoppingRule};
 use flowcast_units::{Bytes, Node};
 
 const SIZE: Bytes = Bytes(200_000);

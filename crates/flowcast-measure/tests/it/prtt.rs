@@ -1,19 +1,22 @@
 //! Measuring and fitting over a network whose parameters are known, and over loopback.
 
-use std::ops::ControlFlow;
-use std::thread;
+use std::{ops::ControlFlow, thread};
 
-use flowcast_fit::error::FitError;
-use flowcast_fit::loggp::{FitOptions, fit_loggp};
-use flowcast_fit::samples::PrttSamples;
-use flowcast_fit::verdict::FitWarning;
-use flowcast_measure::budget::Batch;
-use flowcast_measure::loopback::{measure_and_fit_loopback, measure_loopback};
-use flowcast_measure::prtt::{
-    Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes,
+use flowcast_fit::{
+    error::FitError,
+    loggp::{FitOptions, fit_loggp},
+    samples::PrttSamples,
+    verdict::FitWarning,
 };
-use flowcast_measure::tcp::Waiting;
-use flowcast_measure::virtual_network::connect;
+use flowcast_measure::{
+    budget::Batch,
+    loopback::{measure_and_fit_loopback, measure_loopback},
+    prtt::{
+        Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes,
+    },
+    tcp::Waiting,
+    virtual_network::connect,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;

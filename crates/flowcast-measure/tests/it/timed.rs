@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use flowcast_measure::clocks::ClockPlan;
-use flowcast_measure::lab::{
-    Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern, set_clocks,
-    synchronise_clocks,
+use flowcast_measure::{
+    clocks::ClockPlan,
+    lab::{
+        Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern, set_clocks,
+        synchronise_clocks,
+    },
 };
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::stats::interval::StoppingRule;
+use flowcast_model::{cluster::flow::Flow, stats::interval::StoppingRule};
 use flowcast_units::{Bytes, Node, Time};
 
 fn lab(test: &str) -> Option<Lab> {

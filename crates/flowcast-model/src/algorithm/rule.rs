@@ -1,7 +1,6 @@
 //! One line of a table of algorithms: `ranks < 8, bytes >= 12KiB: binomial segment 64KiB`.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use super::{Algorithm, Choice};
 use flowcast_units::{Bytes, named};

@@ -1,8 +1,7 @@
 //! Which algorithm each operation uses, by rules.
 
 use flowcast_units::{CollectiveOp, named};
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -17,9 +17,11 @@
 //! All flows of a conflict start together and have one size. `random` and `short` patterns are for validation and are never
 //! fitted to.
 
-use super::flow::Flow;
-use super::racks::{Rack, Racks};
-use super::two_racks::TwoRackPlan;
+use super::{
+    flow::Flow,
+    racks::{Rack, Racks},
+    two_racks::TwoRackPlan,
+};
 use flowcast_units::{Bytes, Node, Time, named};
 
 /// The smallest message that is measured: it fits into one frame.

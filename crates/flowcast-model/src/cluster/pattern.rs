@@ -8,8 +8,7 @@
 
 use thiserror::Error;
 
-use super::flow::Flow;
-use super::racks::Racks;
+use super::{flow::Flow, racks::Racks};
 use flowcast_units::{Bytes, Node, Time};
 
 /// A line that is not part of a pattern.

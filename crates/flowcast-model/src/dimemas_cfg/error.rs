@@ -1,7 +1,6 @@
 //! What can be wrong with a `.cfg` or a file that it names.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use thiserror::Error;
 

@@ -1,7 +1,9 @@
 //! The fields of a record, read in order, each with its type.
 
-use super::error::{DimemasConfigError, Place, shortened};
-use super::records::Record;
+use super::{
+    error::{DimemasConfigError, Place, shortened},
+    records::Record,
+};
 use crate::name::is_hidden;
 use flowcast_units::{Rate, Time};
 

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{DimemasConfigError, Place};
-use super::fields::Fields;
-use super::records::Record;
-use super::wide_area::{Accelerators, WideAreaRecord, repeats};
-use crate::collective::Repeats;
-use crate::machine::{Mapping, NodeGroup};
+use super::{
+    error::{DimemasConfigError, Place},
+    fields::Fields,
+    records::Record,
+    wide_area::{Accelerators, WideAreaRecord, repeats},
+};
+use crate::{
+    collective::Repeats,
+    machine::{Mapping, NodeGroup},
+};
 use flowcast_units::{Rate, Time};
 
 /// `"environment information"`: one machine and its network.

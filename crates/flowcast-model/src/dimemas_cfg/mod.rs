@@ -17,15 +17,18 @@ mod wide_area;
 
 use std::io;
 
-use self::machine::{Environment, NodeRecord, PlacedMapping};
-use self::records::{Record, Records};
-use self::tuning::{NamedFiles, Tuned};
-use self::wide_area::{Accelerators, NumberedConnection, WideAreaRecord};
-use super::file_system::FileSystem;
-use super::machine::Machine;
-use super::machine::wide_area::Site;
-use super::network::{Network, Nic, Rule};
-use super::sharing::Sharing;
+use self::{
+    machine::{Environment, NodeRecord, PlacedMapping},
+    records::{Record, Records},
+    tuning::{NamedFiles, Tuned},
+    wide_area::{Accelerators, NumberedConnection, WideAreaRecord},
+};
+use super::{
+    file_system::FileSystem,
+    machine::{Machine, wide_area::Site},
+    network::{Network, Nic, Rule},
+    sharing::Sharing,
+};
 
 pub use self::error::DimemasConfigError;
 

@@ -5,14 +5,17 @@ mod named_files;
 
 use std::collections::BTreeMap;
 
-use super::Open;
-use super::error::{DimemasConfigError, Place};
-use super::fields::Fields;
-use super::records::Record;
-use crate::collective::Row;
-use crate::file_system::FileSystem;
-use crate::machine::random::Randomness;
-use crate::machine::scheduler::Scheduler;
+use super::{
+    Open,
+    error::{DimemasConfigError, Place},
+    fields::Fields,
+    records::Record,
+};
+use crate::{
+    collective::Row,
+    file_system::FileSystem,
+    machine::{random::Randomness, scheduler::Scheduler},
+};
 use flowcast_units::{CollectiveOp, Time};
 
 /// What the named files say.

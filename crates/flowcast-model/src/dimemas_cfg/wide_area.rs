@@ -1,12 +1,15 @@
 //! Records about more than one machine and about accelerators.
 
-use super::error::{DimemasConfigError, Place};
-use super::fields::Fields;
-use super::records::Record;
-use super::tuning::Tuned;
-use super::tuning::collectives;
-use crate::collective::Repeats;
-use crate::machine::wide_area::{Comparison, Connection, Joined, SizeCondition, Traffic, WideArea};
+use super::{
+    error::{DimemasConfigError, Place},
+    fields::Fields,
+    records::Record,
+    tuning::{Tuned, collectives},
+};
+use crate::{
+    collective::Repeats,
+    machine::wide_area::{Comparison, Connection, Joined, SizeCondition, Traffic, WideArea},
+};
 use flowcast_units::{Bytes, Node, Rate};
 
 /// `"wide area network information"`.

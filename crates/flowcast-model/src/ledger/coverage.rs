@@ -1,8 +1,7 @@
 //! Whether the margins that a ledger gives hold what was measured as often as they say.
 
 use super::{Accuracy, Ledger, PARTS, residuals};
-use crate::stats::sample::median;
-use crate::stats::{StatsError, conformal};
+use crate::stats::{StatsError, conformal, sample::median};
 
 /// How many errors of an entry lie in the margins that other ones give.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,8 +80,7 @@ impl<'a> Ledger<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Judged;
-    use super::*;
+    use super::{super::Judged, *};
 
     #[test]
     fn errors_that_are_alike_are_covered_as_often_as_the_level_says() {

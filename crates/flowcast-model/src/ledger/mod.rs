@@ -5,18 +5,20 @@
 
 mod coverage;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde::{Deserialize, Serialize};
 
 use flowcast_units::{Bytes, named};
 
-use crate::error::{NetworkError, refused};
-use crate::sharing::model::{LIMITS, Model};
-use crate::stats::sample::quantile;
-use crate::stats::two_way::TwoWay;
-use crate::stats::{StatsError, check};
+use crate::{
+    error::{NetworkError, refused},
+    sharing::model::{LIMITS, Model},
+    stats::{StatsError, check, sample::quantile, two_way::TwoWay},
+};
 
 pub use coverage::Coverage;
 
@@ -387,8 +389,7 @@ pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Network;
-    use crate::network_file::with_ledger;
+    use crate::{network::Network, network_file::with_ledger};
 
     fn entry(model: &str, judged: Judged, validated_on: &str, error: f64) -> Accuracy {
         let errors = BTreeMap::from([("a".to_owned(), vec![error, -error])]);

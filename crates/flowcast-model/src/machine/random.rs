@@ -2,9 +2,7 @@
 //!
 //! Written as text with units: `normal 0ns 500ns` (mean, standard deviation), `uniform -1us 2us` (least, most), `none`.
 
-use std::fmt;
-use std::marker::PhantomData;
-use std::str::FromStr;
+use std::{fmt, marker::PhantomData, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,12 +2,16 @@
 //!
 //! The names are taken from the types that a file is read into, so that the list cannot fall behind.
 
-use std::iter;
-use std::sync::LazyLock;
+use std::{iter, sync::LazyLock};
 
-use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
-use serde::de::{Error as _, IntoDeserializer, Visitor};
-use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+use serde::{
+    Deserialize, Deserializer,
+    de::{
+        Error as _, IntoDeserializer, Visitor,
+        value::{Error, MapDeserializer, SeqDeserializer},
+    },
+    forward_to_deserialize_any,
+};
 
 use super::NetworkFile;
 use crate::near;

@@ -8,15 +8,18 @@ use std::collections::BTreeMap;
 
 use toml::Table;
 
-use super::upgrade::current_name;
-use super::{NetworkFile, field_names, value_at, value_at_mut};
-use crate::error::{NetworkError, field_error, refused};
-use crate::machine::inside::InsideNode;
-use crate::network::Network;
-use crate::parameter_interval::Interval;
-use crate::quantity::Quantity;
-use crate::stats::linear_system::cholesky;
-use crate::stats::resampling::{Resampler, normal_score};
+use super::{NetworkFile, field_names, upgrade::current_name, value_at, value_at_mut};
+use crate::{
+    error::{NetworkError, field_error, refused},
+    machine::inside::InsideNode,
+    network::Network,
+    parameter_interval::Interval,
+    quantity::Quantity,
+    stats::{
+        linear_system::cholesky,
+        resampling::{Resampler, normal_score},
+    },
+};
 
 /// What follows a field that is drawn, because it says the same thing for another model.
 enum Follows {

@@ -35,20 +35,20 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml_edit::DocumentMut;
 
-use crate::collective::Collectives;
-use crate::error::{NetworkError, field_error, refused};
-use crate::file_system::FileSystem;
-use crate::ledger;
-use crate::ledger::Accuracy;
-use crate::link_rate::{LinkRate, LoneFlow};
-use crate::machine::Machine;
-use crate::name::check_name;
-use crate::network::{
-    Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint,
+use crate::{
+    collective::Collectives,
+    error::{NetworkError, field_error, refused},
+    file_system::FileSystem,
+    ledger,
+    ledger::Accuracy,
+    link_rate::{LinkRate, LoneFlow},
+    machine::Machine,
+    name::check_name,
+    network::{Bus, Duplex, FitQuality, Network, Nic, OverheadPiece, Overheads, PointToPoint},
+    origin::Origin,
+    parameter_interval::Interval,
+    topology::Topology,
 };
-use crate::origin::Origin;
-use crate::parameter_interval::Interval;
-use crate::topology::Topology;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 use sharing::SharingFile;
 use topology::TopologyFile;

@@ -1,8 +1,10 @@
 //! `--set KEY=VALUE`: fields of a network file replaced by dotted name.
 
 use super::{NetworkFile, field_names, line_at, upgrade};
-use crate::error::{NetworkError, field_error};
-use crate::network::Network;
+use crate::{
+    error::{NetworkError, field_error},
+    network::Network,
+};
 use flowcast_units::TimePerByte;
 use toml::{Table, Value};
 

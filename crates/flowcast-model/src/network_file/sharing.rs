@@ -3,12 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
-use crate::error::{NetworkError, field_error};
-use crate::sharing::SharingError;
-use crate::sharing::model::{LIMITS, Model};
-use crate::sharing::parameters::{
-    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters,
-    SaturationParameters, Sharing,
+use crate::{
+    error::{NetworkError, field_error},
+    sharing::{
+        SharingError,
+        model::{LIMITS, Model},
+        parameters::{
+            AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters,
+            PenaltyParameters, SaturationParameters, Sharing,
+        },
+    },
 };
 
 /// The section on disk.

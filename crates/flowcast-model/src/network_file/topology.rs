@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::tree::Level;
-use crate::link_rate::LinkRate;
-use crate::sharing::error::SharingError;
-use crate::topology::{Shape, Topology};
+use crate::{
+    cluster::tree::Level,
+    link_rate::LinkRate,
+    sharing::error::SharingError,
+    topology::{Shape, Topology},
+};
 use flowcast_units::Rate;
 
 /// That of the destination (Zahavi and others, 2010): the one routing that there is.

@@ -6,8 +6,7 @@
 use toml_edit::{Decor, DocumentMut, Item, Table, TableLike};
 
 use super::SCHEMA;
-use crate::error::NetworkError;
-use crate::sharing::model::Model;
+use crate::{error::NetworkError, sharing::model::Model};
 
 const SCHEMA_1: &str = "flowcast/network/1";
 

@@ -16,9 +16,11 @@
 //! `backbone_from` is the number of flows below which the backbone is no limit; without it the ratio of the rates
 //! decides. `backbone_share` caps a flow over a saturated backbone.
 
-use super::active_flows::ActiveFlows;
-use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
-use super::{Changes, RateModel, SharingError};
+use super::{
+    Changes, RateModel, SharingError,
+    active_flows::ActiveFlows,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
+};
 
 /// When the backbone limits a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

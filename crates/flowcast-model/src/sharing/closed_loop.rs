@@ -15,9 +15,11 @@
 pub(super) mod queues;
 mod relaxation;
 
-use super::active_flows::{ActiveFlows, Reach};
-use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
-use super::{Changes, RateModel, SharingError};
+use super::{
+    Changes, RateModel, SharingError,
+    active_flows::{ActiveFlows, Reach},
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit},
+};
 use relaxation::{Patience, Relaxation, Restless};
 
 /// Parameters of the loop.

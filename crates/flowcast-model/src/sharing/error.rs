@@ -1,7 +1,6 @@
 //! Why a sharing model gives no shares.
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
+use std::{fmt::Display, ops::RangeInclusive};
 
 use thiserror::Error;
 

@@ -13,14 +13,17 @@
 mod capacities;
 mod paths;
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::error::SharingError;
-use crate::cluster::flow::Flow;
-use crate::cluster::racks::{Rack, Racks};
-use crate::cluster::tree::{Cable, MOST_LEVELS, Tree};
-use crate::network::{Duplex, Network};
+use crate::{
+    cluster::{
+        flow::Flow,
+        racks::{Rack, Racks},
+        tree::{Cable, MOST_LEVELS, Tree},
+    },
+    network::{Duplex, Network},
+};
 pub use capacities::backbone_share;
 use capacities::bus_share;
 use flowcast_units::Node;

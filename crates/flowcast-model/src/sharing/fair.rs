@@ -7,12 +7,16 @@
 
 mod advertised;
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
 
-use super::active_flows::ActiveFlows;
-use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
-use super::{Changes, RateModel, SharingError};
+use super::{
+    Changes, RateModel, SharingError,
+    active_flows::ActiveFlows,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
+};
 use advertised::Advertised;
 
 /// Max-min fairness over all links. Water-filling for flows that are given at once, advertised rates for flows that come

@@ -16,9 +16,12 @@
 //! neighbours in a zig-zag, and there are no income/outgo conflicts. Where the shares do not fit into a bus, all of its
 //! flows get the same part less.
 
-use super::closed_loop::{ClosedLoop, Feedback};
-use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
-use super::{RateModel, SharingError, bus, fair};
+use super::{
+    RateModel, SharingError, bus,
+    closed_loop::{ClosedLoop, Feedback},
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit},
+    fair,
+};
 
 /// The cuts of Table 2.
 #[derive(Debug, Clone, Copy, PartialEq)]

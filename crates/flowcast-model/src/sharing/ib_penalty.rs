@@ -10,8 +10,10 @@
 
 use std::collections::BTreeMap;
 
-use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
-use super::{RateModel, SharingError, bus};
+use super::{
+    RateModel, SharingError, bus,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
+};
 
 /// The penalties and their published weights.
 #[derive(Debug, Clone, Copy, PartialEq)]

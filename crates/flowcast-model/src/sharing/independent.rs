@@ -1,8 +1,10 @@
 //! No sharing at all: each flow runs as if alone. The baseline that the other models are held against.
 
-use super::active_flows::Reach;
-use super::fabric::{Allocation, Fabric, Limit};
-use super::{RateModel, SharingError};
+use super::{
+    RateModel, SharingError,
+    active_flows::Reach,
+    fabric::{Allocation, Fabric, Limit},
+};
 
 /// Flows that do not meet.
 #[derive(Debug, Clone, Copy, Default)]

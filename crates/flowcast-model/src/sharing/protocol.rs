@@ -1,8 +1,7 @@
 //! What the packet level has to know of the transport: the section `[sharing.packet]`.
 
-use super::error::SharingError;
-use super::parameters::PacketParameters;
 pub use super::parameters::{Congestion, Connections};
+use super::{error::SharingError, parameters::PacketParameters};
 use flowcast_units::{Bytes, Time};
 
 /// Payload of a full packet where the largest IP packet has 1500 bytes.

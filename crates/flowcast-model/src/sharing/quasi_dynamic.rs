@@ -16,10 +16,11 @@
 //! node moves that at another by the part of the other's load that the shared flows are, and these parts add up to at most
 //! 1. So neither do the steps, and their errors do not grow.
 
-use super::active_flows::ActiveFlows;
-use super::closed_loop::Feedback;
-use super::closed_loop::queues::Queues;
-use super::fabric::{Fabric, LinkId, Path};
+use super::{
+    active_flows::ActiveFlows,
+    closed_loop::{Feedback, queues::Queues},
+    fabric::{Fabric, LinkId, Path},
+};
 
 /// Turns in which the links of a change are filled.
 const TURNS: u32 = 2;

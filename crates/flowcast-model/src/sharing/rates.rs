@@ -1,17 +1,19 @@
 //! Rate models with the parameters of a network.
 
-use super::asymmetric::{Counted, EqualParts, Saturation};
-use super::closed_loop::{ClosedLoop, Feedback};
-use super::fabric::AllocatedFraction;
-use super::fair::Fair;
-use super::flow_cuts::{Cuts, FlowCuts, Strictness};
-use super::ib_penalty::IbPenalty;
-use super::independent::Independent;
-use super::model::Model;
-use super::parameters::{FlowCutParameters, LoopParameters, PenaltyParameters, Sharing};
-use super::protocol::{Protocol, Windows};
-use super::quasi_dynamic::STEEPEST;
-use super::{RateModel, SharingError};
+use super::{
+    RateModel, SharingError,
+    asymmetric::{Counted, EqualParts, Saturation},
+    closed_loop::{ClosedLoop, Feedback},
+    fabric::AllocatedFraction,
+    fair::Fair,
+    flow_cuts::{Cuts, FlowCuts, Strictness},
+    ib_penalty::IbPenalty,
+    independent::Independent,
+    model::Model,
+    parameters::{FlowCutParameters, LoopParameters, PenaltyParameters, Sharing},
+    protocol::{Protocol, Windows},
+    quasi_dynamic::STEEPEST,
+};
 use crate::network::Network;
 use flowcast_units::Rate;
 

@@ -12,8 +12,7 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use super::resampling::percentile_interval;
-use super::{StatsError, check, check_level};
+use super::{StatsError, check, check_level, resampling::percentile_interval};
 
 /// Between which residuals the next one lies.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,8 +4,7 @@
 //! differ by at most 0.2 % of the lower join; groups of more than 10 % of the points are kept. The bands of Fig. 5 say
 //! which flow cut α a time shows: `[(1+α-h)·t, (1+α+h)·t]`, both ends included.
 
-use super::sample::quantile_of_sorted;
-use super::{StatsError, check};
+use super::{StatsError, check, sample::quantile_of_sorted};
 
 /// What joins values and which groups are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,8 +6,10 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-use super::sample::{mean, standard_deviation};
-use super::{StatsError, check, check_level};
+use super::{
+    StatsError, check, check_level,
+    sample::{mean, standard_deviation},
+};
 
 /// A mean and how far it may be off.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,9 +6,11 @@
 //! helps. How many pieces there are is decided by cross-validation: every fifth point is left out in turn, and the number
 //! with the smallest mean error on the points left out is taken.
 
-use super::regression::Line;
-use super::relative_line::{Points, check_relative, inverses};
-use super::{StatsError, check};
+use super::{
+    StatsError, check,
+    regression::Line,
+    relative_line::{Points, check_relative, inverses},
+};
 
 /// Points that a piece rests on at least.
 const LEAST_POINTS: usize = 4;

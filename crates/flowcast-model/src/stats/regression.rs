@@ -4,8 +4,7 @@
 //! `Σx² - n · mean(x)²`), least squares with both coefficients held at or above 0, and Theil and Sen's line, which a
 //! quarter of wild points cannot bend.
 
-use super::sample::median_in_place;
-use super::{StatsError, check, check_pairs};
+use super::{StatsError, check, check_pairs, sample::median_in_place};
 
 /// The straight line `y = intercept + slope · x`.
 #[derive(Debug, Clone, Copy, PartialEq)]

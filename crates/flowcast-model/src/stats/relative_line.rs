@@ -6,8 +6,10 @@
 //! until neither of the two can be left (Wesolowsky, "A new descent algorithm for the least absolute value regression
 //! problem", 1981).
 
-use super::regression::{Line, nearest_allowed};
-use super::{StatsError, check, check_pairs};
+use super::{
+    StatsError, check, check_pairs,
+    regression::{Line, nearest_allowed},
+};
 
 /// The line with the smallest sum of relative errors among those with intercept and slope at or above 0. Points of a single
 /// x give a level line.

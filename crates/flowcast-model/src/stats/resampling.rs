@@ -3,13 +3,11 @@
 //! A bootstrap computes the estimate again and again from samples drawn with replacement out of the sample; the middle
 //! 95 % of these estimates are the interval (Efron's percentile method).
 
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::sample::quantile_of_sorted;
-use super::{StatsError, check, check_level};
+use super::{StatsError, check, check_level, sample::quantile_of_sorted};
 
 /// A source of random choices; equal seeds give equal choices on every machine.
 #[derive(Debug, Clone)]

@@ -7,9 +7,11 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::interval::student_tail;
-use super::sample::{mean, standard_deviation};
-use super::{StatsError, check, check_level};
+use super::{
+    StatsError, check, check_level,
+    interval::student_tail,
+    sample::{mean, standard_deviation},
+};
 
 /// How much runs of one version differ from one another.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,25 +1,30 @@
 //! Predicts a pattern of concurrent communications with a network and a model.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use thiserror::Error;
 
-use super::fluid::{self, Demand, Intervals};
-use super::transient;
-use crate::packet::seeds::{self, Runs, Spread};
-use crate::packet::{Carried, Message, Wire};
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::pattern::Pattern;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{Fabric, Limit};
-use flowcast_model::sharing::flow_cuts::Strictness;
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::protocol::{Protocol, Windows};
-use flowcast_model::sharing::rates::{finite_rate, rate_model, transient_windows};
-use flowcast_model::sharing::{RateModel, SharingError};
+use super::{
+    fluid::{self, Demand, Intervals},
+    transient,
+};
+use crate::packet::{
+    Carried, Message, Wire,
+    seeds::{self, Runs, Spread},
+};
+use flowcast_model::{
+    cluster::{flow::Flow, pattern::Pattern, racks::Racks},
+    network::Network,
+    sharing::{
+        RateModel, SharingError,
+        completion::{FlowCompletion, Interval},
+        fabric::{Fabric, Limit},
+        flow_cuts::Strictness,
+        model::Model,
+        protocol::{Protocol, Windows},
+        rates::{finite_rate, rate_model, transient_windows},
+    },
+};
 use flowcast_units::Time;
 
 /// Why there is no prediction.

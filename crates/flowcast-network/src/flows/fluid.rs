@@ -9,10 +9,12 @@
 //! version: at each event the model allocates to all flows anew.
 
 use super::in_flight::{Change, FlowsInFlight};
-use flowcast_model::sharing::active_flows::Reach;
-use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{Allocation, Fabric};
-use flowcast_model::sharing::{RateModel, SharingError};
+use flowcast_model::sharing::{
+    RateModel, SharingError,
+    active_flows::Reach,
+    completion::{FlowCompletion, Interval},
+    fabric::{Allocation, Fabric},
+};
 use flowcast_units::Time;
 
 /// A flow's start and work.

@@ -5,10 +5,12 @@
 //! number of rates that it changes.
 
 use crate::queues::indexed::IndexedHeap;
-use flowcast_model::sharing::active_flows::{ActiveFlows, Reach};
-use flowcast_model::sharing::completion::FlowCompletion;
-use flowcast_model::sharing::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
-use flowcast_model::sharing::{Changes, RateModel, SharingError};
+use flowcast_model::sharing::{
+    Changes, RateModel, SharingError,
+    active_flows::{ActiveFlows, Reach},
+    completion::FlowCompletion,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit},
+};
 use flowcast_units::Time;
 
 const NOTHING_YET: Allocation = Allocation {

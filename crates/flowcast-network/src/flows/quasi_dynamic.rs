@@ -6,12 +6,13 @@
 //! the steps become shorter, the completions converge.
 
 use crate::queues::indexed::IndexedHeap;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::active_flows::ActiveFlows;
-use flowcast_model::sharing::closed_loop::Feedback;
-use flowcast_model::sharing::fabric::Fabric;
-use flowcast_model::sharing::protocol::SEGMENT;
-use flowcast_model::sharing::quasi_dynamic::QuasiDynamicQueues;
+use flowcast_model::{
+    network::Network,
+    sharing::{
+        active_flows::ActiveFlows, closed_loop::Feedback, fabric::Fabric, protocol::SEGMENT,
+        quasi_dynamic::QuasiDynamicQueues,
+    },
+};
 use flowcast_units::{Bytes, Time};
 
 /// How fast delays approach their balance, and in how many steps.

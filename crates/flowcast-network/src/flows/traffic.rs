@@ -1,13 +1,19 @@
 //! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
 
-use super::in_flight::FlowsInFlight;
-use super::quasi_dynamic::{Pace, QuasiDynamicFlows};
-use flowcast_model::network::Network;
-use flowcast_model::sharing::closed_loop::Feedback;
-use flowcast_model::sharing::fabric::Fabric;
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::rates::{program_model, quasi_dynamic_feedback};
-use flowcast_model::sharing::{RateModel, SharingError};
+use super::{
+    in_flight::FlowsInFlight,
+    quasi_dynamic::{Pace, QuasiDynamicFlows},
+};
+use flowcast_model::{
+    network::Network,
+    sharing::{
+        RateModel, SharingError,
+        closed_loop::Feedback,
+        fabric::Fabric,
+        model::Model,
+        rates::{program_model, quasi_dynamic_feedback},
+    },
+};
 use flowcast_units::Time;
 
 /// How messages share the network.

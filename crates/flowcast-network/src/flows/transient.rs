@@ -15,10 +15,14 @@
 //! At rest this is the closed loop with `alpha = kappa = 1` and the acknowledgements' own bytes, by Little's law:
 //! `rate = window / sum of (B/C) over the whole path`. Explicit steps of `tau / 4`, shorter before a start.
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{AllocatedFraction, Fabric, Limit, LinkId, Path};
-use flowcast_model::sharing::protocol::Windows;
+use flowcast_model::{
+    cluster::flow::Flow,
+    sharing::{
+        completion::{FlowCompletion, Interval},
+        fabric::{AllocatedFraction, Fabric, Limit, LinkId, Path},
+        protocol::Windows,
+    },
+};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// Steps in the time of a full packet.

@@ -3,13 +3,15 @@
 use super::Message;
 use std::collections::VecDeque;
 
-use super::control::Control;
-use super::frame::{Frame, Place};
-use super::picos::Picos;
-use super::receiver::{Beginning, Memory, Receiver};
-use super::sender::{Limits, Sender};
-use super::shift::Shift;
-use super::stream::Stream;
+use super::{
+    control::Control,
+    frame::{Frame, Place},
+    picos::Picos,
+    receiver::{Beginning, Memory, Receiver},
+    sender::{Limits, Sender},
+    shift::Shift,
+    stream::Stream,
+};
 use flowcast_model::sharing::protocol::{Congestion, Protocol};
 use flowcast_units::{Bytes, Rate};
 

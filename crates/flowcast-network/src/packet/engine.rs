@@ -6,17 +6,14 @@
 
 mod periods;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
 
-use super::connection::Connection;
-use super::frame::Frame;
-use super::jitter::Jitter;
-use super::link::Link;
-use super::picos::Picos;
+use super::{connection::Connection, frame::Frame, jitter::Jitter, link::Link, picos::Picos};
 use crate::queues::{KeyQueue, tournament::Tournament};
-use flowcast_model::sharing::completion::FlowCompletion;
-use flowcast_model::sharing::fabric::MOST_HOPS;
+use flowcast_model::sharing::{completion::FlowCompletion, fabric::MOST_HOPS};
 use flowcast_units::Bytes;
 use periods::Noted;
 

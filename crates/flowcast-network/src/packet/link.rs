@@ -4,9 +4,7 @@
 //! later: its departure is known when it arrives, so that the queue needs no events but the departures, of which only
 //! the first is pending. What waits is `(free - t) * rate` bytes, so that a full queue needs no count of bytes.
 
-use super::FRAME_OVERHEAD;
-use super::frame::Frame;
-use super::picos::Picos;
+use super::{FRAME_OVERHEAD, frame::Frame, picos::Picos};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// What a link is.

@@ -1,13 +1,14 @@
 //! Messages that come one by one, for programs whose next message depends on what has arrived.
 
-use super::connection::Connection;
-use super::engine::Engine;
-use super::jitter::Jitter;
-use super::picos::Picos;
-use super::{LONGEST, Wire, links_of, opening, there_and_back};
-use flowcast_model::sharing::SharingError;
-use flowcast_model::sharing::completion::FlowCompletion;
-use flowcast_model::sharing::fabric::{Fabric, Path};
+use super::{
+    LONGEST, Wire, connection::Connection, engine::Engine, jitter::Jitter, links_of, opening,
+    picos::Picos, there_and_back,
+};
+use flowcast_model::sharing::{
+    SharingError,
+    completion::FlowCompletion,
+    fabric::{Fabric, Path},
+};
 use flowcast_units::{Bytes, Time};
 
 /// A network whose connections stay open.
@@ -127,13 +128,20 @@ impl Live {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::twin::{patterns, wires};
-    use super::super::{Message, simulate};
-    use super::*;
-    use flowcast_model::cluster::flow::Flow;
-    use flowcast_model::cluster::racks::Racks;
-    use flowcast_model::sharing::PacketParameters;
-    use flowcast_model::sharing::protocol::{Connections, Protocol};
+    use super::{
+        super::{
+            Message, simulate,
+            twin::{patterns, wires},
+        },
+        *,
+    };
+    use flowcast_model::{
+        cluster::{flow::Flow, racks::Racks},
+        sharing::{
+            PacketParameters,
+            protocol::{Connections, Protocol},
+        },
+    };
     use flowcast_units::{Node, Rate};
 
     /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.

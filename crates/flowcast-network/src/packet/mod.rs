@@ -61,10 +61,12 @@ use std::collections::BTreeMap;
 
 use connection::Connection;
 use engine::{END, Engine, Route};
-use flowcast_model::sharing::SharingError;
-use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{Fabric, LinkId, MOST_HOPS, Path};
-use flowcast_model::sharing::protocol::{Connections, Protocol};
+use flowcast_model::sharing::{
+    SharingError,
+    completion::{FlowCompletion, Interval},
+    fabric::{Fabric, LinkId, MOST_HOPS, Path},
+    protocol::{Connections, Protocol},
+};
 use flowcast_units::{Bytes, Rate, Time};
 use frame::MOST_CONNECTIONS;
 use jitter::Jitter;

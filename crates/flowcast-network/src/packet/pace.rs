@@ -1,7 +1,9 @@
 //! Pacing: bursts with pauses between them, as bbr asks for.
 
-use super::control::{Control, burst};
-use super::picos::Picos;
+use super::{
+    control::{Control, burst},
+    picos::Picos,
+};
 
 /// When the next packets may go.
 #[derive(Debug, Clone, PartialEq)]

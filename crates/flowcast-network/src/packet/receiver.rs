@@ -15,10 +15,12 @@
 
 use std::collections::VecDeque;
 
-use super::frame::Place;
-use super::order::{Arrival, Order};
-use super::picos::Picos;
-use super::shift::Shift;
+use super::{
+    frame::Place,
+    order::{Arrival, Order},
+    picos::Picos,
+    shift::Shift,
+};
 
 /// Packets that one ACK covers.
 const PACKETS_PER_ACK: u32 = 2;

@@ -1,10 +1,10 @@
 //! Several runs that differ in their random disturbances: medians, and where nine runs of ten lie.
 
-use super::jitter::Jitter;
-use super::{Message, SharingError, Wire, simulate_repetitions};
-use flowcast_model::sharing::completion::FlowCompletion;
-use flowcast_model::sharing::fabric::Fabric;
-use flowcast_model::stats::sample::{median, quantile};
+use super::{Message, SharingError, Wire, jitter::Jitter, simulate_repetitions};
+use flowcast_model::{
+    sharing::{completion::FlowCompletion, fabric::Fabric},
+    stats::sample::{median, quantile},
+};
 use flowcast_units::Time;
 
 /// What lies between the low and the high ends.

@@ -16,11 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use super::connection::Ends;
-use super::engine::Engine;
-use super::link::Link;
-use super::picos::Picos;
-use super::shift::Shift;
+use super::{connection::Ends, engine::Engine, link::Link, picos::Picos, shift::Shift};
 
 /// A message with fewer packets to be sent is not worth watching.
 const LEAST_PACKETS: u32 = 256;
@@ -365,14 +361,19 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Message, Plan, Wire, simulate, simulate_each_packet, warm_up::Rounds};
-    use super::*;
-    use flowcast_model::cluster::flow::Flow;
-    use flowcast_model::cluster::racks::Racks;
-    use flowcast_model::network::Duplex;
-    use flowcast_model::sharing::PacketParameters;
-    use flowcast_model::sharing::fabric::{AllocatedFraction, Cabling, Fabric};
-    use flowcast_model::sharing::protocol::{Congestion, Protocol};
+    use super::{
+        super::{Message, Plan, Wire, simulate, simulate_each_packet, warm_up::Rounds},
+        *,
+    };
+    use flowcast_model::{
+        cluster::{flow::Flow, racks::Racks},
+        network::Duplex,
+        sharing::{
+            PacketParameters,
+            fabric::{AllocatedFraction, Cabling, Fabric},
+            protocol::{Congestion, Protocol},
+        },
+    };
     use flowcast_units::{Bytes, Node, Rate, Time};
 
     /// Flows of 60 to 80 MB between these nodes, of which the first eight and the others are in a rack each, over links of

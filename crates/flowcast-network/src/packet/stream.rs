@@ -5,12 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::Message;
-use super::frame::Place;
-use super::picos::Picos;
-use super::shift::Shift;
-use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{AllocatedFraction, Limit};
+use super::{Message, frame::Place, picos::Picos, shift::Shift};
+use flowcast_model::sharing::{
+    completion::{FlowCompletion, Interval},
+    fabric::{AllocatedFraction, Limit},
+};
 use flowcast_units::{Bytes, Rate};
 
 /// A message's progress is noted so many times.

@@ -1,21 +1,19 @@
 //! The naive engine: one event for each frame and link and for each timer, all in one heap. The fast engine, which keeps a
 //! heap entry for each link only, has to give the same completions for random patterns, protocols and queues.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use proptest::prelude::*;
 
-use super::connection::Connection;
-use super::frame::Frame;
-use super::link::Link;
-use super::picos::Picos;
-use super::*;
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::Duplex;
-use flowcast_model::sharing::fabric::{AllocatedFraction, BusShare, Cabling};
-use flowcast_model::sharing::protocol::Congestion;
+use super::{connection::Connection, frame::Frame, link::Link, picos::Picos, *};
+use flowcast_model::{
+    cluster::{flow::Flow, racks::Racks},
+    network::Duplex,
+    sharing::{
+        fabric::{AllocatedFraction, BusShare, Cabling},
+        protocol::Congestion,
+    },
+};
 use flowcast_units::Node;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

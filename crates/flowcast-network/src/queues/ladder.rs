@@ -8,8 +8,7 @@
 //!
 //! Entries are not taken out when a member gets another key: what is not the key of its member any more is passed over.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use crate::queues::{KeyQueue, NEVER, member_of};
 

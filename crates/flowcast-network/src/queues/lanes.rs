@@ -5,8 +5,7 @@
 //! which only the head stands in a heap, and that heap stays as small as there are delays. What is due at once goes
 //! past the heaps: everything in them that is due now was inserted before.
 
-use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::{cmp::Ordering, collections::VecDeque};
 
 use flowcast_units::Time;
 

@@ -1,10 +1,9 @@
 //! Each queue against a list that is searched.
 
-use super::indexed::IndexedHeap;
-use super::ladder::Ladder;
-use super::lanes::LaneQueue;
-use super::tournament::Tournament;
-use super::{KeyQueue, NEVER, member_of, time_of};
+use super::{
+    KeyQueue, NEVER, indexed::IndexedHeap, ladder::Ladder, lanes::LaneQueue, member_of, time_of,
+    tournament::Tournament,
+};
 use flowcast_units::Time;
 use proptest::prelude::*;
 

@@ -1,23 +1,27 @@
 //! Rank 0's side: invites a partner, times round trips on each rail, fits.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    time::{Duration, Instant},
+};
 
-use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
-use flowcast_fit::prtt::PrttPoint;
-use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::{
+    loggp::{FitOptions, LogGpFit, fit_loggp},
+    prtt::PrttPoint,
+    samples::PrttSamples,
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::RailId;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-use super::holding::{Holding, holding};
-use super::patience::Patience;
-use super::plan::plan;
-use super::wire::{self, HEADER, Header, Kind, Route};
-use crate::bindings::ProcessName;
-use crate::peers::Peer;
-use crate::state::State;
+use super::{
+    holding::{Holding, holding},
+    patience::Patience,
+    plan::plan,
+    wire::{self, HEADER, Header, Kind, Route},
+};
+use crate::{bindings::ProcessName, peers::Peer, state::State};
 
 /// The round trips before the plan: the first opens the connection.
 const WARM_UP: u32 = 2;

@@ -8,8 +8,10 @@
 use std::time::Duration;
 
 use flowcast_fit::prtt::{PrttPoint, prtt};
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::still::{StillHolds, Verdict};
+use flowcast_model::{
+    loggp::LogGp,
+    stats::still::{StillHolds, Verdict},
+};
 use flowcast_units::{Bytes, Time};
 
 use super::plan::TRAIN;
@@ -75,8 +77,7 @@ pub(super) fn holding(
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::tests::rail;
-    use super::*;
+    use super::{super::plan::tests::rail, *};
 
     /// What becomes of 1000 Mbit/s stored where the rail now is `now`, and how many trains that took.
     fn of(stored: &LogGp, now: &LogGp, noise: impl Fn(u32) -> f64) -> (Holding, u32) {

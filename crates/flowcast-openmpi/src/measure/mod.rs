@@ -17,23 +17,28 @@ mod tree;
 mod watch;
 mod wire;
 
-use std::ffi::c_int;
-use std::fs;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    ffi::c_int,
+    fs,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use flowcast_model::loggp::LogGp;
-use flowcast_model::network::Network;
+use flowcast_model::{loggp::LogGp, network::Network};
 use flowcast_scheduler::{Rail, RailId};
 
-use crate::bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS};
-use crate::costs::{self, Origin};
-use crate::library::{self, Library};
-use crate::parameters::When;
-use crate::peers::Peer;
-use crate::state::{self, RailModule, State};
-use crate::store::Store;
+use crate::{
+    bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS},
+    costs::{self, Origin},
+    library::{self, Library},
+    parameters::When,
+    peers::Peer,
+    state::{self, RailModule, State},
+    store::Store,
+};
 use asking::Asking;
 use holding::Holding;
 use patience::{Patience, exactly};

@@ -4,9 +4,11 @@
 //! network processing from its processor; one that yields loses the processor for as long. One that sleeps is woken at
 //! once. A waiting process therefore polls for as long as short messages take, and then sleeps briefly between polls.
 
-use std::ffi::c_ulong;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    ffi::c_ulong,
+    thread,
+    time::{Duration, Instant},
+};
 
 use libc::{PR_GET_TIMERSLACK, PR_SET_TIMERSLACK, prctl};
 

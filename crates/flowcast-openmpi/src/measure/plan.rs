@@ -70,8 +70,10 @@ fn points(rough: &LogGp, largest: u64) -> Vec<PrttPoint> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use flowcast_fit::loggp::{FitOptions, fit_loggp};
-    use flowcast_fit::samples::PrttSamples;
+    use flowcast_fit::{
+        loggp::{FitOptions, fit_loggp},
+        samples::PrttSamples,
+    };
     use flowcast_units::TimePerByte;
 
     /// A rail of this rate.

@@ -6,13 +6,19 @@
 //! fault in `MPI_Finalize`. So each rank says when it is past that step, by a name that others on its host can see, and
 //! they connect to it after that or after `MPI_Init`, which all leave together.
 
-use std::ffi::c_int;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::OnceLock;
+use std::{
+    ffi::c_int,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
+    sync::OnceLock,
+};
 
-use crate::bindings::{PROC_ON_HOST, ProcessName};
-use crate::library::Library;
+use crate::{
+    bindings::{PROC_ON_HOST, ProcessName},
+    library::Library,
+};
 
 /// Gone with the process.
 static READY: OnceLock<Option<UnixDatagram>> = OnceLock::new();

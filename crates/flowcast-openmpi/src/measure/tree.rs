@@ -1,10 +1,14 @@
 //! Results from rank 0 to all others, along a binary tree.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
-use super::wire::{HEADER, Header, Kind};
-use super::{Links, ready, route};
+use super::{
+    Links, ready, route,
+    wire::{HEADER, Header, Kind},
+};
 use crate::bindings::ProcessName;
 
 /// Those who have not got the results from this rank yet.

@@ -5,23 +5,30 @@
 //! A rail on which a connection has had data in flight for a whole period, with more behind, carries what it can: its bytes and
 //! that period are one observation of the sequential test that stored parameters have to stand ([`StillHolds`]).
 
-use std::collections::BTreeMap;
-use std::ffi::{CStr, c_int};
-use std::mem::MaybeUninit;
-use std::net::IpAddr;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, c_int},
+    mem::MaybeUninit,
+    net::IpAddr,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
 
-use flowcast_model::loggp::LogGp;
-use flowcast_model::stats::sample::median_in_place;
-use flowcast_model::stats::still::{StillHolds, Verdict};
+use flowcast_model::{
+    loggp::LogGp,
+    stats::{
+        sample::median_in_place,
+        still::{StillHolds, Verdict},
+    },
+};
 use flowcast_scheduler::Rail;
 use flowcast_units::TimePerByte;
 
 use super::alike;
-use crate::costs;
-use crate::state::RailModule;
+use crate::{costs, state::RailModule};
 
 /// Between two looks, in nanoseconds; longer where the program does not wait for messages.
 const PERIOD: u64 = 40_000_000;
@@ -392,9 +399,11 @@ fn interface_addresses() -> Vec<(String, IpAddr)> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsRawFd;
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+        os::fd::AsRawFd,
+    };
 
     use flowcast_units::Time;
 

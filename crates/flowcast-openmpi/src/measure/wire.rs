@@ -9,17 +9,23 @@
 //! | done | rank 0 | partner | |
 //! | results | each rank | two others | parameters, a line for each rail |
 
-use std::collections::VecDeque;
-use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-
-use crate::bindings::{
-    Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
-    ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
+use std::{
+    collections::VecDeque,
+    ffi::{c_int, c_void},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
-use crate::library::Library;
-use crate::state::state;
+
+use crate::{
+    bindings::{
+        Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor,
+        ERR_RESOURCE_BUSY, Endpoint, Free, NO_ORDER, ProcessName, Send, TAG_MAX,
+    },
+    library::Library,
+    state::state,
+};
 
 /// Ours: above the tags of Open MPI's BTLs (0x20), ob1 (0x40), one-sided operations (0x60) and users' (0x80).
 const TAG: u8 = 0xF5;

@@ -3,10 +3,12 @@
 //! Needs openmpi-bin, libopenmpi-dev and user namespaces, so all is ignored here and run by `cargo xtask test openmpi`.
 //! Every run has a time limit: a lost message shows as a program that does not end.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+};
 
 use flowcast_scheduler::discipline::SchedulerName;
 

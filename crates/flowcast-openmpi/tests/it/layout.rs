@@ -2,10 +2,12 @@
 //!
 //! Needs libopenmpi-dev, so it is ignored here and run by `cargo xtask test openmpi`.
 
-use std::collections::BTreeMap;
-use std::mem::offset_of;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    collections::BTreeMap,
+    mem::offset_of,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use mca_bml_flowcast::bindings::*;
 

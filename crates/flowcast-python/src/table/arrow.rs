@@ -2,13 +2,13 @@
 //! (<https://arrow.apache.org/docs/format/CStreamInterface.html>). The buffers are those of the table, which every
 //! structure keeps.
 
-use std::ffi::{CString, c_char, c_int, c_void};
-use std::ptr::{null, null_mut};
-use std::sync::Arc;
+use std::{
+    ffi::{CString, c_char, c_int, c_void},
+    ptr::{null, null_mut},
+    sync::Arc,
+};
 
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::{Columns, Values};
 

@@ -1,10 +1,12 @@
 //! Rails that were lost, and are connected anew while the others go on.
 
-use std::io;
-use std::net::TcpStream;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    net::TcpStream,
+    sync::mpsc::{Receiver, TryRecvError, channel},
+    thread,
+    time::{Duration, Instant},
+};
 
 use flowcast_scheduler::RailId;
 

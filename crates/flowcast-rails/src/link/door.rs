@@ -1,17 +1,21 @@
 //! Where an end lets rails in, and how a connection says which rail of which conversation it is.
 
-use std::collections::VecDeque;
-use std::io::Read;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    io::Read,
+    net::{SocketAddr, TcpListener, TcpStream},
+    time::{Duration, Instant},
+};
 
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::{MAX_RAILS, RailId};
 
 use super::{LinkError, failed, is_not_ready};
-use crate::frame::{FrameReader, HEADER, Header, Kind};
-use crate::path::{listen, prepare};
-use crate::token::{TOKEN, Token};
+use crate::{
+    frame::{FrameReader, HEADER, Header, Kind},
+    path::{listen, prepare},
+    token::{TOKEN, Token},
+};
 
 const MAGIC: &[u8; 8] = b"FLOWRAIL";
 /// Beside the number of a rail that comes back.

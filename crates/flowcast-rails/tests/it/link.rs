@@ -1,23 +1,27 @@
 //! Links over loopback, each rail with an address of its own, some through a cable that spoils or cuts.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::thread;
-use std::time::Duration;
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    thread,
+    time::Duration,
+};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_rails::exchange::{
-    Audit, Course, Exchange, ExchangeError, answer, count, end, exchange,
+use flowcast_rails::{
+    exchange::{Audit, Course, Exchange, ExchangeError, answer, count, end, exchange},
+    frame::Fault,
+    link::{Door, Link, LinkError, RailPath, Waiting},
+    path::Path,
+    policy::Steering,
+    session::{Delivery, SessionRule},
+    token::Token,
 };
-use flowcast_rails::frame::Fault;
-use flowcast_rails::link::{Door, Link, LinkError, RailPath, Waiting};
-use flowcast_rails::path::Path;
-use flowcast_rails::policy::Steering;
-use flowcast_rails::session::{Delivery, SessionRule};
-use flowcast_rails::token::Token;
-use flowcast_scheduler::discipline::{Discipline, SchedulerName};
-use flowcast_scheduler::split::SplitRule;
-use flowcast_scheduler::{RailId, RailSet};
+use flowcast_scheduler::{
+    RailId, RailSet,
+    discipline::{Discipline, SchedulerName},
+    split::SplitRule,
+};
 use flowcast_units::{Bytes, Time, TimePerByte};
 
 const PATIENCE: Duration = Duration::from_secs(20);

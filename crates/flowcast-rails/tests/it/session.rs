@@ -1,17 +1,20 @@
 //! Two sessions over rails that are cut, spoilt and replaced at random: every message once, the ordered ones in order.
 
-use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::{collections::VecDeque, io::IoSlice};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_rails::policy::Steering;
-use flowcast_rails::session::{Delivery, Refused, Session, SessionRule};
-use flowcast_rails::token::Token;
-use flowcast_scheduler::adaptive::AdaptiveRule;
-use flowcast_scheduler::clock::Ticks;
-use flowcast_scheduler::discipline::{Discipline, SchedulerName};
-use flowcast_scheduler::split::SplitRule;
-use flowcast_scheduler::{RailId, RailSet};
+use flowcast_rails::{
+    policy::Steering,
+    session::{Delivery, Refused, Session, SessionRule},
+    token::Token,
+};
+use flowcast_scheduler::{
+    RailId, RailSet,
+    adaptive::AdaptiveRule,
+    clock::Ticks,
+    discipline::{Discipline, SchedulerName},
+    split::SplitRule,
+};
 use flowcast_units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 

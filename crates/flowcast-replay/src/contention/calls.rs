@@ -1,15 +1,19 @@
 //! Point-to-point calls, and what becomes of their messages.
 
-use super::super::observer::{Observer, Received, Sent};
-use super::super::routes::Route;
-use super::super::transit::Transit;
-use super::engine::Engine;
-use super::events::{Event, Kind};
-use super::messages::{Mark, Message, Purpose};
-use super::processors::Place;
-use super::ranks::{Phase, RankState, Step};
-use super::route_costs::{Delay, Move, RouteCosts};
-use super::slots::{Release, state};
+use super::{
+    super::{
+        observer::{Observer, Received, Sent},
+        routes::Route,
+        transit::Transit,
+    },
+    engine::Engine,
+    events::{Event, Kind},
+    messages::{Mark, Message, Purpose},
+    processors::Place,
+    ranks::{Phase, RankState, Step},
+    route_costs::{Delay, Move, RouteCosts},
+    slots::{Release, state},
+};
 use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};

@@ -5,29 +5,33 @@ mod collective;
 mod scheduling;
 mod shared;
 
-use super::super::SimulateError;
-use super::super::costs::Costs;
-use super::super::deadlock_report::{DeadlockReport, Stand};
-use super::super::observer::Observer;
-use super::super::outcome::{Outcome, RankOutcome, Waits};
-use super::super::placement::Placement;
-use super::super::routes::{Route, RouteNumbers};
-use super::super::transit::Transit;
-use super::events::{Event, Kind, Pending};
-use super::links::Links;
-use super::messages::{Messages, Purpose};
-use super::perturbation::Perturbation;
-use super::processors::{Place, Processors};
-use super::ranks::{Phase, RankState, Step};
-use super::route_costs::{Delay, RouteCosts, route_costs};
-use super::slots::Slots;
-use crate::prefetch::MANY_RANKS;
-use crate::send_queue::SendQueues;
-use crate::walk::Replay;
+use super::{
+    super::{
+        SimulateError,
+        costs::Costs,
+        deadlock_report::{DeadlockReport, Stand},
+        observer::Observer,
+        outcome::{Outcome, RankOutcome, Waits},
+        placement::Placement,
+        routes::{Route, RouteNumbers},
+        transit::Transit,
+    },
+    events::{Event, Kind, Pending},
+    links::Links,
+    messages::{Messages, Purpose},
+    perturbation::Perturbation,
+    processors::{Place, Processors},
+    ranks::{Phase, RankState, Step},
+    route_costs::{Delay, RouteCosts, route_costs},
+    slots::Slots,
+};
+use crate::{prefetch::MANY_RANKS, send_queue::SendQueues, walk::Replay};
 use accesses::Accesses;
 use collective::CollectiveStates;
-use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::Program;
+use flowcast_trace::{
+    opcodes::{self, Op},
+    program::Program,
+};
 use flowcast_units::{Rank, Time};
 use scheduling::{Scheduling, Slice, priorities};
 use shared::InTransit;

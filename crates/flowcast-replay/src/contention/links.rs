@@ -7,13 +7,12 @@
 //! Messages inside a node have links of their ranks and buses of the node, messages between sites have links of the
 //! sites or of a dedicated connection and no buses; neither are ever preempted.
 
-use super::super::costs::site_buses;
-use super::super::outcome::Waits;
-use super::super::placement::Placement;
-use super::super::routes::Route;
-use super::buses::Buses;
-use super::messages::{Bus, Mark, Message, Messages, NONE, Queue};
-use super::pool::Pool;
+use super::{
+    super::{costs::site_buses, outcome::Waits, placement::Placement, routes::Route},
+    buses::Buses,
+    messages::{Bus, Mark, Message, Messages, NONE, Queue},
+    pool::Pool,
+};
 use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;

@@ -3,11 +3,12 @@
 //! With many ranks an event's rank, message, links and slot are far away, and waiting for them one after the other takes
 //! most of the time. The next events are known, so what they need is fetched while the one before is worked on.
 
-use super::super::observer::Observer;
-use super::super::transit::Transit;
-use super::engine::Engine;
-use super::events::{Event, Kind};
-use super::messages::Purpose;
+use super::{
+    super::{observer::Observer, transit::Transit},
+    engine::Engine,
+    events::{Event, Kind},
+    messages::Purpose,
+};
 use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_units::Rank;

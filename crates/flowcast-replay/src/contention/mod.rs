@@ -24,15 +24,12 @@ mod ranks;
 mod route_costs;
 mod slots;
 
-use super::SimulateError;
-use super::observer::Observer;
-use super::outcome::Outcome;
-use super::placement::Placement;
-use super::transit::Transit;
+use super::{
+    SimulateError, observer::Observer, outcome::Outcome, placement::Placement, transit::Transit,
+};
 use crate::walk::Replay;
 use engine::Engine;
-use flowcast_model::machine::NodeGroup;
-use flowcast_model::network::Network;
+use flowcast_model::{machine::NodeGroup, network::Network};
 use flowcast_units::Time;
 pub(super) use links::Links;
 use perturbation::Perturbation;

@@ -3,11 +3,14 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::super::costs::Costs;
-use super::super::routes::Route;
-use flowcast_model::machine::random::{Randomness, Shape};
-use flowcast_model::machine::wide_area::WideArea;
-use flowcast_model::network::Network;
+use super::super::{costs::Costs, routes::Route};
+use flowcast_model::{
+    machine::{
+        random::{Randomness, Shape},
+        wide_area::WideArea,
+    },
+    network::Network,
+};
 use flowcast_units::{Bytes, Time};
 
 /// How often the average of the traffic between sites is taken.

@@ -7,8 +7,7 @@
 //! it in the next round. Where all nodes are parts of one machine, as in a lab, its processors have one queue for the ranks of
 //! all nodes. A progress stream has a processor of its own, which stands behind those of the nodes.
 
-use super::super::placement::Placement;
-use super::messages::NONE;
+use super::{super::placement::Placement, messages::NONE};
 use flowcast_units::{Node, Rank};
 
 /// Where in its node's queue a rank goes.

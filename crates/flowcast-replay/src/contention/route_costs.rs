@@ -1,7 +1,9 @@
 //! What the messages cost, arranged for the engine: each delay with its lane in the queue of events.
 
-use super::super::costs::{Costs, PathCosts};
-use super::events::{Event, Pending};
+use super::{
+    super::costs::{Costs, PathCosts},
+    events::{Event, Pending},
+};
 use flowcast_network::queues::lanes::Lane;
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;

@@ -1,8 +1,6 @@
 //! What both sides know about each message.
 
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::Rank;
 
 /// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.

@@ -1,7 +1,6 @@
 //! A critical path in one sentence, for tables and for readers in a hurry.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{Counts, CriticalPath};
 use crate::time_part::TimePart;

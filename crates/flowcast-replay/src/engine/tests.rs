@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use flowcast_model::builtin;
-use flowcast_model::sharing::closed_loop::Feedback;
+use flowcast_model::{builtin, sharing::closed_loop::Feedback};
 use flowcast_network::flows::quasi_dynamic::Pace;
-use flowcast_trace::convert::generate::{Shape, Workload};
-use flowcast_trace::convert::write;
-use flowcast_trace::{ReadOptions, Trace, read};
+use flowcast_trace::{
+    ReadOptions, Trace,
+    convert::{
+        generate::{Shape, Workload},
+        write,
+    },
+    read,
+};
 use flowcast_units::{Bytes, Time};
 
 use super::*;

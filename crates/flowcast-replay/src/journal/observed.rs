@@ -1,12 +1,17 @@
 //! What a journal keeps of each event of a replay.
 
-use super::call_tallies::{CallKind, OpenCall};
-use super::{Function, Journal, nanos};
-use crate::flights::Source;
-use crate::influence::size_of;
-use crate::loggops::message::Message;
-use crate::observer::{Accessed, Gathered, Observer, Received, Sent};
-use crate::timeline::{Activity, Cause, Interval, Segment};
+use super::{
+    Function, Journal,
+    call_tallies::{CallKind, OpenCall},
+    nanos,
+};
+use crate::{
+    flights::Source,
+    influence::size_of,
+    loggops::message::Message,
+    observer::{Accessed, Gathered, Observer, Received, Sent},
+    timeline::{Activity, Cause, Interval, Segment},
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 

@@ -5,10 +5,12 @@
 //! waits, which are parts of one record, too.
 
 use super::Function;
-use flowcast_trace::expand::operation_of;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{
+    expand::operation_of,
+    opcodes::Op,
+    program::{CollectiveCall, CollectiveMode, MessageClass, Program},
+    slot::Slot,
+};
 use flowcast_units::Rank;
 
 /// The calls of a program.

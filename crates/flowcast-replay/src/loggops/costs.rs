@@ -7,18 +7,23 @@
 //! above `S` stay what they are.
 
 use super::Loggops;
-use crate::SimulateError;
-use crate::costs::ClassCost;
-use crate::packet_transit::Packets;
-use crate::placement::Placement;
-use crate::transit::{Delivery, Departure, Progress, Shared, Transit};
-use flowcast_model::machine::inside::InsideNode;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::SharingError;
-use flowcast_model::sharing::model::Model;
+use crate::{
+    SimulateError,
+    costs::ClassCost,
+    packet_transit::Packets,
+    placement::Placement,
+    transit::{Delivery, Departure, Progress, Shared, Transit},
+};
+use flowcast_model::{
+    machine::inside::InsideNode,
+    network::Network,
+    sharing::{SharingError, model::Model},
+};
 use flowcast_network::flows::traffic::Rule;
-use flowcast_trace::schedule::{Operation, Schedule};
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{
+    schedule::{Operation, Schedule},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 
 /// Where the ranks of a schedule run, and how their messages share the network.

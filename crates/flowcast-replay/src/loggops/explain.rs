@@ -13,13 +13,17 @@
 
 use std::cmp::Reverse;
 
-use super::costs::{Costs, Travel};
-use super::sends::Sends;
-use crate::explain::{Call, Explanation, Site, Sums};
-use crate::flights::{Columns, Flight, Flights, Source};
-use crate::journal::Function;
-use crate::observer::{Observer, Received, Sent};
-use crate::time_part::TimePart;
+use super::{
+    costs::{Costs, Travel},
+    sends::Sends,
+};
+use crate::{
+    explain::{Call, Explanation, Site, Sums},
+    flights::{Columns, Flight, Flights, Source},
+    journal::Function,
+    observer::{Observer, Received, Sent},
+    time_part::TimePart,
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 

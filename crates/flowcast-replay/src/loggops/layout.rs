@@ -1,12 +1,7 @@
 //! A schedule laid out as it is replayed; the other layout is dropped, so that only one takes memory.
 
-use super::costs::Costs;
-use super::prepared::Prepared;
-use super::sends::Sends;
-use super::{plain, queues};
-use crate::SimulateError;
-use crate::observer::Observer;
-use crate::outcome::Outcome;
+use super::{costs::Costs, plain, prepared::Prepared, queues, sends::Sends};
+use crate::{SimulateError, observer::Observer, outcome::Outcome};
 use flowcast_trace::schedule::Schedule;
 
 /// A schedule in one of its two layouts.

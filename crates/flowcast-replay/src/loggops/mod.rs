@@ -25,9 +25,11 @@ mod prepared;
 pub mod queues;
 pub mod sends;
 
-use super::SimulateError;
-use super::observer::{Observer, Unobserved};
-use super::outcome::Outcome;
+use super::{
+    SimulateError,
+    observer::{Observer, Unobserved},
+    outcome::Outcome,
+};
 use flowcast_model::network::Network;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};

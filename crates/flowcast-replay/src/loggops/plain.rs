@@ -3,20 +3,28 @@
 //! The evident twin of [`super::queues`], and the engine for what that one leaves out: several processors or interfaces
 //! in a rank, any source, any tag.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
 
-use super::Loggops;
-use super::costs::{Carrier, Costs, Travel};
-use crate::SimulateError;
-use crate::deadlock::{Wait, deadlock};
-use crate::matching::{MatchQueue, Pattern};
-use crate::observer::{Observer, Received, Sent};
-use crate::outcome::{Outcome, RankOutcome};
-use crate::timeline::{Activity, Segment, busiest};
-use crate::transit::Delivery;
-use flowcast_trace::schedule::{Node, Operation, Schedule};
-use flowcast_trace::slot::Slot;
+use super::{
+    Loggops,
+    costs::{Carrier, Costs, Travel},
+};
+use crate::{
+    SimulateError,
+    deadlock::{Wait, deadlock},
+    matching::{MatchQueue, Pattern},
+    observer::{Observer, Received, Sent},
+    outcome::{Outcome, RankOutcome},
+    timeline::{Activity, Segment, busiest},
+    transit::Delivery,
+};
+use flowcast_trace::{
+    schedule::{Node, Operation, Schedule},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule and tells an observer what happens, as [`super::placed`] does.

@@ -6,8 +6,10 @@
 //! in which their receiver asks.
 
 use super::message::Message;
-use flowcast_trace::key_map::KeyMap;
-use flowcast_trace::schedule::{Graph, Operation, Schedule};
+use flowcast_trace::{
+    key_map::KeyMap,
+    schedule::{Graph, Operation, Schedule},
+};
 use flowcast_units::{Bytes, Rank};
 use std::borrow::Borrow;
 

@@ -12,15 +12,17 @@
 //! one again whenever the processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown,
 //! nothing is allocated.
 
-use super::Loggops;
-use super::host::{Arrival, Host, Overflow, later, of_key};
-use super::prepared::{Kind, Op, Prepared};
-use crate::observer::{Observer, Received, Sent, Unobserved};
-use crate::outcome::{Outcome, RankOutcome, Waits};
-use crate::prefetch::prefetch_at;
-use flowcast_network::queues::ladder::Ladder;
-use flowcast_network::queues::tournament::Tournament;
-use flowcast_network::queues::{KeyQueue, NEVER};
+use super::{
+    Loggops,
+    host::{Arrival, Host, Overflow, later, of_key},
+    prepared::{Kind, Op, Prepared},
+};
+use crate::{
+    observer::{Observer, Received, Sent, Unobserved},
+    outcome::{Outcome, RankOutcome, Waits},
+    prefetch::prefetch_at,
+};
+use flowcast_network::queues::{KeyQueue, NEVER, ladder::Ladder, tournament::Tournament};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Bytes, Rank, Time};
 

@@ -1,9 +1,13 @@
 //! The messages of a schedule. Observers know a message by the number of its send among all operations.
 
-use super::message::Message;
-use super::prepared::{Kind, Prepared};
-use flowcast_trace::schedule::{Operation, Schedule};
-use flowcast_trace::slot::Slot;
+use super::{
+    message::Message,
+    prepared::{Kind, Prepared},
+};
+use flowcast_trace::{
+    schedule::{Operation, Schedule},
+    slot::Slot,
+};
 use flowcast_units::Rank;
 
 /// The messages of a schedule, as its observers have to know them.

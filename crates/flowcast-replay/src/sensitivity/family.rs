@@ -1,13 +1,17 @@
 //! A program on networks that differ in one parameter.
 
-use super::curve::Tangent;
-use super::linear_costs::{CostSlopes, Samples};
-use super::obstacle::Obstacle;
-use super::slopes::Slopes;
-use crate::SimulateError;
-use crate::costs::{Costs, Rendezvous};
-use crate::placement::Placement;
-use crate::walk::Replay;
+use super::{
+    curve::Tangent,
+    linear_costs::{CostSlopes, Samples},
+    obstacle::Obstacle,
+    slopes::Slopes,
+};
+use crate::{
+    SimulateError,
+    costs::{Costs, Rendezvous},
+    placement::Placement,
+    walk::Replay,
+};
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;
 use flowcast_units::Time;

@@ -1,14 +1,17 @@
 //! The costs of a program as linear functions of a parameter.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use super::obstacle::Obstacle;
-use crate::costs::{ClassCost, Costs, PathCosts};
-use crate::placement::Placement;
-use crate::routes::route;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveMode, Program};
+use crate::{
+    costs::{ClassCost, Costs, PathCosts},
+    placement::Placement,
+    routes::route,
+};
+use flowcast_trace::{
+    opcodes::Op,
+    program::{CollectiveMode, Program},
+};
 use flowcast_units::{Rank, Time};
 
 /// How the costs change for each unit of the parameter.

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use super::linear_costs::{CostSlopes, PathSlopes};
-use crate::observer::{Gathered, Observer, Received, Sent};
-use crate::walk::Replay;
+use crate::{
+    observer::{Gathered, Observer, Received, Sent},
+    walk::Replay,
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 

@@ -13,16 +13,19 @@
 //! request is served, or the message that arrives before it. No earlier one can come after it, because whatever else a
 //! rank waits for follows from a later request or arrival. Where messages share the network, transfers share it with them.
 
-use super::rank_state::Begun;
-use super::{Engine, RankState, Step};
-use crate::accesses::{Done, Memory, Requests, Transfers};
-use crate::costs::{ClassCost, Costs, PathCosts};
-use crate::observer::{Accessed, Observer};
-use crate::routes::{RouteNumbers, route};
-use crate::slab::Slab;
-use crate::transit::{Delivery, Departure, Transit};
-use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::slot::Slot;
+use super::{Engine, RankState, Step, rank_state::Begun};
+use crate::{
+    accesses::{Done, Memory, Requests, Transfers},
+    costs::{ClassCost, Costs, PathCosts},
+    observer::{Accessed, Observer},
+    routes::{RouteNumbers, route},
+    slab::Slab,
+    transit::{Delivery, Departure, Transit},
+};
+use flowcast_trace::{
+    access::{Access, TransferKind},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.

@@ -6,19 +6,23 @@
 //! of a single thread to the last bit. A thread that has nothing to follow waits for arrivals; once all wait and none is in
 //! a ring, the walk is over.
 
-use std::collections::VecDeque;
-use std::ops::Range;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::{
+    collections::VecDeque,
+    ops::Range,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+};
 
-use super::ring::{Reader, Ring, Writer};
-use super::{Engine, RankState, Walk};
-use crate::observer::Unobserved;
-use crate::outcome::RankOutcome;
-use crate::transit::{Delivery, Departure, Progress, Transit};
+use super::{
+    Engine, RankState, Walk,
+    ring::{Reader, Ring, Writer},
+};
+use crate::{
+    observer::Unobserved,
+    outcome::RankOutcome,
+    transit::{Delivery, Departure, Progress, Transit},
+};
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// With fewer messages than this, threads cost more than they save.

@@ -1,12 +1,16 @@
 //! What a rank does at a collective: who has come to which, and when it is done. Who is last, and so whose bytes decide, may
 //! differ between networks.
 
-use super::lanes::{CollectiveCosts, LaneCosts, Times, later, plus};
-use super::{Engine, RankState, Step};
-use crate::observer::{Gathered, Observer};
-use crate::routes::route;
-use crate::slab::Slab;
-use crate::transit::Transit;
+use super::{
+    Engine, RankState, Step,
+    lanes::{CollectiveCosts, LaneCosts, Times, later, plus},
+};
+use crate::{
+    observer::{Gathered, Observer},
+    routes::route,
+    slab::Slab,
+    transit::Transit,
+};
 use flowcast_trace::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
 use std::array::from_fn;

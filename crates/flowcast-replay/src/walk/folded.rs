@@ -3,19 +3,26 @@
 
 use std::collections::HashMap;
 
-use super::grid::Grid;
-use super::jump::{Boundary, Stop, Walked, repeat};
-use super::lanes::LaneCosts;
-use super::rank_state::RankState;
-use super::replay::Replay;
-use super::{Walk, later};
-use crate::SimulateError;
-use crate::observer::Unobserved;
-use crate::outcome::{Outcome, RankOutcome, Waits};
-use crate::transit::Undisturbed;
-use flowcast_trace::folded::{Part, map_all, pieces};
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveMode, Program};
+use super::{
+    Walk,
+    grid::Grid,
+    jump::{Boundary, Stop, Walked, repeat},
+    lanes::LaneCosts,
+    later,
+    rank_state::RankState,
+    replay::Replay,
+};
+use crate::{
+    SimulateError,
+    observer::Unobserved,
+    outcome::{Outcome, RankOutcome, Waits},
+    transit::Undisturbed,
+};
+use flowcast_trace::{
+    folded::{Part, map_all, pieces},
+    opcodes::Op,
+    program::{CollectiveMode, Program},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// So many times the longest part must fit into the times that are exact at first.

@@ -1,12 +1,10 @@
 //! Times and costs on several networks, lane beside lane: lane 0 is the first network.
 
-use std::array::from_fn;
-use std::collections::HashMap;
+use std::{array::from_fn, collections::HashMap};
 
 use super::grid::Grid;
 use crate::costs::{Costs, PathCosts};
-use flowcast_trace::program::CollectiveCall;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{program::CollectiveCall, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// A time on each network.

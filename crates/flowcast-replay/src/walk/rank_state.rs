@@ -1,10 +1,8 @@
 //! How far a rank has come, and its times on each of the networks.
 
 use super::lanes::{Times, later};
-use crate::outcome::RankOutcome;
-use crate::transit::ReceivePosted;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use crate::{outcome::RankOutcome, transit::ReceivePosted};
+use flowcast_trace::{program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 
 /// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.

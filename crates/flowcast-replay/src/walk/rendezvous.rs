@@ -4,13 +4,17 @@
 //! ([`Transit::HANDSHAKES`]), the message departs with its RTS and the transit handles both; elsewhere they cost nothing, or
 //! what the network's rule for the transfer says.
 
-use super::lanes::{Times, later, plus};
-use super::sends::SendCosts;
-use super::slots::{Known, Slots};
-use super::{Engine, RankState, Step};
-use crate::observer::Observer;
-use crate::slab::Slab;
-use crate::transit::{Departure, ReceivePosted, Rts, Transit};
+use super::{
+    Engine, RankState, Step,
+    lanes::{Times, later, plus},
+    sends::SendCosts,
+    slots::{Known, Slots},
+};
+use crate::{
+    observer::Observer,
+    slab::Slab,
+    transit::{Departure, ReceivePosted, Rts, Transit},
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 use std::array::from_fn;

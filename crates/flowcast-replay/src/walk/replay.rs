@@ -1,20 +1,18 @@
 //! A program on one network, walked once.
 
-use super::lanes::LaneCosts;
-use super::rank_state::RankState;
-use super::{Walk, blocks};
-use crate::SimulateError;
-use crate::costs::{Costs, Rendezvous};
-use crate::handshakes::{Handshakes, InOrder};
-use crate::observer::by_pointer::ByPointer;
-use crate::observer::{Observer, Unobserved};
-use crate::outcome::Outcome;
-use crate::placement::Placement;
-use crate::routes::route_of_messages;
-use crate::transit::{Transit, Undisturbed};
+use super::{Walk, blocks, lanes::LaneCosts, rank_state::RankState};
+use crate::{
+    SimulateError,
+    costs::{Costs, Rendezvous},
+    handshakes::{Handshakes, InOrder},
+    observer::{Observer, Unobserved, by_pointer::ByPointer},
+    outcome::Outcome,
+    placement::Placement,
+    routes::route_of_messages,
+    transit::{Transit, Undisturbed},
+};
 use flowcast_model::network::Network;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{program::Program, slot::Slot};
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {

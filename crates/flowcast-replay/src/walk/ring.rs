@@ -1,8 +1,10 @@
 //! A ring of arrivals from one thread to one other. Neither waits for the other, and the cache lines of one are only rarely
 //! touched by the other: arrivals are shown, and their places given back, several at a time.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
 
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;

@@ -1,10 +1,14 @@
 //! Sends, the interface that takes their messages, and waits for messages to leave it.
 
-use super::lanes::{LaneClass, LanePath, Times, later, plus};
-use super::rank_state::Begun;
-use super::{Engine, RankState, Step};
-use crate::observer::{Observer, Sent};
-use crate::transit::Transit;
+use super::{
+    Engine, RankState, Step,
+    lanes::{LaneClass, LanePath, Times, later, plus},
+    rank_state::Begun,
+};
+use crate::{
+    observer::{Observer, Sent},
+    transit::Transit,
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Rank, Time};
 

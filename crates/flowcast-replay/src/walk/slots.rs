@@ -3,11 +3,8 @@
 //! number.
 
 use super::lanes::Times;
-use crate::prefetch::prefetch_behind;
-use crate::slab::Slab;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use crate::{prefetch::prefetch_behind, slab::Slab};
+use flowcast_trace::{opcodes::Op, program::Program, slot::Slot};
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
 

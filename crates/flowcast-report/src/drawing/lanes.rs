@@ -4,8 +4,10 @@
 //! each activity. So the times of a lane add up over any number of buckets: a zoom that joins buckets shows sums, never a
 //! choice between activities.
 
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::timeline::{Activity, Segment};
+use flowcast_replay::{
+    outcome::Outcome,
+    timeline::{Activity, Segment},
+};
 use flowcast_units::Time;
 
 /// Intervals that stand in a page as they are, for one network; beyond it shares by bucket do.

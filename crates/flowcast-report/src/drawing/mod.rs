@@ -9,11 +9,12 @@ pub use lanes::{MAX_CELLS, MAX_INTERVALS};
 pub use traffic::MAX_MESSAGES;
 pub(crate) use traffic::Traffic;
 
-use super::export::Replayed;
-use super::export::paraver::mpi_name;
-use flowcast_replay::journal::call_tallies::{CallKind, CallTally};
-use flowcast_replay::outcome::{Outcome, RankOutcome};
-use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
+use super::export::{Replayed, paraver::mpi_name};
+use flowcast_replay::{
+    journal::call_tallies::{CallKind, CallTally},
+    outcome::{Outcome, RankOutcome},
+    timeline::{Activity, MessageSpan, Segment},
+};
 use flowcast_trace::slot::Slot;
 use flowcast_units::{Node, Rank, Time};
 

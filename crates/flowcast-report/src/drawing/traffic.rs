@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 
 use super::lanes::whole_nanos;
-use flowcast_replay::distribution::Distribution;
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::timeline::MessageSpan;
+use flowcast_replay::{distribution::Distribution, outcome::Outcome, timeline::MessageSpan};
 use flowcast_trace::slot::Slot;
 use flowcast_units::Time;
 

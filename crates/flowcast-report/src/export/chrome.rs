@@ -4,8 +4,10 @@
 //! call that sends it to the end of the call that receives it. Times are microseconds with three decimals, so whole
 //! nanoseconds are kept.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
 use super::{Replayed, nanos, pid, slice_name, tid};
 use flowcast_replay::journal::{MessageTimes, Slice};

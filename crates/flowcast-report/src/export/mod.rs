@@ -12,10 +12,12 @@ mod text;
 
 use std::collections::BTreeSet;
 
-use flowcast_replay::journal::{Journal, Slice, nanos};
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::placement::Placement;
-use flowcast_replay::timeline::{Activity, MessageSpan};
+use flowcast_replay::{
+    journal::{Journal, Slice, nanos},
+    outcome::Outcome,
+    placement::Placement,
+    timeline::{Activity, MessageSpan},
+};
 use flowcast_trace::TraceRef;
 use flowcast_units::{Node, Rank};
 

@@ -1,11 +1,12 @@
 //! Tables as CSV: messages, ranks, pairs of ranks. Above the columns stand `# key: value` lines with schema and
 //! provenance; times are in seconds.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
-use super::Replayed;
-use super::text::Text;
+use super::{Replayed, text::Text};
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_units::{Rank, Time};
 

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::interval::{mean_interval, median_interval};
-use flowcast_model::stats::sample::{median, quantile};
+use flowcast_model::stats::{
+    StatsError,
+    interval::{mean_interval, median_interval},
+    sample::{median, quantile},
+};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::Time;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 const LEVEL: f64 = 0.95;
 /// The part of several predictions that a range holds.

@@ -1,8 +1,10 @@
 //! A program's validation as one HTML page that loads nothing from anywhere.
 
-use super::app::{AppValidation, Fared, Quantity, Row};
-use super::page::{key, page, percent, provenance, signed, table};
-use super::plot;
+use super::{
+    app::{AppValidation, Fared, Quantity, Row},
+    page::{key, page, percent, provenance, signed, table},
+    plot,
+};
 use crate::charts::section;
 use flowcast_model::stats::StatsError;
 use flowcast_table::escape;
@@ -152,8 +154,7 @@ fn quantities(predictors: &[String], rows: &[&Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::app::tests::validation;
-    use super::*;
+    use super::{super::app::tests::validation, *};
 
     #[test]
     fn the_page_shows_each_row_and_prediction_and_escapes_names() {

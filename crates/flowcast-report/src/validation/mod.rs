@@ -10,13 +10,16 @@ mod plot;
 
 use std::collections::BTreeMap;
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::error_measures::{ErrorOfOne, error_summary, signed_errors};
-use flowcast_model::stats::sample::median;
+use flowcast_model::{
+    cluster::flow::Flow,
+    stats::{
+        StatsError,
+        error_measures::{ErrorOfOne, error_summary, signed_errors},
+        sample::median,
+    },
+};
 use flowcast_units::Time;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 pub use app_page::app_html;
 pub use page::html;

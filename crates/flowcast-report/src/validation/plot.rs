@@ -6,8 +6,10 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{Case, ModelErrors, seconds};
-use flowcast_model::stats::grouping::{GroupingRule, interval_clusters};
-use flowcast_model::stats::sample::median;
+use flowcast_model::stats::{
+    grouping::{GroupingRule, interval_clusters},
+    sample::median,
+};
 use flowcast_table::escape;
 
 const WIDTH: f64 = 1000.0;

@@ -12,11 +12,13 @@ pub use vtrr::VirtualTimeRoundRobin;
 pub use weighted_fair_queuing::WeightedFairQueuing;
 pub use weighted_round_robin::WeightedRoundRobin;
 
-use super::clock::ClockArithmetic;
-use super::rail::check_count;
-use super::rules::{Rule, Vft};
-use super::table::{Accounting, RailTable};
-use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
+use super::{
+    MAX_RAILS, RailId, RailScheduler, RailSet, RailsError,
+    clock::ClockArithmetic,
+    rail::check_count,
+    rules::{Rule, Vft},
+    table::{Accounting, RailTable},
+};
 use flowcast_model::loggp::LogGp;
 use flowcast_units::Bytes;
 

@@ -7,12 +7,14 @@ use std::collections::VecDeque;
 
 use emulated::{EmulatedRail, SpeedChange, Transfer};
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
-use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
-use flowcast_scheduler::discipline::{Discipline, SchedulerName};
-use flowcast_scheduler::split::SplitRule;
-use flowcast_scheduler::turns::Shares;
-use flowcast_scheduler::{RailId, RailScheduler, RailSet};
+use flowcast_scheduler::{
+    RailId, RailScheduler, RailSet,
+    adaptive::{Adaptive, AdaptiveRule, Completion},
+    clock::{ClockArithmetic, Ticks},
+    discipline::{Discipline, SchedulerName},
+    split::SplitRule,
+    turns::Shares,
+};
 use flowcast_units::{Bytes, Time, TimePerByte};
 use ordering::OrderWitness;
 use rand::{RngExt, SeedableRng};

@@ -9,9 +9,11 @@
 //! The thesis did not follow the idea up because inversions need messages in a row over several rails and give no
 //! parameters. Both holds. What can be done with them stands in `Adaptive::late`.
 
-use flowcast_scheduler::RailId;
-use flowcast_scheduler::adaptive::Inversion;
-use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
+use flowcast_scheduler::{
+    RailId,
+    adaptive::Inversion,
+    clock::{ClockArithmetic, Ticks},
+};
 
 /// A receiver's memory of the stamps of one sender.
 #[derive(Debug, Clone, Copy, Default)]

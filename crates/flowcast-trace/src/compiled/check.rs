@@ -8,9 +8,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Damage;
-use crate::opcodes::{self, Op};
-use crate::program::{CollectiveMode, Program};
-use crate::slot::Slot;
+use crate::{
+    opcodes::{self, Op},
+    program::{CollectiveMode, Program},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank};
 
 /// What the streams say of the whole program.

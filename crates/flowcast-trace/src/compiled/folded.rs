@@ -6,8 +6,10 @@ use std::convert::Infallible;
 use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables, program};
-use crate::folded::{Folded, Part, map_all, pieces};
-use crate::program::SharedBytes;
+use crate::{
+    folded::{Folded, Part, map_all, pieces},
+    program::SharedBytes,
+};
 
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]

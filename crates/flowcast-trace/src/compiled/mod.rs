@@ -13,12 +13,9 @@ mod schedule;
 
 use std::io::{self, Read, Write};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::program::SharedBytes;
-use super::schedule::Schedule;
-use super::{Trace, TraceError};
+use super::{Trace, TraceError, program::SharedBytes, schedule::Schedule};
 
 /// How a compiled trace begins.
 pub const MAGIC: &[u8; 8] = b"FLOWCAST";

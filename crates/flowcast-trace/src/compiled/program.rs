@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{Totals, check};
-use super::{Damage, encode_tables};
-use crate::access::Access;
-use crate::program::{
-    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode,
-    SharedBytes, Stream, StreamWords,
+use super::{
+    Damage,
+    check::{Totals, check},
+    encode_tables,
 };
-use crate::slot::Slot;
+use crate::{
+    access::Access,
+    program::{
+        CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program,
+        SendMode, SharedBytes, Stream, StreamWords,
+    },
+    slot::Slot,
+};
 use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 

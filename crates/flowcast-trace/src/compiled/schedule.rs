@@ -5,8 +5,10 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables};
-use crate::opcodes;
-use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use crate::{
+    opcodes,
+    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The tables as they stand in the file.

@@ -1,15 +1,21 @@
 //! Dimemas' `.dim`. With our own records ([`Dialect::Own`]) nothing is lost that a replay looks at: waits for sends (32),
 //! one-sided operations (30) and files (31). Dimemas refuses a trace that has them.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
-use super::steps::{Message, Step};
-use super::{Losses, RMA_AND_IO, THREADS, Tables, is_of_threads};
-use crate::access::{Access, FileKind, LockKind, TransferKind};
-use crate::opcodes::{self, Op};
-use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
-use crate::slot::Slot;
+use super::{
+    Losses, RMA_AND_IO, THREADS, Tables, is_of_threads,
+    steps::{Message, Step},
+};
+use crate::{
+    access::{Access, FileKind, LockKind, TransferKind},
+    opcodes::{self, Op},
+    program::{CollectiveCall, CollectiveMode, MessageClass, Program},
+    slot::Slot,
+};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 /// Which records are written.

@@ -1,16 +1,17 @@
 //! Synthetic workloads, step by step: nothing is ever held for more than one iteration of one rank.
 
-use rand::RngExt;
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::{Message, Step};
-use crate::build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault};
-use crate::folded::{Folded, Part};
-use crate::link::{Parts, link};
-use crate::opcodes::Record;
-use crate::program::{MessageClass, Program, SendMode};
-use crate::{ReadOptions, Trace, TraceError};
+use crate::{
+    ReadOptions, Trace, TraceError,
+    build::{Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
+    folded::{Folded, Part},
+    link::{Parts, link},
+    opcodes::Record,
+    program::{MessageClass, Program, SendMode},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What the ranks do in each iteration.

@@ -3,13 +3,19 @@
 //!
 //! All chains of a rank are on one processor: in LogGOPSim a dependency between two processors does not carry the time.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Write};
+use std::{
+    collections::{BTreeMap, HashMap},
+    io::{self, Write},
+};
 
-use super::steps::{Message, Step, Steps};
-use super::{Losses, Tables};
-use crate::program::{CollectiveMode, Program};
-use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use super::{
+    Losses, Tables,
+    steps::{Message, Step, Steps},
+};
+use crate::{
+    program::{CollectiveMode, Program},
+    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 const COLLECTIVES: &str = "collectives";

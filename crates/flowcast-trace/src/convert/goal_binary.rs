@@ -3,10 +3,12 @@
 use std::io::{self, Write};
 
 use super::Losses;
-use crate::read::goal_binary::{
-    ANY, CALCULATION, HEADER_BYTES, MAGIC, OPERATION_BYTES, RANGE_BYTES, RECEIVE, SEND,
+use crate::{
+    read::goal_binary::{
+        ANY, CALCULATION, HEADER_BYTES, MAGIC, OPERATION_BYTES, RANGE_BYTES, RECEIVE, SEND,
+    },
+    schedule::{Graph, Node, Operation, Schedule},
 };
-use crate::schedule::{Graph, Node, Operation, Schedule};
 
 const FRACTIONS: &str = "computations of fractions of a nanosecond; they are rounded";
 

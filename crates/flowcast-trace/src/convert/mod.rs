@@ -25,10 +25,12 @@ pub(crate) use steps::{Message, Step};
 pub(crate) use ti::ti_steps;
 pub use ti::{needs_messages, ti_rank};
 
-use crate::key_map::KeyMap;
-use crate::opcodes::Op;
-use crate::program::{CollectiveCall, Communicator, MessageClass, Program};
-use crate::slot::Slot;
+use crate::{
+    key_map::KeyMap,
+    opcodes::Op,
+    program::{CollectiveCall, Communicator, MessageClass, Program},
+    slot::Slot,
+};
 use flowcast_units::Rank;
 
 /// What a format cannot express, by kind.

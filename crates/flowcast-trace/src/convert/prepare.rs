@@ -1,8 +1,7 @@
 //! What some formats need done to a program before it is written.
 
 use super::Losses;
-use crate::blocking;
-use crate::program::Program;
+use crate::{blocking, program::Program};
 
 const NON_BLOCKING: &str = "non-blocking collectives; the format has none, they are written as blocking ones where they start";
 

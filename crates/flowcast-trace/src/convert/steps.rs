@@ -4,9 +4,11 @@
 //! out is counted here, so that the writers only have to find the text.
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, THREADS, Tables};
-use crate::opcodes::{self, Op};
-use crate::program::{CollectiveMode, MessageClass, SendMode};
-use crate::slot::Slot;
+use crate::{
+    opcodes::{self, Op},
+    program::{CollectiveMode, MessageClass, SendMode},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.

@@ -3,8 +3,10 @@
 
 use std::io::{self, Write};
 
-use super::steps::{Message, Step, Steps};
-use super::{BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
+use super::{
+    BARRIER_BYTES, Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world,
+    steps::{Message, Step, Steps},
+};
 use crate::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{CollectiveOp, Rank};
 

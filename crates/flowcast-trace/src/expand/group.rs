@@ -12,8 +12,7 @@
 //! In an alltoall some tracers count the bytes for one rank, some those for all: the larger of the two numbers is
 //! that for all.
 
-use super::moves::Layout;
-use super::plan::Task;
+use super::{moves::Layout, plan::Task};
 use crate::program::{CollectiveCall, CollectiveMode};
 use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Choice, Extent};
 use flowcast_units::{Bytes, CollectiveOp};

@@ -3,9 +3,11 @@
 //! With another number of ranks, the first `2(P - 2^k)` are joined in pairs: one of each pair hands its data to the
 //! other, which takes part, and gets its result back at the end.
 
-use super::moves::{Blocks, Effect, Part};
-use super::plan::Plan;
-use super::tree::{Branch, Tree};
+use super::{
+    moves::{Blocks, Effect, Part},
+    plan::Plan,
+    tree::{Branch, Tree},
+};
 
 /// The ranks that take part, numbered `0..size`.
 #[derive(Debug, Clone, Copy)]

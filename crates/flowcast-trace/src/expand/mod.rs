@@ -20,10 +20,12 @@ use std::collections::{BTreeMap, HashMap};
 
 pub use rewrite::operation_of;
 
-use super::link::{Parts, link};
-use super::opcodes::Op;
-use super::program::{CollectiveCall, CollectiveMode, Program};
-use super::{ReadOptions, TraceError};
+use super::{
+    ReadOptions, TraceError,
+    link::{Parts, link},
+    opcodes::Op,
+    program::{CollectiveCall, CollectiveMode, Program},
+};
 use flowcast_model::algorithm::{AlgorithmTable, Choice, Extent};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 use group::Group;

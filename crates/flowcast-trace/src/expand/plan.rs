@@ -1,9 +1,13 @@
 //! What one rank does in one operation by one algorithm.
 
-use super::moves::{Layout, Move, Part};
-use super::tree::Tree;
-use flowcast_model::algorithm::Algorithm::{self, *};
-use flowcast_model::algorithm::Choice;
+use super::{
+    moves::{Layout, Move, Part},
+    tree::Tree,
+};
+use flowcast_model::algorithm::{
+    Algorithm::{self, *},
+    Choice,
+};
 use flowcast_units::CollectiveOp;
 
 /// Which operation by which algorithm among how many.

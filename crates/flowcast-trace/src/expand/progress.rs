@@ -8,9 +8,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Executions;
-use crate::build::CallRecord;
-use crate::opcodes::Op;
-use crate::program::{CollectiveMode, Communicator, Program};
+use crate::{
+    build::CallRecord,
+    opcodes::Op,
+    program::{CollectiveMode, Communicator, Program},
+};
 use flowcast_units::Rank;
 
 /// Who carries out the non-blocking operations of a program.

@@ -2,14 +2,19 @@
 
 use std::collections::HashMap;
 
-use super::moves::{Layout, Move};
-use super::progress::ProgressStreams;
-use super::{Executions, group::Group};
-use crate::TraceError;
-use crate::build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault};
-use crate::opcodes::{self, Op, Record};
-use crate::parallel::for_each_mut;
-use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode};
+use super::{
+    Executions,
+    group::Group,
+    moves::{Layout, Move},
+    progress::ProgressStreams,
+};
+use crate::{
+    TraceError,
+    build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
+    opcodes::{self, Op, Record},
+    parallel::for_each_mut,
+    program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode},
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// The streams of all ranks, and behind them their progress streams.

@@ -1,7 +1,9 @@
 //! Algorithms that go round the ranks: rings, chains of neighbours, all pairs, Bruck's distances.
 
-use super::moves::{Blocks, Effect, Move, Part};
-use super::plan::Plan;
+use super::{
+    moves::{Blocks, Effect, Move, Part},
+    plan::Plan,
+};
 
 impl Plan<'_> {
     /// The rank `distance` further round.

@@ -2,9 +2,11 @@
 //!
 //! Ranks are counted from the root here: rank `v` of the tree is rank `(root + v) mod P` of the communicator.
 
-use super::moves::{Move, Part};
-use super::plan::Plan;
-use super::tree::{Branch, Tree, binomial_span};
+use super::{
+    moves::{Move, Part},
+    plan::Plan,
+    tree::{Branch, Tree, binomial_span},
+};
 
 impl Plan<'_> {
     /// Down a tree, piece by piece.

@@ -1,11 +1,15 @@
 //! The executions of collectives, numbered over all communicators, whose members must agree on them.
 
-use super::super::TraceError;
-use super::super::build::RankBuilder;
-use super::super::key_map::KeyMap;
-use super::super::opcodes::{self, Op};
-use super::super::program::{CollectiveCall, Communicator, Program};
-use super::{Parts, numbered};
+use super::{
+    super::{
+        TraceError,
+        build::RankBuilder,
+        key_map::KeyMap,
+        opcodes::{self, Op},
+        program::{CollectiveCall, Communicator, Program},
+    },
+    Parts, numbered,
+};
 use flowcast_units::Rank;
 
 /// Executions of collectives, numbered over all communicators.

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::definitions::Definitions;
-use super::{Collective, Event, Peer};
-use crate::program::{IgnoredRecords, Program};
-use crate::read::calls::{self, Done, Origin, RankCalls, TracedCall};
-use crate::{ReadOptions, TraceError};
-use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
-use flowcast_recording::table::{self, Function};
+use super::{Collective, Event, Peer, definitions::Definitions};
+use crate::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+    read::calls::{self, Done, Origin, RankCalls, TracedCall},
+};
+use flowcast_recording::{
+    format::{ANY_SOURCE, ANY_TAG},
+    table::{self, Function},
+};
 
 /// Names by OTF2's number of the operation, with that of the non-blocking form.
 const OPERATIONS: [(&str, &str); 17] = [

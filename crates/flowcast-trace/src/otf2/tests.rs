@@ -1,6 +1,5 @@
 use super::*;
-use crate::program::Program;
-use crate::{ReadOptions, opcodes::Op};
+use crate::{ReadOptions, opcodes::Op, program::Program};
 use flowcast_units::Rank;
 
 /// Two ranks at sparse locations; definitions come out of order, and the world's group twice.

@@ -10,21 +10,28 @@ mod sections;
 
 use std::sync::Arc;
 
-use self::kinds::{NO_COMMUNICATOR, RECEIVE_TYPES, format_of, ignored_kind, parallel_events};
-use self::peers::Peers;
-use self::sections::{Prefix, find_sections, is_record_of};
-use super::cursor::{Cursor, leading_digits};
-use super::fault::Fault;
-use super::known_lines::{KnownLines, Repeat, Tail};
-use super::scan::{Input, bytes_of, check_members, seconds_as_nanos, shown};
-use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
-use crate::link::{Parts, link};
-use crate::opcodes::Record;
-use crate::parallel::for_each_mut;
-use crate::program::{
-    CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source,
+use self::{
+    kinds::{NO_COMMUNICATOR, RECEIVE_TYPES, format_of, ignored_kind, parallel_events},
+    peers::Peers,
+    sections::{Prefix, find_sections, is_record_of},
 };
-use crate::{ReadOptions, TraceError};
+use super::{
+    cursor::{Cursor, leading_digits},
+    fault::Fault,
+    known_lines::{KnownLines, Repeat, Tail},
+    scan::{Input, bytes_of, check_members, seconds_as_nanos, shown},
+};
+use crate::{
+    ReadOptions, TraceError,
+    build::{CallRecord, Channel, RankBuilder, RecordFault},
+    link::{Parts, link},
+    opcodes::Record,
+    parallel::for_each_mut,
+    program::{
+        CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes,
+        Source,
+    },
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// Reads a trace.

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::TraceError;
-use crate::build::RecordFault;
+use crate::{TraceError, build::RecordFault};
 
 /// What was found, and what was expected instead.
 #[derive(Debug, Clone, PartialEq, Eq)]

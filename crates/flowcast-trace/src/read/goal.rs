@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
-use super::scan::{Input, lines, shown};
-use crate::TraceError;
-use crate::key_map::KeyMap;
-use crate::opcodes::is_duration;
-use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use super::{
+    fault::Fault,
+    scan::{Input, lines, shown},
+};
+use crate::{
+    TraceError,
+    key_map::KeyMap,
+    opcodes::is_duration,
+    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Whether the text is a schedule: its first words, comments apart, are `num_ranks N`.

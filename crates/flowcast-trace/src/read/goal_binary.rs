@@ -12,8 +12,10 @@
 //!
 //! A peer or tag of 2^32 - 1 is any. The roots are the operations that wait for nothing.
 
-use crate::TraceError;
-use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use crate::{
+    TraceError,
+    schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node},
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The first eight bytes of a file.

@@ -7,15 +7,21 @@
 
 use std::collections::BTreeMap;
 
-use super::calls::{self, Done, Origin, RankCalls, Sizes, TracedCall};
-use super::fault::Fault;
-use super::parts::Part;
-use super::scan::{Input, bytes_of, lines, shown};
-use crate::program::{IgnoredRecords, Program};
-use crate::{ReadOptions, TraceError};
-use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, NO_RANK};
-use flowcast_recording::operation;
-use flowcast_recording::table::{self, Function};
+use super::{
+    calls::{self, Done, Origin, RankCalls, Sizes, TracedCall},
+    fault::Fault,
+    parts::Part,
+    scan::{Input, bytes_of, lines, shown},
+};
+use crate::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
+use flowcast_recording::{
+    format::{ANY_SOURCE, ANY_TAG, NO_RANK},
+    operation,
+    table::{self, Function},
+};
 
 /// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
 pub(super) fn recognises(text: &[u8]) -> bool {

@@ -17,9 +17,11 @@ mod scan;
 mod simgrid;
 mod unknown;
 
-use super::program::{Program, SharedBytes};
-use super::schedule::Schedule;
-use super::{ReadOptions, Trace, TraceError, compiled};
+use super::{
+    ReadOptions, Trace, TraceError, compiled,
+    program::{Program, SharedBytes},
+    schedule::Schedule,
+};
 use scan::bytes_of;
 
 pub use paraver::events as paraver_events;

@@ -1,13 +1,16 @@
 //! The files that a trace consists of: packed ones, lists with a name on each line, and SimGrid's deployments.
 
-use std::io::{self, Read};
-use std::ops::Range;
-use std::sync::Arc;
+use std::{
+    io::{self, Read},
+    ops::Range,
+    sync::Arc,
+};
 
-use super::scan::{Input, lines};
-use super::unknown;
-use crate::TraceError;
-use crate::program::SharedBytes;
+use super::{
+    scan::{Input, lines},
+    unknown,
+};
+use crate::{TraceError, program::SharedBytes};
 use flowcast_units::Bytes;
 
 /// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::fault::Fault;
-use crate::TraceError;
-use crate::opcodes::is_duration;
-use crate::program::SharedBytes;
+use crate::{TraceError, opcodes::is_duration, program::SharedBytes};
 use flowcast_units::Rank;
 
 /// A file's name and text while it is read.

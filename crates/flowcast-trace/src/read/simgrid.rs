@@ -4,19 +4,20 @@
 //! list file names the parts. Collectives are recorded as their ranks see them: the bytes a rank sends and receives
 //! in all, the root's (or rank 0's) being the ones that the cost formula uses.
 
-use std::borrow::Cow;
-use std::cell::Cell;
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::{borrow::Cow, cell::Cell, collections::VecDeque, sync::Arc};
 
-use super::fault::Fault;
-use super::parts::{Part, content_lines, words_of};
-use super::scan::{Input, bytes_of, shown};
-use crate::build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault};
-use crate::link::{Parts, link};
-use crate::opcodes::{Record, is_duration};
-use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, Source};
-use crate::{ReadOptions, TraceError};
+use super::{
+    fault::Fault,
+    parts::{Part, content_lines, words_of},
+    scan::{Input, bytes_of, shown},
+};
+use crate::{
+    ReadOptions, TraceError,
+    build::{CallRecord, Channel, EAGER, NON_BLOCKING, RankBuilder, RecordFault},
+    link::{Parts, link},
+    opcodes::{Record, is_duration},
+    program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, Source},
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 const ACTIONS: [&str; 33] = [

@@ -11,16 +11,21 @@
 //! The rows of a conflict stand together, repetition after repetition, flow after flow. Racks are empty where there are
 //! none.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
-use flowcast_fit::samples::{header, micros, provenance, whole};
-use flowcast_fit::zoo::pattern::{Pattern, PatternSamples};
-use flowcast_model::cluster::conflicts::{Conflict, Kind};
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::csv::{self, CsvError};
-use flowcast_model::stats::sample::median;
+use flowcast_fit::{
+    samples::{header, micros, provenance, whole},
+    zoo::pattern::{Pattern, PatternSamples},
+};
+use flowcast_model::{
+    cluster::{
+        conflicts::{Conflict, Kind},
+        flow::Flow,
+        racks::Racks,
+    },
+    csv::{self, CsvError},
+    stats::sample::median,
+};
 use flowcast_units::{Bytes, Node, Time};
 
 /// The schema that this version reads and writes.

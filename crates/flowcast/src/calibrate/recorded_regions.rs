@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 
 use crate::calibrate::dimemas::{Exercise, MeasuredRegion};
-use flowcast_recording::decode::{Item, RankFile};
-use flowcast_recording::summary::known_functions;
-use flowcast_recording::table::Function;
-use flowcast_recording::{operation, region_name};
+use flowcast_recording::{
+    decode::{Item, RankFile},
+    operation, region_name,
+    summary::known_functions,
+    table::Function,
+};
 use flowcast_trace::recorded_times::measured;
 use flowcast_units::{Bytes, CollectiveOp};
 

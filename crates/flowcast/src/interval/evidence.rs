@@ -1,13 +1,15 @@
 //! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
 
-use flowcast_model::ledger::{self, Accuracy, Judged, residuals, residuals_elsewhere};
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::protocol::SEGMENT;
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::conformal::{self, Margin};
-use flowcast_replay::SimulateError;
-use flowcast_replay::outcome::Outcome;
+use flowcast_model::{
+    ledger::{self, Accuracy, Judged, residuals, residuals_elsewhere},
+    network::Network,
+    sharing::{model::Model, protocol::SEGMENT},
+    stats::{
+        StatsError,
+        conformal::{self, Margin},
+    },
+};
+use flowcast_replay::{SimulateError, outcome::Outcome};
 use flowcast_units::{Bytes, Time};
 
 use super::Interval;

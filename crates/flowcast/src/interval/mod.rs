@@ -13,14 +13,17 @@ mod evidence;
 
 use std::fmt;
 
-use flowcast_model::cluster::pattern::Steps;
-use flowcast_model::ledger::Judged;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::rates::transient_windows;
+use flowcast_model::{
+    cluster::pattern::Steps,
+    ledger::Judged,
+    network::Network,
+    sharing::{model::Model, rates::transient_windows},
+};
 use flowcast_network::flows::concurrent::{self, predict_flows};
-use flowcast_replay::outcome::Outcome;
-use flowcast_replay::sweep::{self, WhatIf};
+use flowcast_replay::{
+    outcome::Outcome,
+    sweep::{self, WhatIf},
+};
 use flowcast_units::Time;
 
 use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedProgram};

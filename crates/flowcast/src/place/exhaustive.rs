@@ -3,9 +3,7 @@
 //! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
 //! have 8!/(2!^4 4!) = 105.
 
-use std::convert::Infallible;
-use std::error::Error;
-use std::ops::Range;
+use std::{convert::Infallible, error::Error, ops::Range};
 
 use thiserror::Error;
 

@@ -11,8 +11,7 @@
 //! The format is recognised by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
 //! order in which they first appear. Blank lines and `#` comments are left out.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use thiserror::Error;
 

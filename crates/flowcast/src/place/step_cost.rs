@@ -5,11 +5,11 @@
 
 use std::error::Error;
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::pattern::Steps;
-use flowcast_model::cluster::racks::Racks;
 pub use flowcast_model::machine::inside::InsideNode;
-use flowcast_model::network::Network;
+use flowcast_model::{
+    cluster::{flow::Flow, pattern::Steps, racks::Racks},
+    network::Network,
+};
 use flowcast_network::flows::concurrent::{Method, PredictError, predict_flows};
 use flowcast_units::{Node, Rank, Rate, Time};
 

@@ -1,11 +1,15 @@
 //! The curve where messages do not disturb one another: by tangents.
 
-use flowcast_model::network::{Network, Overheads};
-use flowcast_model::sharing::model::Model;
-use flowcast_replay::contention;
-use flowcast_replay::costs::Rendezvous;
-use flowcast_replay::placement::Placement;
-use flowcast_replay::sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve};
+use flowcast_model::{
+    network::{Network, Overheads},
+    sharing::model::Model,
+};
+use flowcast_replay::{
+    contention,
+    costs::Rendezvous,
+    placement::Placement,
+    sensitivity::{Curve, Family, Obstacle, Tangent, trace_curve},
+};
 use flowcast_trace::{Program, parallel};
 
 use super::{Inexact, Parameter};

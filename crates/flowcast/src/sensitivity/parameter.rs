@@ -1,12 +1,13 @@
 //! The field that is varied, in the unit in which times grow with it linearly.
 
 use flowcast_graph::selector::Selector;
-use flowcast_model::network::{Network, NetworkError};
-use flowcast_model::quantity::Quantity;
+use flowcast_model::{
+    network::{Network, NetworkError},
+    quantity::Quantity,
+};
 use flowcast_units::TimePerByte;
 
-use crate::Error;
-use crate::study::grid::full_name;
+use crate::{Error, study::grid::full_name};
 
 /// A field of the network and the range of its values. As a number it counts nanoseconds, nanoseconds per byte, bytes or
 /// what has no unit; of a rate and of a speed the inverse.

@@ -1,16 +1,13 @@
 //! The curve over the costs of some ranks, pairs, links, sizes or collectives, which no field of the network is.
 
-use flowcast_graph::EventGraph;
-use flowcast_graph::selector::Selector;
+use flowcast_graph::{EventGraph, selector::Selector};
 use flowcast_model::network::Network;
-use flowcast_replay::sensitivity::Curve;
-use flowcast_replay::time_part::TimePart;
+use flowcast_replay::{sensitivity::Curve, time_part::TimePart};
 use flowcast_trace::Trace;
 use flowcast_units::Time;
 
 use super::{Inexact, Parameter, Sensitivity};
-use crate::error::finite;
-use crate::{Error, Options, PreparedProgram};
+use crate::{Error, Options, PreparedProgram, error::finite};
 
 /// As [`sensitivity`](super::sensitivity()), from the events of one replay.
 pub(super) fn sensitivity(

@@ -1,7 +1,9 @@
 //! What a study varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
 
-use flowcast_model::network::{Network, NetworkError};
-use flowcast_model::quantity::Quantity;
+use flowcast_model::{
+    network::{Network, NetworkError},
+    quantity::Quantity,
+};
 use thiserror::Error;
 
 /// More combinations than this are a slip of the pen.

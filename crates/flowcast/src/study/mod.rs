@@ -7,19 +7,21 @@ pub mod grid;
 pub mod rows;
 mod work;
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use flowcast_model::algorithm::AlgorithmTable;
-use flowcast_model::network::{Network, NetworkError};
+use flowcast_model::{
+    algorithm::AlgorithmTable,
+    network::{Network, NetworkError},
+};
 use flowcast_trace::{Program, Trace, compiled};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use self::grid::{Grid, GridError};
-use self::rows::{Form, header};
-use crate::options::CollectivesWay;
-use crate::{Error, ModelChoice, Options, PreparedProgram};
+use self::{
+    grid::{Grid, GridError},
+    rows::{Form, header},
+};
+use crate::{Error, ModelChoice, Options, PreparedProgram, options::CollectivesWay};
 
 pub use work::Lines;
 

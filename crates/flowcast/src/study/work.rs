@@ -1,14 +1,14 @@
 //! Sets dealt to threads; each thread replays several sets in one walk.
 
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
+use flowcast_model::{network::Network, sharing::model::Model};
 use flowcast_replay::sweep::{SetOutcome, WIDEST};
 use flowcast_trace::parallel::each_as_done;
 
-use super::rows::{Form, Found, row};
-use super::{Study, StudyError};
-use crate::error::finite_times;
-use crate::{Contention, Error, IntervalOptions, Options};
+use super::{
+    Study, StudyError,
+    rows::{Form, Found, row},
+};
+use crate::{Contention, Error, IntervalOptions, Options, error::finite_times};
 
 /// Lanes of a walk fill up in steps of this many sets.
 const STEP: usize = 8;

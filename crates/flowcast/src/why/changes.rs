@@ -1,8 +1,10 @@
 //! Which changes would help a program most: candidates from the slopes of its time, each then replayed.
 
 use flowcast_graph::gradient::Gradient;
-use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Rule};
-use flowcast_model::network::Network;
+use flowcast_model::{
+    algorithm::{Algorithm, AlgorithmTable, Rule},
+    network::Network,
+};
 use flowcast_table::{self as table, Rows, figure, rows};
 use flowcast_trace::{Program, Trace};
 use flowcast_units::{CollectiveOp, Rank, Time};

@@ -6,8 +6,10 @@ use flowcast_table::{self as table, Document, Rows, figure, rows};
 use flowcast_trace::Trace;
 use flowcast_units::Time;
 
-use super::changes::{Change, change_table, changes_by};
-use super::{percent, ratio, recorded};
+use super::{
+    changes::{Change, change_table, changes_by},
+    percent, ratio, recorded,
+};
 use crate::{Error, Options};
 
 /// The slope of the predicted time with respect to every rank's computing, every pair's latency and time per byte, the

@@ -15,8 +15,7 @@ use flowcast_model::network::Network;
 use flowcast_trace::{Program, Trace};
 use flowcast_units::{Rounded, Time};
 
-use crate::error::finite;
-use crate::{Error, ModelChoice, Options, PreparedProgram};
+use crate::{Error, ModelChoice, Options, PreparedProgram, error::finite};
 use flowcast_table::Document;
 pub use gradient::gradient;
 pub use noise::{NoiseOptions, Noisy, parse_noise};

@@ -1,10 +1,11 @@
 //! What random delays of computations do to a prediction.
 
-use std::fmt;
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
-use flowcast_graph::EventGraph;
-use flowcast_graph::noise::{Noise, factors_of};
+use flowcast_graph::{
+    EventGraph,
+    noise::{Noise, factors_of},
+};
 use flowcast_trace::Program;
 use flowcast_units::{Rounded, Time};
 use serde_json::{Value, json};

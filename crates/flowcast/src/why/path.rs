@@ -6,8 +6,10 @@ use flowcast_table::{self as table, Document, Grouped, rows};
 use flowcast_trace::Trace;
 use flowcast_units::Rounded;
 
-use super::changes::{Change, change_table, changes};
-use super::{program_of, ratio};
+use super::{
+    changes::{Change, change_table, changes},
+    program_of, ratio,
+};
 use crate::{Error, ModelChoice, Options, PreparedProgram};
 
 /// What the predicted time is spent on along the chain of events that ends last, by cause and by rank; and up to ten changes

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use flowcast_model::stats::sample::median;
-use flowcast_model::stats::two_sample::{DifferenceTest, TwoSamples};
+use flowcast_model::stats::{
+    sample::median,
+    two_sample::{DifferenceTest, TwoSamples},
+};
 use flowcast_table::{Document, rows};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::{Rounded, Time};

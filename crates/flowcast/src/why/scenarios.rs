@@ -2,19 +2,15 @@
 
 use std::borrow::Cow;
 
-use flowcast_graph::selector::Selector;
-use flowcast_graph::{EventGraph, Selected, To};
+use flowcast_graph::{EventGraph, Selected, To, selector::Selector};
 use flowcast_model::network::Network;
-use flowcast_replay::sweep::SetOutcome;
-use flowcast_replay::time_part::TimePart;
+use flowcast_replay::{sweep::SetOutcome, time_part::TimePart};
 use flowcast_table::{self as table, Document, figure, fixed, or_dash, rows};
-use flowcast_trace::aggregate::aggregated;
-use flowcast_trace::{Program, Trace, parallel};
+use flowcast_trace::{Program, Trace, aggregate::aggregated, parallel};
 use flowcast_units::{Bytes, Node, Rank, Rounded, Time};
 
 use super::{NoiseOptions, Noisy, program_of, ratio};
-use crate::error::finite_times;
-use crate::{Error, Options, PreparedProgram};
+use crate::{Error, Options, PreparedProgram, error::finite_times};
 
 /// A network and what is different on it.
 #[derive(Debug, Clone)]

@@ -1,7 +1,9 @@
 //! How late ranks, messages and computations may be without moving the end.
 
-use flowcast_graph::selector::Link;
-use flowcast_graph::slack::{LinkSlack, RankSlack, Slacks};
+use flowcast_graph::{
+    selector::Link,
+    slack::{LinkSlack, RankSlack, Slacks},
+};
 use flowcast_model::network::Network;
 use flowcast_table::{self as table, Document, Rows, Table, rows, shown};
 use flowcast_trace::Trace;

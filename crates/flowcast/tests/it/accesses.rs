@@ -1,18 +1,17 @@
 //! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
 
 use crate::random_programs::{as_program, explained, read_bytes, read_text, recorded};
-use flowcast::model::file_system::FileSystem;
-use flowcast::model::machine::NodeGroup;
-use flowcast::model::machine::wide_area::Site;
-use flowcast::model::network::{LinkRate, LoneFlow, Network, Rule};
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::time_part::TimePart;
-use flowcast::replay::walk::Replay;
-use flowcast::trace::{Program, Trace, compiled};
-use flowcast::units::{Rate, Time};
+use flowcast::{
+    model::{
+        file_system::FileSystem,
+        machine::{NodeGroup, wide_area::Site},
+        network::{LinkRate, LoneFlow, Network, Rule},
+        sharing::model::Model,
+    },
+    replay::{Engine, costs::Rendezvous, placement::Placement, time_part::TimePart, walk::Replay},
+    trace::{Program, Trace, compiled},
+    units::{Rate, Time},
+};
 use proptest::prelude::*;
 
 /// 1 us of latency, a nanosecond a byte; files: 10 us, 2 ns a byte, so many requests at once.

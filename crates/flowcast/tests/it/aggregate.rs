@@ -1,12 +1,13 @@
 //! Messages sent together: programs stay programs, bytes stay, and what goes together costs what one message costs.
 
 use crate::random_programs::{any_records, as_program, read_text};
-use flowcast::model::sharing::model::Model;
-use flowcast::trace::aggregate::aggregated;
-use flowcast::trace::opcodes::Op;
-use flowcast::trace::{Program, Trace, compiled};
-use flowcast::units::{Bytes, Rank};
-use flowcast::{Collectives, Contention, Options, predict};
+use flowcast::{
+    Collectives, Contention, Options,
+    model::sharing::model::Model,
+    predict,
+    trace::{Program, Trace, aggregate::aggregated, compiled, opcodes::Op},
+    units::{Bytes, Rank},
+};
 use proptest::prelude::*;
 
 /// Ranks 0 and 1 of a `.dim` trace.

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use flowcast::fit::calls::table::{CallName, CallTimes};
-use flowcast::fit::calls::{CallFit, fit_calls, network::to_network};
-use flowcast::model::network::{Network, Overheads};
-use flowcast::model::stats::resampling::Resampler;
-use flowcast::model::stats::sample::median;
-use flowcast::units::{Bytes, Time};
+use flowcast::{
+    fit::calls::{
+        CallFit, fit_calls,
+        network::to_network,
+        table::{CallName, CallTimes},
+    },
+    model::{
+        network::{Network, Overheads},
+        stats::{resampling::Resampler, sample::median},
+    },
+    units::{Bytes, Time},
+};
 
 const MEASURED: &str = include_str!("../../../../tests/data/calls/point_to_point.csv");
 const PIECES: usize = 8;

@@ -1,19 +1,25 @@
 //! The closed loop's solutions against the conditions that define them, and its special cases by hand.
 
-use flowcast::flows::fluid::{self, Demand};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::cluster::streaming::Stream;
-use flowcast::model::sharing::active_flows::ActiveFlows;
-use flowcast::model::sharing::closed_loop::{ClosedLoop, Feedback};
-use flowcast::model::sharing::completion::FlowCompletion;
-use flowcast::model::sharing::fabric::{AllocatedFraction, Fabric, LinkId};
-use flowcast::model::sharing::fair::Fair;
-use flowcast::model::sharing::{RateModel, SharingError};
-use flowcast::units::{Bytes, Node, Rate, Time};
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::{TestCaseError, TestRunner};
+use flowcast::{
+    flows::fluid::{self, Demand},
+    model::{
+        cluster::{flow::Flow, racks::Racks, streaming::Stream},
+        sharing::{
+            RateModel, SharingError,
+            active_flows::ActiveFlows,
+            closed_loop::{ClosedLoop, Feedback},
+            completion::FlowCompletion,
+            fabric::{AllocatedFraction, Fabric, LinkId},
+            fair::Fair,
+        },
+    },
+    units::{Bytes, Node, Rate, Time},
+};
+use proptest::{
+    prelude::*,
+    strategy::ValueTree,
+    test_runner::{TestCaseError, TestRunner},
+};
 
 fn flows(pairs: &[(u32, u32)]) -> Vec<Flow> {
     let flow = |(id, (src, dst)): (u32, &(u32, u32))| {

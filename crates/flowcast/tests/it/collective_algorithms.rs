@@ -5,10 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use flowcast::model::algorithm::{Algorithm, Choice};
-use flowcast::trace::expand::moves::{Blocks, Effect, Layout, Move, Part, distances_with};
-use flowcast::trace::expand::plan::Task;
-use flowcast::units::{Bytes, CollectiveOp};
+use flowcast::{
+    model::algorithm::{Algorithm, Choice},
+    trace::expand::{
+        moves::{Blocks, Effect, Layout, Move, Part, distances_with},
+        plan::Task,
+    },
+    units::{Bytes, CollectiveOp},
+};
 use proptest::prelude::*;
 
 /// The contributions in a block, one bit for each rank.

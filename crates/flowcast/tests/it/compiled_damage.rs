@@ -1,16 +1,21 @@
 //! Compiled traces with a right checksum and wrong content: refused, or a program like any other.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use crate::random_programs::any_records;
-use flowcast::convert::{self, Dialect, Losses, Tables};
-use flowcast::model::algorithm::{AlgorithmTable, Base};
-use flowcast::model::builtin;
-use flowcast::trace::expand::{NonBlocking, expand};
-use flowcast::trace::{Program, ReadOptions, Trace, compiled};
-use flowcast::units::Rank;
-use flowcast::{Collectives, Options, Outputs, Prepared};
+use flowcast::{
+    Collectives, Options, Outputs, Prepared,
+    convert::{self, Dialect, Losses, Tables},
+    model::{
+        algorithm::{AlgorithmTable, Base},
+        builtin,
+    },
+    trace::{
+        Program, ReadOptions, Trace, compiled,
+        expand::{NonBlocking, expand},
+    },
+    units::Rank,
+};
 use proptest::prelude::*;
 
 const HEADER: usize = 32;

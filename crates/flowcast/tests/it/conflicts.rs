@@ -1,18 +1,25 @@
 //! Conflicts made by a model with known parameters give these back, and the model is found to be the best.
 
-use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
-use flowcast::calibrate::conflicts::{
-    Bound, ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, Warning, fit_conflicts,
+use flowcast::{
+    calibrate::{
+        conflict_samples::{ConflictSamples, Measured},
+        conflicts::{
+            Bound, ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, Warning,
+            fit_conflicts,
+        },
+    },
+    flows::concurrent::{Method, PredictError, predict_flows},
+    model::{
+        cluster::{
+            conflicts::{Conflict, ConflictPlan, Kind},
+            flow::Flow,
+            racks::Racks,
+        },
+        network::{Duplex, Network},
+        sharing::{SharingError, flow_cuts::Strictness, model::Model},
+    },
+    units::{Bytes, Node, Time},
 };
-use flowcast::flows::concurrent::{Method, PredictError, predict_flows};
-use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::{Duplex, Network};
-use flowcast::model::sharing::SharingError;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::units::{Bytes, Node, Time};
 
 const REPETITIONS: usize = 4;
 

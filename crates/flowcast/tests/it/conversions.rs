@@ -1,14 +1,20 @@
 //! Programs written in the forms of other tools and read again.
 
 use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
-use flowcast::convert::{self, Dialect, Tables};
-use flowcast::model::algorithm::{AlgorithmTable, Base};
-use flowcast::replay::loggops::{self, Loggops};
-use flowcast::replay::observer::Unobserved;
-use flowcast::trace::expand::{NonBlocking, expand};
-use flowcast::trace::opcodes::Op;
-use flowcast::trace::{Program, ReadOptions, Trace};
-use flowcast::units::Rank;
+use flowcast::{
+    convert::{self, Dialect, Tables},
+    model::algorithm::{AlgorithmTable, Base},
+    replay::{
+        loggops::{self, Loggops},
+        observer::Unobserved,
+    },
+    trace::{
+        Program, ReadOptions, Trace,
+        expand::{NonBlocking, expand},
+        opcodes::Op,
+    },
+    units::Rank,
+};
 use proptest::prelude::*;
 
 fn as_dim(program: &Program, dialect: Dialect) -> Program {

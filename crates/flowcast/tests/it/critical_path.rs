@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
-use flowcast::model::network::Rule;
-use flowcast::replay::critical_path::CriticalPath;
-use flowcast::replay::time_part::TimePart;
-use flowcast::trace::Program;
-use flowcast::units::{Rank, Time};
-use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use proptest::test_runner::TestRunner;
+use flowcast::{
+    model::network::Rule,
+    replay::{critical_path::CriticalPath, time_part::TimePart},
+    trace::Program,
+    units::{Rank, Time},
+};
+use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 
 /// Latency 20 ns, a tenth of a nanosecond for each byte, overhead 5 ns, gap 7 ns, one rank on a node.
 const NUMBERS: Numbers = Numbers {

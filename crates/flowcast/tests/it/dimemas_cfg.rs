@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::walk::Replay;
-use flowcast::trace::{self, ReadOptions, Trace};
+use flowcast::{
+    model::dimemas_cfg::DimemasConfig,
+    replay::{costs::Rendezvous, placement::Placement, walk::Replay},
+    trace::{self, ReadOptions, Trace},
+};
 
 /// One rank computes 10 us and sends 1000 bytes to another, which computes 4 us and receives.
 const TRACE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000010000\n2:0:0:1:-1:1000:0:1:0\n\

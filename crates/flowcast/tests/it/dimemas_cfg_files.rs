@@ -1,16 +1,24 @@
 //! Dimemas configurations: the golden files, one file with every record, hand-made mistakes, and anything at all.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-use flowcast::model::collective::{Repeats, Row};
-use flowcast::model::dimemas_cfg::{DimemasConfig, DimemasConfigError, is_dimemas_cfg};
-use flowcast::model::machine::scheduler::Policy;
-use flowcast::model::machine::wide_area::{Site, Traffic};
-use flowcast::model::machine::{Machine, Mapping, NodeGroup};
-use flowcast::model::name::is_hidden;
-use flowcast::model::network::{Network, Rule};
-use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
+use flowcast::{
+    model::{
+        collective::{Repeats, Row},
+        dimemas_cfg::{DimemasConfig, DimemasConfigError, is_dimemas_cfg},
+        machine::{
+            Machine, Mapping, NodeGroup,
+            scheduler::Policy,
+            wide_area::{Site, Traffic},
+        },
+        name::is_hidden,
+        network::{Network, Rule},
+    },
+    units::{Bytes, CollectiveOp, Rate, Time},
+};
 use proptest::prelude::*;
 
 /// What a terminal obeys, or what changes how a text is read.

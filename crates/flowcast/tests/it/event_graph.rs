@@ -4,14 +4,13 @@
 #[allow(dead_code)]
 use crate::event_driven::end_times_where;
 use crate::random_programs::{Numbers, Record, Records, any_numbers, any_records};
-use flowcast::graph::selector::Selector;
-use flowcast::graph::{EventGraph, noise::Noise};
-use flowcast::model::network::Rule;
-use flowcast::replay::Engine;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::walk::Replay;
-use flowcast::trace::slot::Slot;
-use flowcast::units::{Rank, Time};
+use flowcast::{
+    graph::{EventGraph, noise::Noise, selector::Selector},
+    model::network::Rule,
+    replay::{Engine, placement::Placement, walk::Replay},
+    trace::slot::Slot,
+    units::{Rank, Time},
+};
 use proptest::prelude::*;
 
 fn engine<'a>(program: &'a flowcast::trace::Program, numbers: &Numbers) -> Engine<'a> {

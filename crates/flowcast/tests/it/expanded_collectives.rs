@@ -3,16 +3,19 @@
 use std::fmt::Write as _;
 
 use crate::random_programs::{Mode, Record, any_records, as_program, read_text};
-use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
-use flowcast::model::network::{LinkRate, Network, Rule};
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::walk::Replay;
-use flowcast::trace::expand::{Expanded, NonBlocking, expand};
-use flowcast::trace::opcodes::Op;
-use flowcast::trace::{Program, ReadOptions};
-use flowcast::units::{CollectiveOp, Rank, Rate, Time};
+use flowcast::{
+    model::{
+        algorithm::{Algorithm, AlgorithmTable, Base},
+        network::{LinkRate, Network, Rule},
+    },
+    replay::{Engine, costs::Rendezvous, placement::Placement, walk::Replay},
+    trace::{
+        Program, ReadOptions,
+        expand::{Expanded, NonBlocking, expand},
+        opcodes::Op,
+    },
+    units::{CollectiveOp, Rank, Rate, Time},
+};
 use proptest::prelude::*;
 
 const LATENCY: f64 = 2000.0;

@@ -1,17 +1,23 @@
 //! What communication is said to have cost is what it cost, under every engine.
 
 use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
-use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::{LinkRate, Network, Rule};
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::{Explanation, Sums};
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::time_part::TimePart;
-use flowcast::trace::Program;
-use flowcast::units::Time;
+use flowcast::{
+    model::{
+        machine::NodeGroup,
+        network::{LinkRate, Network, Rule},
+        sharing::model::Model,
+    },
+    replay::{
+        Engine,
+        costs::Rendezvous,
+        explain::{Explanation, Sums},
+        outcome::Outcome,
+        placement::Placement,
+        time_part::TimePart,
+    },
+    trace::Program,
+    units::Time,
+};
 use proptest::prelude::*;
 
 fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {

@@ -1,29 +1,36 @@
 //! What a replay writes for other programs follows their formats and says what the replay said.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read as _,
+    path::PathBuf,
+    sync::Arc,
+};
 
-use crate::paraver_rules::Contents;
-use crate::protobuf::{Value, fields, one};
-use crate::random_programs::{any_numbers, any_records, as_program};
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::model::machine::Machine;
-use flowcast::model::network::Network;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::loggops::sends::Sends;
-use flowcast::replay::loggops::{self, Loggops};
-use flowcast::replay::observer::Unobserved;
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::report::export::paraver::{self, Stamp};
-use flowcast::report::export::{Replayed, chrome, perfetto, tables};
-use flowcast::trace::schedule::Schedule;
-use flowcast::trace::{Program, ReadOptions, Trace, TraceRef, read};
-use flowcast::units::{Bytes, Rank, Time, TimePerByte};
+use crate::{
+    paraver_rules::Contents,
+    protobuf::{Value, fields, one},
+    random_programs::{any_numbers, any_records, as_program},
+};
+use flowcast::{
+    model::{dimemas_cfg::DimemasConfig, machine::Machine, network::Network},
+    replay::{
+        Engine,
+        costs::Rendezvous,
+        journal::{Journal, Keeps},
+        loggops::{self, Loggops, sends::Sends},
+        observer::Unobserved,
+        outcome::Outcome,
+        placement::Placement,
+    },
+    report::export::{
+        Replayed, chrome,
+        paraver::{self, Stamp},
+        perfetto, tables,
+    },
+    trace::{Program, ReadOptions, Trace, TraceRef, read, schedule::Schedule},
+    units::{Bytes, Rank, Time, TimePerByte},
+};
 use proptest::prelude::*;
 
 /// All that is written of one replay.

@@ -1,16 +1,20 @@
 //! Fitting against round trips whose parameters are known.
 
-use flowcast::fit::error::FitError;
-use flowcast::fit::loggp::{
-    FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, preliminary_gap,
+use flowcast::{
+    fit::{
+        error::FitError,
+        loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, preliminary_gap},
+        prtt::{PrttPoint, delay_for_overhead, prtt},
+        samples::PrttSamples,
+        verdict::FitWarning,
+    },
+    model::{
+        loggp::LogGp,
+        network::{Network, Rule},
+        stats::resampling::Resampler,
+    },
+    units::{Bytes, Time, TimePerByte},
 };
-use flowcast::fit::prtt::{PrttPoint, delay_for_overhead, prtt};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::verdict::FitWarning;
-use flowcast::model::loggp::LogGp;
-use flowcast::model::network::{Network, Rule};
-use flowcast::model::stats::resampling::Resampler;
-use flowcast::units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 
 fn network(gap: f64, per_byte: f64, overhead: f64, latency: f64) -> LogGp {

@@ -3,16 +3,25 @@
 use std::sync::Arc;
 
 use crate::random_programs::{Numbers, any_alike, any_numbers, as_program, read_bytes, read_text};
-use flowcast::convert::generate::{Shape, Workload};
-use flowcast::convert::write;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::walk::{FoldedOutcome, FoldedReplay};
-use flowcast::trace::fold::fold;
-use flowcast::trace::folded::{Folded, Part, map_all, pieces};
-use flowcast::trace::{Program, Trace, compiled};
-use flowcast::units::{Bytes, Time};
-use flowcast::{Contention, Options, predict};
+use flowcast::{
+    Contention, Options,
+    convert::{
+        generate::{Shape, Workload},
+        write,
+    },
+    model::sharing::model::Model,
+    predict,
+    replay::{
+        outcome::Outcome,
+        walk::{FoldedOutcome, FoldedReplay},
+    },
+    trace::{
+        Program, Trace, compiled,
+        fold::fold,
+        folded::{Folded, Part, map_all, pieces},
+    },
+    units::{Bytes, Time},
+};
 use proptest::prelude::*;
 
 /// Loops over programs: pieces are taken modulo what there is.

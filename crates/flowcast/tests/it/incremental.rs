@@ -1,17 +1,16 @@
 //! What is kept up while flows come and go, against what is solved anew for all flows at each event.
 
-use flowcast::flows::fluid::{Demand, simulate, stepwise};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::cluster::tree::Level;
-use flowcast::model::network::{LinkRate, Network};
-use flowcast::model::sharing::fabric::Fabric;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::model::sharing::rates::rate_model;
-use flowcast::model::topology::{Shape, Topology};
-use flowcast::units::{Bytes, Node, Rate, Time};
+use flowcast::{
+    flows::fluid::{Demand, simulate, stepwise},
+    model::{
+        builtin,
+        cluster::{flow::Flow, racks::Racks, tree::Level},
+        network::{LinkRate, Network},
+        sharing::{fabric::Fabric, flow_cuts::Strictness, model::Model, rates::rate_model},
+        topology::{Shape, Topology},
+    },
+    units::{Bytes, Node, Rate, Time},
+};
 use proptest::prelude::*;
 
 const EXACT: [Model; 6] = [
@@ -140,8 +139,7 @@ proptest! {
 
 #[test]
 fn the_closed_loop_kept_up_is_near_the_one_solved_anew() {
-    use proptest::strategy::ValueTree;
-    use proptest::test_runner::TestRunner;
+    use proptest::{strategy::ValueTree, test_runner::TestRunner};
     let mut runner = TestRunner::deterministic();
     let mut differences: Vec<f64> = Vec::new();
     for _ in 0..100 {

@@ -1,24 +1,26 @@
 //! Schedulers, sites, threads, several programs at once and random perturbation: against Dimemas' own times, and
 //! against what must hold whatever the times are.
 
-use std::fs;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{fs, path::PathBuf, sync::Arc};
 
-use flowcast::convert::{self, Dialect};
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::model::machine::scheduler::Policy;
-use flowcast::model::machine::{Machine, Mapping, NodeGroup};
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::influence::{Done, without_influence};
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::{Application, Placement};
-use flowcast::trace::together::together;
-use flowcast::trace::{Program, ReadOptions, Trace, compiled, read};
-use flowcast::units::Rank;
+use flowcast::{
+    convert::{self, Dialect},
+    model::{
+        dimemas_cfg::DimemasConfig,
+        machine::{Machine, Mapping, NodeGroup, scheduler::Policy},
+        network::Network,
+        sharing::model::Model,
+    },
+    replay::{
+        Engine,
+        costs::Rendezvous,
+        influence::{Done, without_influence},
+        outcome::Outcome,
+        placement::{Application, Placement},
+    },
+    trace::{Program, ReadOptions, Trace, compiled, read, together::together},
+    units::Rank,
+};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -5,20 +5,23 @@
 
 use std::collections::BTreeMap;
 
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::{Pattern, Steps};
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::ledger::{Accuracy, Judged};
-use flowcast::model::network::{Interval as OfField, Network};
-use flowcast::model::quantity::Quantity;
-use flowcast::model::sharing::model::Model;
-use flowcast::model::stats::conformal::share_interval;
-use flowcast::model::stats::sample::median;
-use flowcast::trace::Trace;
-use flowcast::units::{Bytes, Node, Time};
 use flowcast::{
     Collectives, Contention, Interval, IntervalOptions, Options, Outputs, PatternOptions, Prepared,
+    model::{
+        cluster::{
+            flow::Flow,
+            pattern::{Pattern, Steps},
+            racks::Racks,
+        },
+        ledger::{Accuracy, Judged},
+        network::{Interval as OfField, Network},
+        quantity::Quantity,
+        sharing::model::Model,
+        stats::{conformal::share_interval, sample::median},
+    },
     no_margin, pattern_intervals, predict, predict_pattern,
+    trace::Trace,
+    units::{Bytes, Node, Time},
 };
 use serde_json::Value;
 

@@ -4,21 +4,21 @@
 use std::collections::BTreeMap;
 
 use crate::random_programs::{any_numbers, any_records};
-use flowcast::model::builtin;
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::model::ledger::{Accuracy, Judged};
-use flowcast::model::machine::{Mapping, NodeGroup};
-use flowcast::model::network::{FitQuality, Network};
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::meetings::messages_meet;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::walk::Replay;
-use flowcast::trace::Trace;
-use flowcast::units::{Bytes, Time};
 use flowcast::{
-    Collectives, Contention, IntervalOptions, Options, Prediction, Prepared, predict, read_text,
+    Collectives, Contention, IntervalOptions, Options, Prediction, Prepared,
+    model::{
+        builtin,
+        dimemas_cfg::DimemasConfig,
+        ledger::{Accuracy, Judged},
+        machine::{Mapping, NodeGroup},
+        network::{FitQuality, Network},
+        sharing::model::Model,
+    },
+    predict, read_text,
+    replay::{Engine, meetings::messages_meet, placement::Placement, walk::Replay},
     sweep,
+    trace::Trace,
+    units::{Bytes, Time},
 };
 use proptest::prelude::*;
 

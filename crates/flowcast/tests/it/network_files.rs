@@ -1,10 +1,14 @@
 //! Network files that nobody would write: whatever the text, the answer is a network or an error, never a panic.
 
-use flowcast::model::builtin;
-use flowcast::model::network::{LinkRate, Network};
-use flowcast::model::network_file::upgrade::upgraded;
-use flowcast::model::sharing::model::Model;
-use flowcast::units::{Bytes, Rate};
+use flowcast::{
+    model::{
+        builtin,
+        network::{LinkRate, Network},
+        network_file::upgrade::upgraded,
+        sharing::model::Model,
+    },
+    units::{Bytes, Rate},
+};
 use proptest::prelude::*;
 
 /// What a careless or hostile hand could put where a value belongs.

@@ -4,20 +4,27 @@
 use std::fmt::Write as _;
 
 use crate::random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
-use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
-use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::{LinkRate, Network, Rule};
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::placement::Placement;
-use flowcast::replay::sweep::{self, WhatIf};
-use flowcast::replay::walk::Replay;
-use flowcast::replay::{Engine, SimulateError};
-use flowcast::trace::compiled;
-use flowcast::trace::expand::{NonBlocking, expand};
-use flowcast::trace::{Program, ReadOptions};
-use flowcast::units::{CollectiveOp, Rank, Rate, Time};
+use flowcast::{
+    model::{
+        algorithm::{Algorithm, AlgorithmTable, Base},
+        machine::NodeGroup,
+        network::{LinkRate, Network, Rule},
+        sharing::model::Model,
+    },
+    replay::{
+        Engine, SimulateError,
+        costs::Rendezvous,
+        journal::{Journal, Keeps},
+        placement::Placement,
+        sweep::{self, WhatIf},
+        walk::Replay,
+    },
+    trace::{
+        Program, ReadOptions, compiled,
+        expand::{NonBlocking, expand},
+    },
+    units::{CollectiveOp, Rank, Rate, Time},
+};
 use proptest::prelude::*;
 
 /// A program of these communicators; each rank's records, without the rank.

@@ -1,11 +1,15 @@
 //! Traces of tools that write a file for each rank, as those tools wrote them.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::mutations::{any_mutations, mutate};
-use flowcast::trace::read::{Part, is_part, read_parts};
-use flowcast::trace::{Program, ReadOptions, Trace, TraceError};
+use flowcast::trace::{
+    Program, ReadOptions, Trace, TraceError,
+    read::{Part, is_part, read_parts},
+};
 use proptest::prelude::*;
 
 fn folder(name: &str) -> PathBuf {
@@ -140,10 +144,10 @@ fn a_chakra_trace_has_its_collective() {
 
 /// Each can be replayed to its end.
 fn replay(program: &Program) {
-    use flowcast::model::builtin;
-    use flowcast::replay::Engine;
-    use flowcast::replay::costs::Rendezvous;
-    use flowcast::replay::placement::Placement;
+    use flowcast::{
+        model::builtin,
+        replay::{Engine, costs::Rendezvous, placement::Placement},
+    };
     let network = builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let outcome = Engine::new(program, &network, placement, Rendezvous::AsRecorded)

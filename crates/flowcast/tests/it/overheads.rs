@@ -1,10 +1,12 @@
 //! Overheads of sender and receiver by size, in replays without and with contention, under every rule.
 
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::trace::Trace;
-use flowcast::units::Time;
-use flowcast::{Contention, Options, predict, read_text, sweep};
+use flowcast::{
+    Contention, Options,
+    model::{network::Network, sharing::model::Model},
+    predict, read_text, sweep,
+    trace::Trace,
+    units::Time,
+};
 
 /// Rank 0 sends 100 and 1000 bytes to rank 1, which computes for a millisecond first: both messages have then arrived.
 const TWO_MESSAGES: &str = "#DIMEMAS:\"two\":1,0:2(1,1),1\nd:1:1:2:0:1\n2:0:0:1:-1:100:7:1:0\n2:0:0:1:-1:1000:7:1:0\n\

@@ -1,10 +1,14 @@
 //! What ranks do while their messages move, by hand: under every rule, by every model.
 
-use flowcast::model::network::{LinkRate, LoneFlow, Network, Progress, Rule};
-use flowcast::model::sharing::model::Model;
-use flowcast::trace::{Program, ReadOptions, Trace, read};
-use flowcast::units::{Bytes, TimePerByte};
-use flowcast::{Contention, Options, PreparedProgram};
+use flowcast::{
+    Contention, Options, PreparedProgram,
+    model::{
+        network::{LinkRate, LoneFlow, Network, Progress, Rule},
+        sharing::model::Model,
+    },
+    trace::{Program, ReadOptions, Trace, read},
+    units::{Bytes, TimePerByte},
+};
 use std::sync::Arc;
 
 const MODELS: [Contention; 6] = [

@@ -1,18 +1,25 @@
 //! The packet level by hand, and as the twin of the closed loop.
 
-use flowcast::flows::concurrent::{Method, Prediction, predict_flows, predict_seeds};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::Pattern;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::cluster::staggered::{Direction, staggered_chain};
-use flowcast::model::network::Network;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::packet::seeds::{Runs, Spread};
-use flowcast::packet::{FRAME_OVERHEAD, SEGMENT};
-use flowcast::units::{Bytes, Node, Time};
-use flowcast::{Contention, Options};
+use flowcast::{
+    Contention, Options,
+    flows::concurrent::{Method, Prediction, predict_flows, predict_seeds},
+    model::{
+        builtin,
+        cluster::{
+            flow::Flow,
+            pattern::Pattern,
+            racks::Racks,
+            staggered::{Direction, staggered_chain},
+        },
+        network::Network,
+        sharing::{flow_cuts::Strictness, model::Model},
+    },
+    packet::{
+        FRAME_OVERHEAD, SEGMENT,
+        seeds::{Runs, Spread},
+    },
+    units::{Bytes, Node, Time},
+};
 
 /// Bytes per second of the wire.
 const WIRE: f64 = 2.5e6;

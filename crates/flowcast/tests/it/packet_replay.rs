@@ -1,21 +1,19 @@
 //! Programs packet by packet, by hand and beside patterns of the same messages.
 
 use crate::random_programs::{as_program, explained, read_text, recorded};
-use flowcast::flows::concurrent::{Method, predict_flows};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::machine::Mapping;
-use flowcast::model::machine::wide_area::Site;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::trace::Program;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    flows::concurrent::{Method, predict_flows},
+    model::{
+        builtin,
+        cluster::{flow::Flow, racks::Racks},
+        machine::{Mapping, wide_area::Site},
+        network::Network,
+        sharing::{flow_cuts::Strictness, model::Model},
+    },
+    replay::{Engine, costs::Rendezvous, outcome::Outcome, placement::Placement},
+    trace::Program,
+    units::{Bytes, Node, Time},
+};
 
 const WIRE: f64 = 1e6;
 /// A full packet.

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::random_programs::{any_numbers, any_records};
-use flowcast::replay::Engine;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::placement::Placement;
-use flowcast::report::export::{Replayed, parquet, tables};
-use flowcast::trace::{Program, TraceRef};
+use flowcast::{
+    replay::{
+        Engine,
+        journal::{Journal, Keeps},
+        placement::Placement,
+    },
+    report::export::{Replayed, parquet, tables},
+    trace::{Program, TraceRef},
+};
 use proptest::prelude::*;
 
 /// A value of Thrift's compact protocol.

@@ -1,14 +1,15 @@
 //! What must hold for any pattern, whatever the numbers.
 
-use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::fabric::LinkId;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    flows::concurrent::{Method, Prediction, predict_flows},
+    model::{
+        builtin,
+        cluster::{flow::Flow, racks::Racks},
+        network::Network,
+        sharing::{fabric::LinkId, flow_cuts::Strictness, model::Model},
+    },
+    units::{Bytes, Node, Time},
+};
 use proptest::prelude::*;
 
 /// Models whose links carry no more than their capacity.

@@ -1,13 +1,15 @@
 //! A reference implementation with exact fractions for the models whose shares are fractions, written from the papers' rules and
 //! sharing no code with the library: every flow is compared with every other, at every event.
 
-use flowcast::flows::concurrent::{Method, predict_flows};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    flows::concurrent::{Method, predict_flows},
+    model::{
+        builtin,
+        cluster::{flow::Flow, racks::Racks},
+        sharing::{flow_cuts::Strictness, model::Model},
+    },
+    units::{Bytes, Node, Time},
+};
 use proptest::prelude::*;
 
 /// `numerator / denominator`, reduced, the denominator positive; none when it no longer fits.

@@ -2,22 +2,29 @@
 
 use std::sync::Arc;
 
-use flowcast::model::machine::{Machine, Mapping, NodeGroup};
-use flowcast::model::network::{LinkRate, Network};
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::loggops::costs::{Costs, Placed};
-use flowcast::replay::loggops::explain::Explainer;
-use flowcast::replay::loggops::sends::Sends;
-use flowcast::replay::loggops::{self, Loggops};
-use flowcast::replay::observer::Unobserved;
-use flowcast::replay::outcome::RankOutcome;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::time_part::TimePart;
-use flowcast::replay::timeline::{Activity, Segment};
-use flowcast::trace::schedule::Schedule;
-use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
-use flowcast::units::{Bytes, Rank, Rate, Time, TimePerByte};
+use flowcast::{
+    model::{
+        machine::{Machine, Mapping, NodeGroup},
+        network::{LinkRate, Network},
+        sharing::model::Model,
+    },
+    replay::{
+        journal::{Journal, Keeps},
+        loggops::{
+            self, Loggops,
+            costs::{Costs, Placed},
+            explain::Explainer,
+            sends::Sends,
+        },
+        observer::Unobserved,
+        outcome::RankOutcome,
+        placement::Placement,
+        time_part::TimePart,
+        timeline::{Activity, Segment},
+    },
+    trace::{ReadOptions, SharedBytes, Trace, compiled, read, schedule::Schedule},
+    units::{Bytes, Rank, Rate, Time, TimePerByte},
+};
 
 fn schedule(text: &'static str) -> Schedule {
     let mut none =

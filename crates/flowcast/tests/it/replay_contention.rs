@@ -1,27 +1,23 @@
 //! Replay with limited links, buses and processors: against Dimemas' own times, against the walk without events where
 //! nothing is limited, and what no limit may ever be exceeded by.
 
-use std::fs;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{fs, path::PathBuf, sync::Arc};
 
 use crate::random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::model::machine::Mapping;
-use flowcast::model::network::{Network, Rule};
-use flowcast::replay::contention;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::flights::Flight;
-use flowcast::replay::journal::Journal;
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::time_part::TimePart;
-use flowcast::replay::timeline::Activity;
-use flowcast::replay::walk::Replay;
-use flowcast::replay::{Engine, SimulateError};
-use flowcast::trace::slot::Slot;
-use flowcast::trace::{Program, ReadOptions, read};
-use flowcast::units::{Bytes, Node, Rank};
+use flowcast::{
+    model::{
+        dimemas_cfg::DimemasConfig,
+        machine::Mapping,
+        network::{Network, Rule},
+    },
+    replay::{
+        Engine, SimulateError, contention, costs::Rendezvous, flights::Flight, journal::Journal,
+        outcome::Outcome, placement::Placement, time_part::TimePart, timeline::Activity,
+        walk::Replay,
+    },
+    trace::{Program, ReadOptions, read, slot::Slot},
+    units::{Bytes, Node, Rank},
+};
 use proptest::prelude::*;
 
 fn data(name: &str) -> PathBuf {

@@ -7,17 +7,16 @@ use crate::random_programs::{
     Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text,
     recorded,
 };
-use flowcast::convert::generate::{Shape, Workload};
-use flowcast::convert::write::dim;
-use flowcast::model::builtin;
-use flowcast::model::machine::Mapping;
-use flowcast::model::network::Rule;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::walk::Replay;
-use flowcast::trace::{Program, ReadOptions, Trace, compiled};
-use flowcast::units::{Bytes, Rank, Time};
+use flowcast::{
+    convert::{
+        generate::{Shape, Workload},
+        write::dim,
+    },
+    model::{builtin, machine::Mapping, network::Rule},
+    replay::{costs::Rendezvous, outcome::Outcome, placement::Placement, walk::Replay},
+    trace::{Program, ReadOptions, Trace, compiled},
+    units::{Bytes, Rank, Time},
+};
 use proptest::prelude::*;
 
 fn outcome(numbers: &Numbers, program: &Program) -> Outcome {

@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use crate::random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
-use flowcast::model::builtin;
-use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::Network;
-use flowcast::model::quantity::Quantity;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::sensitivity::Obstacle;
-use flowcast::trace::Trace;
-use flowcast::units::Bytes;
-use flowcast::{Contention, Inexact, Options, Parameter, Sensitivity, predict, sensitivity};
+use flowcast::{
+    Contention, Inexact, Options, Parameter, Sensitivity,
+    model::{
+        builtin, machine::NodeGroup, network::Network, quantity::Quantity, sharing::model::Model,
+    },
+    predict,
+    replay::sensitivity::Obstacle,
+    sensitivity,
+    trace::Trace,
+    units::Bytes,
+};
 use proptest::prelude::*;
 
 /// Fields and ranges of all kinds: times, times per byte, rates, speeds.

@@ -4,23 +4,30 @@
 use crate::random_programs::{
     Numbers, Record, Records, any_numbers, any_records, as_program, explained, read_text,
 };
-use flowcast::model::builtin;
-use flowcast::model::machine::Mapping;
-use flowcast::model::machine::wide_area::Site;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::influence::{Done, without_influence};
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::run_times::RunTimer;
-use flowcast::replay::time_part::TimePart;
-use flowcast::replay::{Engine, SimulateError};
-use flowcast::report::export::Replayed;
-use flowcast::report::export::paraver::{self, Stamp};
-use flowcast::trace::{Program, TraceRef};
-use flowcast::units::Time;
+use flowcast::{
+    model::{
+        builtin,
+        machine::{Mapping, wide_area::Site},
+        network::Network,
+        sharing::model::Model,
+    },
+    replay::{
+        Engine, SimulateError,
+        costs::Rendezvous,
+        influence::{Done, without_influence},
+        journal::{Journal, Keeps},
+        outcome::Outcome,
+        placement::Placement,
+        run_times::RunTimer,
+        time_part::TimePart,
+    },
+    report::export::{
+        Replayed,
+        paraver::{self, Stamp},
+    },
+    trace::{Program, TraceRef},
+    units::Time,
+};
 use proptest::prelude::*;
 
 fn engine<'a>(

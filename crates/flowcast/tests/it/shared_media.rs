@@ -1,12 +1,14 @@
 //! Half-duplex ports and media that a group of nodes shares: cases computed by hand, for each model.
 
-use flowcast::flows::concurrent::{Method, PredictError, predict};
-use flowcast::model::builtin;
-use flowcast::model::cluster::pattern::Pattern;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::SharingError;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
+use flowcast::{
+    flows::concurrent::{Method, PredictError, predict},
+    model::{
+        builtin,
+        cluster::pattern::Pattern,
+        network::Network,
+        sharing::{SharingError, flow_cuts::Strictness, model::Model},
+    },
+};
 
 /// 100 MB/s without latency, the cuts of LAM.
 fn network(overrides: &[(&str, &str)]) -> Network {

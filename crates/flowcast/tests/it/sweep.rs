@@ -1,8 +1,10 @@
 //! A sweep against one replay for each network: equal to the bit, whatever the program and the networks.
 
 use crate::random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
-use flowcast::replay::sweep::{SetOutcome, WhatIf, run};
-use flowcast::trace::Program;
+use flowcast::{
+    replay::sweep::{SetOutcome, WhatIf, run},
+    trace::Program,
+};
 use proptest::prelude::*;
 
 fn what_if(numbers: &Numbers, program: &Program) -> WhatIf {

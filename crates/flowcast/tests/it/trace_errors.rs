@@ -1,12 +1,18 @@
 //! Traces that are wrong: each fault is told with its place, what was found and what was expected; nothing panics.
 
-use crate::mutations::{any_mutations, mutate};
-use crate::random_programs::{Numbers, read_bytes};
-use flowcast::model::network::Rule;
-use flowcast::replay::loggops::{self, Loggops};
-use flowcast::replay::observer::Unobserved;
-use flowcast::replay::outcome::Outcome;
-use flowcast::trace::{Trace, compiled};
+use crate::{
+    mutations::{any_mutations, mutate},
+    random_programs::{Numbers, read_bytes},
+};
+use flowcast::{
+    model::network::Rule,
+    replay::{
+        loggops::{self, Loggops},
+        observer::Unobserved,
+        outcome::Outcome,
+    },
+    trace::{Trace, compiled},
+};
 use proptest::prelude::*;
 
 const NUMBERS: Numbers = Numbers {

@@ -1,13 +1,15 @@
 //! The closed loop stepped through the filling of its queues.
 
-use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
-use flowcast::model::builtin;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    flows::concurrent::{Method, Prediction, predict_flows},
+    model::{
+        builtin,
+        cluster::{flow::Flow, racks::Racks},
+        network::Network,
+        sharing::{flow_cuts::Strictness, model::Model},
+    },
+    units::{Bytes, Node, Time},
+};
 use proptest::prelude::*;
 
 /// Goodput of 50 Mbit/s on the wire, in MB/s.

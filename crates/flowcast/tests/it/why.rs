@@ -1,16 +1,15 @@
 //! Scenarios, noise, slopes and changes of bundled traces against predictions.
 
 use crate::random_programs::read_bytes;
-use flowcast::graph::To;
-use flowcast::graph::noise::Noise;
-use flowcast::graph::selector::Selector;
-use flowcast::model::network::Network;
-use flowcast::model::quantity::Quantity;
-use flowcast::model::sharing::model::Model;
-use flowcast::trace::Trace;
-use flowcast::units::{Node, Time};
-use flowcast::why::{self, Cost, NoiseOptions, Scenario, parse_noise};
-use flowcast::{Collectives, Contention, Options, Parameter, Prepared, predict, sensitivity};
+use flowcast::{
+    Collectives, Contention, Options, Parameter, Prepared,
+    graph::{To, noise::Noise, selector::Selector},
+    model::{network::Network, quantity::Quantity, sharing::model::Model},
+    predict, sensitivity,
+    trace::Trace,
+    units::{Node, Time},
+    why::{self, Cost, NoiseOptions, Scenario, parse_noise},
+};
 
 fn bundled(path: &str) -> Trace {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));

@@ -1,9 +1,12 @@
 //! Generated workloads take as long as is known of them.
 
-use flowcast::convert::generate::{Shape, Workload};
-use flowcast::model::sharing::model::Model;
-use flowcast::units::{Bytes, Time};
-use flowcast::{Contention, Options, predict};
+use flowcast::{
+    Contention, Options,
+    convert::generate::{Shape, Workload},
+    model::sharing::model::Model,
+    predict,
+    units::{Bytes, Time},
+};
 
 /// The bubble of a pipeline: `m` microbatches through `s` stages take `m + s - 1` times forward and backward (Narayanan et al.,
 /// SOSP 2019).

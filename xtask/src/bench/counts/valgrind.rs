@@ -1,8 +1,10 @@
 //! What a command executes, counted by valgrind.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;

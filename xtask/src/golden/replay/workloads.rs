@@ -1,20 +1,23 @@
 //! The columns of the replay tables: workloads and collectives on the model that `replay/README.md` fixes, a latency of
 //! 2000 ns and 1 ns for each byte.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
-use flowcast::model::collective::{self, Collectives, Phase, PhaseSize, Repeats};
-use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::model::network::{Network, Rule};
-use flowcast::replay::loggops::Loggops;
-use flowcast::units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
+use flowcast::{
+    model::{
+        collective::{self, Collectives, Phase, PhaseSize, Repeats},
+        dimemas_cfg::DimemasConfig,
+        network::{Network, Rule},
+    },
+    replay::loggops::Loggops,
+    units::{Bytes, CollectiveOp, Rate, Time, TimePerByte},
+};
 
 use super::{ColumnCheck, Row};
-use crate::golden::case::{Mismatch, same};
-use crate::golden::simulation::{machine, network, open, replay, replay_fair, run_schedule};
+use crate::golden::{
+    case::{Mismatch, same},
+    simulation::{machine, network, open, replay, replay_fair, run_schedule},
+};
 
 const LATENCY_NS: f64 = 2000.0;
 const BYTES_PER_SECOND: f64 = 1e9;

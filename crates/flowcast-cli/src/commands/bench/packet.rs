@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use anyhow::Result;
-use flowcast::flows::concurrent::PredictError;
-use flowcast::model::cluster::pattern::Pattern;
-use flowcast::model::network::Network;
-use flowcast::packet::Carried;
-use flowcast::table::{Document, Grouped};
+use flowcast::{
+    flows::concurrent::PredictError,
+    model::{cluster::pattern::Pattern, network::Network},
+    packet::Carried,
+    table::{Document, Grouped},
+};
 
 use super::{print_rates, timed};
 use crate::trace_args::read_pattern;

@@ -3,11 +3,14 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use flowcast::model::network::{LinkRate, Network};
-use flowcast::table::Document;
-use flowcast::trace::Program;
-use flowcast::units::{Rate, Time};
-use flowcast::{Contention, Options, PreparedProgram, sweep};
+use flowcast::{
+    Contention, Options, PreparedProgram,
+    model::network::{LinkRate, Network},
+    sweep,
+    table::Document,
+    trace::Program,
+    units::{Rate, Time},
+};
 
 use crate::terminal::output::Format;
 

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use flowcast::units::{Rounded, Time};
-use flowcast_measure::clocks::{ClockError, ClockPlan, Learned, greet_clock, learn, wall_clock};
-use flowcast_measure::tcp::{TcpTransport, Waiting};
-use flowcast_measure::transport::Transport;
+use flowcast_measure::{
+    clocks::{ClockError, ClockPlan, Learned, greet_clock, learn, wall_clock},
+    tcp::{TcpTransport, Waiting},
+    transport::Transport,
+};
 
 use super::Check;
-use crate::commands::measure::token_for;
-use crate::round_trips::explained;
-use crate::token::TokenArgs;
+use crate::{commands::measure::token_for, round_trips::explained, token::TokenArgs};
 
 /// Daemons correct a clock by no more than 500 ppm; quartz drifts by less than 100.
 const MOST_DRIFT: f64 = 5e-4;
@@ -80,8 +80,7 @@ fn beside(learned: &Learned, ahead: f64) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
-    use super::*;
+    use super::{super::Verdict, *};
 
     #[test]
     fn clocks_that_are_apart_or_run_away_are_a_problem() {

@@ -1,11 +1,8 @@
 //! Processors, clocks and memory, as the kernel shows them in files.
 
-use std::collections::BTreeSet;
-use std::env;
-use std::fs;
 #[cfg(test)]
 use std::path::Path;
-use std::path::PathBuf;
+use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 use super::{Check, Verdict};
 
@@ -234,8 +231,7 @@ pub(super) fn write(root: &Path, path: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
-    use super::*;
+    use super::{super::Verdict, *};
 
     fn verdicts(files: &[(&str, &str)]) -> Vec<Verdict> {
         let folder = tempfile::tempdir().unwrap();

@@ -11,13 +11,16 @@ use anyhow::Result;
 use clap::Args;
 use flowcast::table::{Document, rows, shown};
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use crate::terminal::exit::Finding;
-use crate::terminal::output::{Format, say};
-use crate::terminal::provenance;
-use crate::token::TokenArgs;
+use crate::{
+    terminal::{
+        exit::Finding,
+        output::{Format, say},
+        provenance,
+    },
+    token::TokenArgs,
+};
 use machine::Machine;
 
 /// Check this machine before a measurement or a recording

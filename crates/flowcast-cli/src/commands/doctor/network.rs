@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::Check;
-use super::machine::Machine;
+use super::{Check, machine::Machine};
 
 const NAME: &str = "interfaces";
 const FOLDER: &str = "sys/class/net";
@@ -121,9 +120,10 @@ fn setting_of(machine: &Machine, setting: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
-    use super::super::machine::write;
-    use super::*;
+    use super::{
+        super::{Verdict, machine::write},
+        *,
+    };
 
     fn machine_with_bridge(variables: &[(&str, &str)]) -> Check {
         let folder = tempfile::tempdir().unwrap();

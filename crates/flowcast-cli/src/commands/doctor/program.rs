@@ -1,16 +1,22 @@
 //! Launcher, library, program and recorder: whether they fit together.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::Read,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
-use super::Check;
-use super::machine::{Extent, Machine};
-use crate::mpi_launcher::{Asked, Launcher, asked};
-use crate::recording::{Found, RECORDER, WHERE_EXPECTED, find_recorder};
+use super::{
+    Check,
+    machine::{Extent, Machine},
+};
+use crate::{
+    mpi_launcher::{Asked, Launcher, asked},
+    recording::{Found, RECORDER, WHERE_EXPECTED, find_recorder},
+};
 
 /// What a program's list of libraries says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,8 +223,7 @@ fn check_recorder() -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
-    use super::*;
+    use super::{super::Verdict, *};
 
     #[test]
     fn a_program_of_the_other_library_is_found_out() {

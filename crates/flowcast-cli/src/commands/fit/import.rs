@@ -1,21 +1,27 @@
 //! `flowcast fit --import`: outputs of other benchmarks as samples.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
-use flowcast::fit::hockney::fit_hockney;
-use flowcast::fit::import::{read, samples};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::model::quantity::Quantity;
-use flowcast::table::Document;
-use flowcast::units::Rounded;
+use flowcast::{
+    fit::{
+        hockney::fit_hockney,
+        import::{read, samples},
+        samples::PrttSamples,
+    },
+    model::quantity::Quantity,
+    table::Document,
+    units::Rounded,
+};
 
 use super::write;
-use crate::commands::fit_conflicts::percent;
-use crate::terminal::files::read_text;
-use crate::terminal::output::Format;
-use crate::terminal::provenance;
+use crate::{
+    commands::fit_conflicts::percent,
+    terminal::{files::read_text, output::Format, provenance},
+};
 
 /// The round trips of all files together.
 pub(in crate::commands) fn imported(files: &[PathBuf]) -> Result<PrttSamples> {

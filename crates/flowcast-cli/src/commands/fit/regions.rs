@@ -1,24 +1,36 @@
 //! `flowcast fit --regions`: Dimemas' parameters from recorded micro-benchmarks.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
-use flowcast::calibrate::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
-use flowcast::calibrate::recorded_regions::exercises;
-use flowcast::model::ledger::{Accuracy, Judged};
-use flowcast::model::network::Network;
-use flowcast::model::quantity::Quantity;
-use flowcast::model::stats::sample::median;
-use flowcast::recording::decode::RankFile;
-use flowcast::table::{self, Document, figure, rows};
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::{
+    calibrate::{
+        dimemas::{DimemasFit, Exercise, MeasuredRegion, fit},
+        recorded_regions::exercises,
+    },
+    model::{
+        ledger::{Accuracy, Judged},
+        network::Network,
+        quantity::Quantity,
+        stats::sample::median,
+    },
+    recording::decode::RankFile,
+    table::{self, Document, figure, rows},
+    units::{Bytes, Rounded, Time},
+};
 
 use super::write;
-use crate::commands::fit_packets::{self, PacketFit};
-use crate::recording::open_recording;
-use crate::terminal::output::{Format, say};
-use crate::terminal::provenance;
+use crate::{
+    commands::fit_packets::{self, PacketFit},
+    recording::open_recording,
+    terminal::{
+        output::{Format, say},
+        provenance,
+    },
+};
 
 /// What is fitted, and where it goes.
 pub(in crate::commands) struct FitRegions<'a> {

@@ -5,17 +5,21 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::table::{Document, Record, Table, json, rows, shown};
-use flowcast::units::{Rate, Time};
+use flowcast::{
+    table::{Document, Record, Table, json, rows, shown},
+    units::{Rate, Time},
+};
 use flowcast_measure::lab::{
     CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, host, serve_cables,
 };
 
 use super::{explained, load};
-use crate::terminal::exit::Finding;
-use crate::terminal::files::read_text;
-use crate::terminal::output::{Format, println_out};
-use crate::terminal::provenance;
+use crate::terminal::{
+    exit::Finding,
+    files::read_text,
+    output::{Format, println_out},
+    provenance,
+};
 
 /// Check the precision of a link emulator: its lateness, its rate, its losses
 ///

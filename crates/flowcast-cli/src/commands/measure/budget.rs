@@ -1,23 +1,29 @@
 //! `flowcast measure p2p --budget`: round trips chosen one after the other.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::{ops::ControlFlow, path::Path};
 
 use anyhow::Result;
-use flowcast::fit::bursts::BurstFit;
-use flowcast::table::{Document, Grouped, percent, rows, shown};
-use flowcast::units::{Rounded, Time};
-use flowcast_measure::budget::{Batch, BudgetPlan, Budgeted, measure_budgeted};
-use flowcast_measure::loopback::with_loopback;
-use flowcast_measure::prtt::Timed;
-use flowcast_measure::tcp::Waiting;
+use flowcast::{
+    fit::bursts::BurstFit,
+    table::{Document, Grouped, percent, rows, shown},
+    units::{Rounded, Time},
+};
+use flowcast_measure::{
+    budget::{Batch, BudgetPlan, Budgeted, measure_budgeted},
+    loopback::with_loopback,
+    prtt::Timed,
+    tcp::Waiting,
+};
 
 use super::{Reached, stop_text};
-use crate::commands::doctor;
-use crate::commands::measure_samples::PartialSamples;
-use crate::round_trips::explained;
-use crate::terminal::output::{Format, print_out};
-use crate::terminal::progress::Progress;
+use crate::{
+    commands::{doctor, measure_samples::PartialSamples},
+    round_trips::explained,
+    terminal::{
+        output::{Format, print_out},
+        progress::Progress,
+    },
+};
 
 /// Measures, writes the samples and says what they cost and tell.
 pub(super) fn run(

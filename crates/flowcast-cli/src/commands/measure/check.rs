@@ -2,20 +2,25 @@
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::model::stats::still::Verdict;
-use flowcast::table::{Document, rows};
-use flowcast::units::{Bytes, Time};
-use flowcast_measure::check::{CheckError, CheckPlan, CheckedPoint, check};
-use flowcast_measure::prtt::answer;
-use flowcast_measure::tcp::{TcpTransport, Waiting, loopback_pair};
+use flowcast::{
+    model::stats::still::Verdict,
+    table::{Document, rows},
+    units::{Bytes, Time},
+};
+use flowcast_measure::{
+    check::{CheckError, CheckPlan, CheckedPoint, check},
+    prtt::answer,
+    tcp::{TcpTransport, Waiting, loopback_pair},
+};
 
 use super::token_for;
-use crate::commands::doctor;
-use crate::network_args::load;
-use crate::round_trips::explained;
-use crate::terminal::exit::Finding;
-use crate::terminal::output::Format;
-use crate::token::TokenArgs;
+use crate::{
+    commands::doctor,
+    network_args::load,
+    round_trips::explained,
+    terminal::{exit::Finding, output::Format},
+    token::TokenArgs,
+};
 
 /// Check in two seconds whether a network still is what its file says
 ///

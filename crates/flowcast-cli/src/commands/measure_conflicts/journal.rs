@@ -1,12 +1,12 @@
 //! The conflicts measured so far, in a file beside the result: each is written before the next one is measured.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
+use std::{collections::BTreeMap, io::Write, path::Path};
 
 use anyhow::{Context, Result, bail};
-use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows};
-use flowcast::model::cluster::racks::Racks;
+use flowcast::{
+    calibrate::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows},
+    model::cluster::racks::Racks,
+};
 
 use crate::terminal::growing::{GrowingFile, partial};
 
@@ -82,8 +82,10 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use flowcast::model::cluster::conflicts::ConflictPlan;
-    use flowcast::units::{Bytes, Node, Time};
+    use flowcast::{
+        model::cluster::conflicts::ConflictPlan,
+        units::{Bytes, Node, Time},
+    };
 
     fn measured() -> Vec<Measured> {
         let nodes = (0..3).map(Node).collect();

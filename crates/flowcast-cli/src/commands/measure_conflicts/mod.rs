@@ -3,30 +3,42 @@
 mod journal;
 mod summary;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
-use flowcast::calibrate::conflicts::PROCESSORS;
-use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
-use flowcast::model::cluster::racks::Racks;
-use flowcast::units::Time;
-use flowcast::units::{Bytes, Node};
+use flowcast::{
+    calibrate::{
+        conflict_samples::{ConflictSamples, Measured},
+        conflicts::PROCESSORS,
+    },
+    model::cluster::{
+        conflicts::{Conflict, ConflictPlan, Kind},
+        racks::Racks,
+    },
+    units::{Bytes, Node, Time},
+};
 use flowcast_measure::lab::{Lab, LabSpec, PatternOptions, network_of};
 
-use self::journal::Journal;
-use self::summary::document;
-use crate::carrying::{Means, WhereArgs};
-use crate::commands::doctor;
-use crate::commands::lab::{explained, self_tested};
-use crate::commands::validate::racks_of;
-use crate::repeating::{Carrying, Going, Over, Repeating};
-use crate::terminal::exit::Finding;
-use crate::terminal::files::{Output, declare};
-use crate::terminal::output::Format;
+use self::{journal::Journal, summary::document};
+use crate::{
+    carrying::{Means, WhereArgs},
+    commands::{
+        doctor,
+        lab::{explained, self_tested},
+        validate::racks_of,
+    },
+    repeating::{Carrying, Going, Over, Repeating},
+    terminal::{
+        exit::Finding,
+        files::{Output, declare},
+        output::Format,
+    },
+};
 
 /// Measure how messages in flight at the same time slow each other down
 ///

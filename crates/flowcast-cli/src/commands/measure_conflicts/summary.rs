@@ -1,11 +1,14 @@
 //! Measured conflicts as a table and as JSON.
 
-use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
-use flowcast::model::cluster::conflicts::Kind;
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::stats::interval::mean_interval;
-use flowcast::table::{Document, Value, rows};
-use flowcast::units::Time;
+use flowcast::{
+    calibrate::conflict_samples::{ConflictSamples, Measured},
+    model::{
+        cluster::{conflicts::Kind, flow::Flow},
+        stats::interval::mean_interval,
+    },
+    table::{Document, Value, rows},
+    units::Time,
+};
 
 /// Every flow with its median, the interval of its mean, and its repetitions; for people how many times longer than alone the
 /// flows of each conflict took.

@@ -1,26 +1,25 @@
 //! `flowcast predict` with several networks, models or mappings: one table, one page.
 
 use anyhow::{Context, Result, bail};
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::network::Network;
-use flowcast::replay::inside::InsideTraffic;
-use flowcast::replay::outcome::RankOutcome;
-use flowcast::report::NetworkView;
-use flowcast::report::answer::Grouped;
-use flowcast::units::{Rounded, Time};
 use flowcast::{
     Contention, Interval, ModelChoice, Outputs, PatternOptions, Prediction, Prepared,
+    model::{cluster::pattern::Steps, network::Network},
     pattern_intervals, predict_steps,
+    replay::{inside::InsideTraffic, outcome::RankOutcome},
+    report::{NetworkView, answer::Grouped},
+    units::{Rounded, Time},
 };
 use serde_json::{Value, json};
 
-use super::Asked;
-use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
-use super::trace::{add_interval, parse_mapping, prediction_document, print_assumptions};
-use crate::terminal::files::write_text;
-use crate::terminal::output::println_out;
-use crate::terminal::tables::table;
-use crate::trace_args::print_notes;
+use super::{
+    Asked,
+    stand_ins::{marked_name, print_stand_ins, stand_ins_json},
+    trace::{add_interval, parse_mapping, prediction_document, print_assumptions},
+};
+use crate::{
+    terminal::{files::write_text, output::println_out, tables::table},
+    trace_args::print_notes,
+};
 
 /// One combination.
 struct Row<'a> {

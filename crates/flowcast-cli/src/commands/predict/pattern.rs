@@ -5,28 +5,37 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Cell;
-use flowcast::flows::concurrent::{FlowPrediction, Prediction};
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::network::Network;
-use flowcast::model::quantity::Quantity;
-use flowcast::model::sharing::completion::Interval;
-use flowcast::model::sharing::model::Model;
-use flowcast::packet::seeds::{LEVEL, Runs, Spread};
-use flowcast::report::answer::Grouped;
-use flowcast::report::{pattern_page, pattern_plot};
-use flowcast::units::Rounded;
-use flowcast::{PatternOptions, PatternPrediction, pattern_intervals, predict_steps};
+use flowcast::{
+    PatternOptions, PatternPrediction,
+    flows::concurrent::{FlowPrediction, Prediction},
+    model::{
+        cluster::pattern::Steps,
+        network::Network,
+        quantity::Quantity,
+        sharing::{completion::Interval, model::Model},
+    },
+    packet::seeds::{LEVEL, Runs, Spread},
+    pattern_intervals, predict_steps,
+    report::{answer::Grouped, pattern_page, pattern_plot},
+    units::Rounded,
+};
 use serde_json::{Value, json};
 
-use super::Asked;
-use super::comparison::of_pattern;
-use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
-use super::trace::{add_interval, margin};
-use crate::network_args::tell_rate_kind;
-use crate::terminal::files::write_text;
-use crate::terminal::output::println_out;
-use crate::terminal::tables::{Most, USUAL_ROWS, cells, table};
-use crate::trace_args::read_pattern;
+use super::{
+    Asked,
+    comparison::of_pattern,
+    stand_ins::{marked_name, print_stand_ins, stand_ins_json},
+    trace::{add_interval, margin},
+};
+use crate::{
+    network_args::tell_rate_kind,
+    terminal::{
+        files::write_text,
+        output::println_out,
+        tables::{Most, USUAL_ROWS, cells, table},
+    },
+    trace_args::read_pattern,
+};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::commands) struct PatternArgs {

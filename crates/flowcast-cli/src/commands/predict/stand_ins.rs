@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::terminal::output::println_out;
-use flowcast::model::network::Network;
-use flowcast::model::origin::{Origin, OriginKind};
+use flowcast::model::{
+    network::Network,
+    origin::{Origin, OriginKind},
+};
 use serde_json::{Value, json};
 
 /// The name of a network, with an asterisk where values stand in.

@@ -4,35 +4,43 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::graph::noise::Noise;
-use flowcast::model::machine::Mapping;
-use flowcast::model::network::{Network, Progress};
-use flowcast::replay::inside::InsideTraffic;
-use flowcast::replay::loggops::Loggops;
-use flowcast::replay::outcome::Outcome;
-use flowcast::report::answer::Grouped;
-use flowcast::trace::program::{IgnoredRecords, Transfers};
-use flowcast::trace::{Program, Trace};
-use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
-use flowcast::why::{NoiseOptions, Noisy, parse_noise, scenarios};
 use flowcast::{
     Contention, Error, Interval, Loops, Options, Outputs, Prediction, Prepared, PreparedProgram,
+    graph::noise::Noise,
+    model::{
+        machine::Mapping,
+        network::{Network, Progress},
+    },
     no_margin,
+    replay::{inside::InsideTraffic, loggops::Loggops, outcome::Outcome},
+    report::answer::Grouped,
+    trace::{
+        Program, Trace,
+        program::{IgnoredRecords, Transfers},
+    },
+    units::{Bytes, Rank, Rounded, Time, TimePerByte},
+    why::{NoiseOptions, Noisy, parse_noise, scenarios},
 };
 use flowcast_io::{ScenarioDefaults, read_mapping, read_scenarios};
 use serde_json::{Value, json};
 
-use super::Asked;
-use super::stand_ins::{marked_name, print_stand_ins, stand_ins_json};
-use crate::collectives::{CollectivesArgs, note_formulas};
-use crate::commands::explain_trace;
-use crate::network_args::tell_rate_kind;
-use crate::replay_files::OutputArgs;
-use crate::terminal::answers::give_answer;
-use crate::terminal::files::Batch;
-use crate::terminal::output::{Counts, Format, println_out, say};
-use crate::terminal::tables::{Most, USUAL_ROWS, table};
-use crate::trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads};
+use super::{
+    Asked,
+    stand_ins::{marked_name, print_stand_ins, stand_ins_json},
+};
+use crate::{
+    collectives::{CollectivesArgs, note_formulas},
+    commands::explain_trace,
+    network_args::tell_rate_kind,
+    replay_files::OutputArgs,
+    terminal::{
+        answers::give_answer,
+        files::Batch,
+        output::{Counts, Format, println_out, say},
+        tables::{Most, USUAL_ROWS, table},
+    },
+    trace_args::{Maps, open_folded, open_trace, print_notes, refuse_cut, threads},
+};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]

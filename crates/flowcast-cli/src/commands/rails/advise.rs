@@ -4,16 +4,21 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use flowcast::model::loggp::LogGp;
-use flowcast::model::network::{Interval, Network};
-use flowcast::scheduler::RailId;
-use flowcast::scheduler::advise::{Advice, KnownRail, Question};
-use flowcast::table::{Document, fixed, rows, shown};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::{
+    model::{
+        loggp::LogGp,
+        network::{Interval, Network},
+    },
+    scheduler::{
+        RailId,
+        advise::{Advice, KnownRail, Question},
+    },
+    table::{Document, fixed, rows, shown},
+    units::{Bytes, Time, TimePerByte},
+};
 
 use super::settings::{self, Settings};
-use crate::network_args;
-use crate::terminal::output::Format;
+use crate::{network_args, terminal::output::Format};
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries
 ///

@@ -6,27 +6,35 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use flowcast::report::sweep_page;
-use flowcast::scheduler::RailSet;
-use flowcast::scheduler::split::SplitRule;
-use flowcast::table::{Document, Value, fixed, rows};
-use flowcast::units::{Bytes, Time};
-use flowcast_rails::exchange::end;
-use flowcast_rails::link::Link;
-use flowcast_rails::link::RailPath;
+use flowcast::{
+    report::sweep_page,
+    scheduler::{RailSet, split::SplitRule},
+    table::{Document, Value, fixed, rows},
+    units::{Bytes, Time},
+};
+use flowcast_rails::{
+    exchange::end,
+    link::{Link, RailPath},
+};
 
-use super::bench_plot;
-use super::bench_results::{Plan, Point, Results};
-use super::chosen::{Chosen, SplitArgs, Subject, subjects};
-use super::count::{self, CountArgs};
-use super::inputs::rail_parameters;
-use super::live::{LiveRail, WaitingKind, lacking, live_rail, session_rule};
-use super::plot;
-use super::serve::unexpected;
-use crate::terminal::files::{Output, declare};
-use crate::terminal::output::{Format, say};
-use crate::terminal::provenance;
-use crate::token::TokenArgs;
+use super::{
+    bench_plot,
+    bench_results::{Plan, Point, Results},
+    chosen::{Chosen, SplitArgs, Subject, subjects},
+    count::{self, CountArgs},
+    inputs::rail_parameters,
+    live::{LiveRail, WaitingKind, lacking, live_rail, session_rule},
+    plot,
+    serve::unexpected,
+};
+use crate::{
+    terminal::{
+        files::{Output, declare},
+        output::{Format, say},
+        provenance,
+    },
+    token::TokenArgs,
+};
 use point::PointRun;
 
 /// Ours first, then the thesis' from the best to the worst.

@@ -1,12 +1,12 @@
 //! The samples of `flowcast rails bench`, in a file beside the result until all rounds are measured.
 
-use std::fmt::Write as _;
-use std::io::Write;
-use std::path::Path;
+use std::{fmt::Write as _, io::Write, path::Path};
 
 use anyhow::{Context, Result};
-use flowcast::model::stats::sample::median;
-use flowcast::units::{Bytes, Time};
+use flowcast::{
+    model::stats::sample::median,
+    units::{Bytes, Time},
+};
 
 use crate::terminal::growing::{GrowingFile, partial};
 

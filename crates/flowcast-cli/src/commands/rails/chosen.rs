@@ -1,10 +1,14 @@
 //! The subjects of `flowcast rails bench`: schedulers over all rails, and each rail alone.
 
 use clap::Args;
-use flowcast::scheduler::discipline::{Discipline, SchedulerName};
-use flowcast::scheduler::split::SplitRule;
-use flowcast::scheduler::{RailId, RailSet, RailsError};
-use flowcast::units::Bytes;
+use flowcast::{
+    scheduler::{
+        RailId, RailSet, RailsError,
+        discipline::{Discipline, SchedulerName},
+        split::SplitRule,
+    },
+    units::Bytes,
+};
 use flowcast_rails::exchange::Course;
 
 use super::live::LiveRail;

@@ -4,20 +4,28 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use flowcast::model::loggp::LogGp;
-use flowcast::report::sweep_page;
-use flowcast::scheduler::Rail;
-use flowcast::scheduler::compare::{Comparison, Ratios};
-use flowcast::scheduler::discipline::SchedulerName;
-use flowcast::scheduler::random_sets::{SetPlan, thesis_rails};
-use flowcast::table::{Document, Rows, fixed, rows};
-use flowcast::units::{Bytes, Time};
+use flowcast::{
+    model::loggp::LogGp,
+    report::sweep_page,
+    scheduler::{
+        Rail,
+        compare::{Comparison, Ratios},
+        discipline::SchedulerName,
+        random_sets::{SetPlan, thesis_rails},
+    },
+    table::{Document, Rows, fixed, rows},
+    units::{Bytes, Time},
+};
 
-use super::inputs::rail_parameters;
-use super::plot::{self, Row};
-use crate::terminal::files::{Output, declare};
-use crate::terminal::output::Format;
-use crate::terminal::provenance;
+use super::{
+    inputs::rail_parameters,
+    plot::{self, Row},
+};
+use crate::terminal::{
+    files::{Output, declare},
+    output::Format,
+    provenance,
+};
 
 /// Compare schedulers with the optimum on random sets of messages
 ///

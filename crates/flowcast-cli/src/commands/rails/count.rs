@@ -4,18 +4,19 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::RailId;
-use flowcast::table::{Document, Grouped, Value, rows};
-use flowcast::units::Bytes;
-use flowcast_rails::exchange::{self, Course};
-use flowcast_rails::link::Link;
+use flowcast::{
+    model::loggp::LogGp,
+    scheduler::RailId,
+    table::{Document, Grouped, Value, rows},
+    units::Bytes,
+};
+use flowcast_rails::{
+    exchange::{self, Course},
+    link::Link,
+};
 
-use super::live::LiveRail;
-use super::serve::unexpected;
-use crate::terminal::exit::Finding;
-use crate::terminal::output::Format;
-use crate::terminal::provenance;
+use super::{live::LiveRail, serve::unexpected};
+use crate::terminal::{exit::Finding, output::Format, provenance};
 
 /// The counting test.
 #[derive(Debug, Args)]

@@ -4,14 +4,20 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::schedule::{Message, Schedule};
-use flowcast::scheduler::turns::Shares;
-use flowcast::scheduler::{Rail, messages};
-use flowcast::table::{Document, Rows, Value, rows};
+use flowcast::{
+    model::loggp::LogGp,
+    scheduler::{
+        Rail, messages,
+        schedule::{Message, Schedule},
+        turns::Shares,
+    },
+    table::{Document, Rows, Value, rows},
+};
 
-use crate::terminal::files::read_text;
-use crate::terminal::tables::{Most, USUAL_ROWS};
+use crate::terminal::{
+    files::read_text,
+    tables::{Most, USUAL_ROWS},
+};
 
 /// The rails.
 #[derive(Debug, Args)]

@@ -1,22 +1,29 @@
 //! Live rails on the command line: `NAME=ADDRESS:PORT,network=NET` and how ends wait.
 
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::Rail;
-use flowcast::scheduler::discipline::{Discipline, SchedulerName};
-use flowcast::units::Time;
-use flowcast_rails::link::{LinkError, RailPath, Waiting};
-use flowcast_rails::path::Path;
-use flowcast_rails::policy::Steering;
-use flowcast_rails::session::SessionRule;
-use flowcast_rails::token::Token;
+use flowcast::{
+    model::loggp::LogGp,
+    scheduler::{
+        Rail,
+        discipline::{Discipline, SchedulerName},
+    },
+    units::Time,
+};
+use flowcast_rails::{
+    link::{LinkError, RailPath, Waiting},
+    path::Path,
+    policy::Steering,
+    session::SessionRule,
+    token::Token,
+};
 
-use crate::network_args;
-use crate::terminal::exit::EnvironmentLacks;
+use crate::{network_args, terminal::exit::EnvironmentLacks};
 
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]

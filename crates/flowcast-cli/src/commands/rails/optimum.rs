@@ -2,9 +2,13 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use flowcast::scheduler::bound::lower_bound;
-use flowcast::scheduler::optimum::{Objective, optimum};
-use flowcast::units::Rounded;
+use flowcast::{
+    scheduler::{
+        bound::lower_bound,
+        optimum::{Objective, optimum},
+    },
+    units::Rounded,
+};
 
 use super::inputs::{MessageArgs, RailArgs, scheduled};
 use crate::terminal::output::Format;

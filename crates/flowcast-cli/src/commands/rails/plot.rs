@@ -1,7 +1,6 @@
 //! Makespan over optimum as a picture: for each scheduler the share of the sets below each ratio.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 use anyhow::Result;
 use flowcast::scheduler::compare::Ratios;

@@ -1,18 +1,23 @@
 //! `flowcast rails serve`: the answering end of `flowcast rails bench`.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Result;
 use clap::Args;
 use flowcast::units::Time;
-use flowcast_rails::exchange::{ExchangeError, answer};
-use flowcast_rails::link::{Door, Link};
+use flowcast_rails::{
+    exchange::{ExchangeError, answer},
+    link::{Door, Link},
+};
 
 use super::live::{WaitingKind, address, lacking, session_rule};
-use crate::terminal::exit::EnvironmentLacks;
-use crate::terminal::output::{println_out, say};
-use crate::token::TokenArgs;
+use crate::{
+    terminal::{
+        exit::EnvironmentLacks,
+        output::{println_out, say},
+    },
+    token::TokenArgs,
+};
 
 /// Answer `flowcast rails bench` over several networks
 ///

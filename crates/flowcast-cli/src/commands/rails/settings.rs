@@ -3,9 +3,7 @@
 //! No library chooses the rail of a small message by size and load. What can be set is the rail of all small messages,
 //! the way in which large messages are divided, and the size that separates the two.
 
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::advise::Advice;
-use flowcast::units::Bytes;
+use flowcast::{model::loggp::LogGp, scheduler::advise::Advice, units::Bytes};
 
 /// What to set in one library.
 pub(super) struct Settings {

@@ -2,15 +2,21 @@
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use flowcast::scheduler::discipline::{Discipline, SchedulerName};
-use flowcast::scheduler::processor::{self, SizedCost};
-use flowcast::scheduler::schedule::simulate;
-use flowcast::scheduler::split::SplitRule;
-use flowcast::table::Value;
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::{
+    scheduler::{
+        discipline::{Discipline, SchedulerName},
+        processor::{self, SizedCost},
+        schedule::simulate,
+        split::SplitRule,
+    },
+    table::Value,
+    units::{Bytes, Rounded, Time},
+};
 
-use super::inputs::{MessageArgs, RailArgs, scheduled, shares};
-use super::split;
+use super::{
+    inputs::{MessageArgs, RailArgs, scheduled, shares},
+    split,
+};
 use crate::terminal::output::Format;
 
 /// Let a scheduler choose the rail of each message

@@ -1,17 +1,20 @@
 //! `flowcast rails simulate --split-from`: large messages over several rails at once.
 
 use anyhow::Result;
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::clock::{ClockArithmetic, Ticks};
-use flowcast::scheduler::schedule::Message;
-use flowcast::scheduler::split::{Split, SplitRule, Splitter, pays_from};
-use flowcast::scheduler::{Rail, RailSet};
-use flowcast::table::{Document, Grouped, Value, rows, shown};
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::{
+    model::loggp::LogGp,
+    scheduler::{
+        Rail, RailSet,
+        clock::{ClockArithmetic, Ticks},
+        schedule::Message,
+        split::{Split, SplitRule, Splitter, pays_from},
+    },
+    table::{Document, Grouped, Value, rows, shown},
+    units::{Bytes, Rounded, Time},
+};
 
 use super::inputs::SHOW_MESSAGES;
-use crate::terminal::output::Format;
-use crate::terminal::tables::Most;
+use crate::terminal::{output::Format, tables::Most};
 
 /// Divides each message at its arrival and prints its pieces.
 pub(super) fn run(

@@ -3,31 +3,39 @@
 mod output;
 mod remote;
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::{
+    borrow::Cow,
+    ops::Range,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::report::sweep_page;
-use flowcast::study::grid::Grid;
-use flowcast::study::rows::{self, Form, Part, Rows};
-use flowcast::study::{Lines, Names, Study, StudyError};
-use flowcast::trace::Trace;
-use flowcast::units::Bytes;
-use flowcast::{Contention, Options, no_margin};
+use flowcast::{
+    Contention, Options, no_margin,
+    report::sweep_page,
+    study::{
+        Lines, Names, Study, StudyError,
+        grid::Grid,
+        rows::{self, Form, Part, Rows},
+    },
+    trace::Trace,
+    units::Bytes,
+};
 
-use self::output::Output;
-use self::remote::Executor;
-use super::predict::probability;
-use super::predict::trace::parse_mapping;
-use crate::collectives::{CollectivesArgs, note_formulas};
-use crate::network_args::{load_all, parse_overrides};
-use crate::terminal::files::{self, declare, read_own_text, read_text, write_whole};
-use crate::terminal::output::say;
-use crate::terminal::progress::Progress;
-use crate::trace_args::{open_trace, print_notes, program_help, threads};
+use self::{output::Output, remote::Executor};
+use super::predict::{probability, trace::parse_mapping};
+use crate::{
+    collectives::{CollectivesArgs, note_formulas},
+    network_args::{load_all, parse_overrides},
+    terminal::{
+        files::{self, declare, read_own_text, read_text, write_whole},
+        output::say,
+        progress::Progress,
+    },
+    trace_args::{open_trace, print_notes, program_help, threads},
+};
 
 /// Replay a trace on many networks in one go: all combinations of networks, mappings and values of fields
 #[derive(Debug, Args)]

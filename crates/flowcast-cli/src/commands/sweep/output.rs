@@ -1,15 +1,18 @@
 //! Where rows go: to a file beside its place until all are there, so that no finished set is lost, or to standard
 //! output at the end.
 
-use std::io::Write;
-use std::path::Path;
+use std::{io::Write, path::Path};
 
 use anyhow::{Result, bail};
-use flowcast::report::sweep_page;
-use flowcast::study::rows::{Part, Rows};
+use flowcast::{
+    report::sweep_page,
+    study::rows::{Part, Rows},
+};
 
-use crate::terminal::growing::{GrowingFile, partial};
-use crate::terminal::output::print_out;
+use crate::terminal::{
+    growing::{GrowingFile, partial},
+    output::print_out,
+};
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]

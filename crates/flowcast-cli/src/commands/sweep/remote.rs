@@ -3,13 +3,17 @@
 //! The child gets the job as a line of JSON and the compiled trace, and ends when its standard input does, which is at the
 //! latest when this process ends.
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::process::{Child, Command, Stdio};
-use std::str::FromStr;
+use std::{
+    io::{BufRead, BufReader, ErrorKind, Write},
+    process::{Child, Command, Stdio},
+    str::FromStr,
+};
 
 use anyhow::{Context, Result, anyhow, bail};
-use flowcast::study::Lines;
-use flowcast::trace::{Trace, compiled};
+use flowcast::{
+    study::Lines,
+    trace::{Trace, compiled},
+};
 use serde_json::{Value, json};
 
 use crate::terminal::exit::EnvironmentLacks;

@@ -1,12 +1,13 @@
 //! Patterns that were carried, as lines of a journal.
 
-use flowcast::model::cluster::flow::Flow;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::{
+    model::cluster::flow::Flow,
+    units::{Bytes, Node, Time},
+};
 use flowcast_measure::lab::{LabSpec, PatternRun};
 use serde::{Deserialize, Serialize};
 
-use super::journal;
-use super::patterns::Named;
+use super::{journal, patterns::Named};
 use crate::repeating::Over;
 
 /// In which lab, and from what program.
@@ -156,13 +157,14 @@ impl Finished {
 
 #[cfg(test)]
 mod tests {
-    use super::super::journal::{Journal, read};
-    use super::*;
+    use super::{
+        super::journal::{Journal, read},
+        *,
+    };
     use crate::terminal::growing;
     use flowcast::model::cluster::pattern::Pattern;
     use flowcast_measure::lab::{Carried, profile};
-    use std::fs::OpenOptions;
-    use std::io::Write;
+    use std::{fs::OpenOptions, io::Write};
 
     fn finished(name: &str) -> Finished {
         let pattern = Pattern::read("x", b"0 -> 1 4MB @ 50ms\n2 -> 1 1MB\n").unwrap();

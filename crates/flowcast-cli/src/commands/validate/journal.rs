@@ -6,12 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::terminal::files::{Output, declare};
-use crate::terminal::growing::{self, GrowingFile, beside};
+use crate::terminal::{
+    files::{Output, declare},
+    growing::{self, GrowingFile, beside},
+};
 
 /// The first line: what the others have in common.
 pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {

@@ -1,20 +1,29 @@
 //! `--ledger NET.toml`: the errors of a validation, kept in the ledger of the network file.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::ledger::{Accuracy, Judged, record};
-use flowcast::model::network::{FitQuality, Network};
-use flowcast::model::network_file::with_ledger;
-use flowcast::model::sharing::model::Model;
-use flowcast::model::sharing::rates::transient_windows;
-use flowcast::report::validation::Validation;
-use flowcast::report::validation::app::{AppValidation, Quantity, Row};
+use flowcast::{
+    model::{
+        ledger::{Accuracy, Judged, record},
+        network::{FitQuality, Network},
+        network_file::with_ledger,
+        sharing::{model::Model, rates::transient_windows},
+    },
+    report::validation::{
+        Validation,
+        app::{AppValidation, Quantity, Row},
+    },
+};
 
-use crate::terminal::files::{read_text, rewrite_text};
-use crate::terminal::provenance;
+use crate::terminal::{
+    files::{read_text, rewrite_text},
+    provenance,
+};
 
 /// Where errors are kept.
 #[derive(Debug, Clone, Args)]

@@ -5,9 +5,13 @@ use clap::Args;
 use flowcast::model::ledger::Judged;
 use serde_json::json;
 
-use crate::network_args;
-use crate::terminal::output::{Format, println_out};
-use crate::terminal::tables::table;
+use crate::{
+    network_args,
+    terminal::{
+        output::{Format, println_out},
+        tables::table,
+    },
+};
 
 /// Say how often the intervals that a ledger gives hold what was measured
 ///

@@ -1,28 +1,37 @@
 //! `flowcast validate pattern`: patterns carried for real in a lab, and each predicted with each model.
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::report::validation::{Validation, html};
+use flowcast::{
+    model::{network::Network, sharing::model::Model},
+    report::validation::{Validation, html},
+};
 use flowcast_measure::lab::{Lab, LabSpec, network_of};
 
-use super::finished::{Finished, Header};
-use super::journal::{self, Journal, path_beside};
-use super::ledger::{self, LedgerArgs};
-use super::patterns::{Draw, Ends, Named, Set};
-use super::results;
-use super::tolerance::{Tolerance, judge};
-use crate::carrying::Means;
-use crate::commands::lab::{explained, load, self_tested};
-use crate::network_args;
-use crate::repeating::{Carrying, Going, Over, Repeating};
-use crate::terminal::answers::write_page;
-use crate::terminal::output::{println_out, say};
-use crate::terminal::provenance;
+use super::{
+    finished::{Finished, Header},
+    journal::{self, Journal, path_beside},
+    ledger::{self, LedgerArgs},
+    patterns::{Draw, Ends, Named, Set},
+    results,
+    tolerance::{Tolerance, judge},
+};
+use crate::{
+    carrying::Means,
+    commands::lab::{explained, load, self_tested},
+    network_args,
+    repeating::{Carrying, Going, Over, Repeating},
+    terminal::{
+        answers::write_page,
+        output::{println_out, say},
+        provenance,
+    },
+};
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///

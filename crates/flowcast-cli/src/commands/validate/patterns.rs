@@ -3,19 +3,25 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use flowcast::model::cluster::flow::Flow;
-use flowcast::model::cluster::pattern::{Pattern, Steps};
-use flowcast::model::cluster::racks::Racks;
-use flowcast::model::cluster::staggered::{random_directions, staggered_chain_at};
-use flowcast::model::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
-use flowcast::model::machine::NodeGroup;
-use flowcast::units::{Bytes, Node};
+use flowcast::{
+    model::{
+        cluster::{
+            flow::Flow,
+            pattern::{Pattern, Steps},
+            racks::Racks,
+            staggered::{random_directions, staggered_chain_at},
+            two_racks::{CONFIGURATIONS, TwoRackPlan},
+        },
+        machine::NodeGroup,
+    },
+    units::{Bytes, Node},
+};
 use flowcast_measure::lab::LabSpec;
 
-use crate::commands::mapping::on_equal_nodes;
-use crate::commands::predict::trace::parse_mapping;
-use crate::terminal::files::read_bytes;
-use crate::terminal::output::say;
+use crate::{
+    commands::{mapping::on_equal_nodes, predict::trace::parse_mapping},
+    terminal::{files::read_bytes, output::say},
+};
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::model::stats::sample::median;
-use flowcast::packet::seeds::{LEVEL, Runs};
-use flowcast::report::validation::{Case, ModelErrors, Validation};
-use flowcast::units::Time;
-use flowcast::{PatternOptions, predict_steps};
+use flowcast::{
+    PatternOptions,
+    model::{
+        cluster::pattern::Steps, network::Network, sharing::model::Model, stats::sample::median,
+    },
+    packet::seeds::{LEVEL, Runs},
+    predict_steps,
+    report::validation::{Case, ModelErrors, Validation},
+    units::Time,
+};
 use flowcast_measure::lab::LabSpec;
 use serde_json::{Value, json};
 
-use super::finished::Finished;
-use super::patterns::{by_step, racks_of};
-use crate::terminal::output::println_out;
-use crate::terminal::progress::Progress;
-use crate::terminal::tables::table;
+use super::{
+    finished::Finished,
+    patterns::{by_step, racks_of},
+};
+use crate::terminal::{output::println_out, progress::Progress, tables::table};
 
 /// Predicts what was carried with each model.
 pub(super) fn cases(

@@ -1,13 +1,14 @@
 //! What a command is going to write, checked before it begins.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 use anyhow::{Result, bail};
 use rustix::fs::{Access, access};
 
-use super::inputs::STANDARD_INPUT;
-use super::place::{Identity, folder_of, followed, is_descriptor};
+use super::{
+    inputs::STANDARD_INPUT,
+    place::{Identity, folder_of, followed, is_descriptor},
+};
 use crate::terminal::exit::EnvironmentLacks;
 
 /// A file that a command is going to write.

@@ -1,9 +1,11 @@
 //! Which files were read, so that no output destroys an input.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
 
 use super::place::Identity;
 

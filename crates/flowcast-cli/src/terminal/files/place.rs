@@ -1,10 +1,11 @@
 //! What a path leads to: a regular file, or something that is written to as it is.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::{fd::AsFd, unix::fs::MetadataExt},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 

@@ -1,12 +1,18 @@
 //! Programs compiled, recorded and replayed under either MPI library.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
-use flowcast::recording::decode::{self, RankFile};
-use flowcast::recording::summary::rank_file;
-use flowcast::units::Rank;
+use flowcast::{
+    recording::{
+        decode::{self, RankFile},
+        summary::rank_file,
+    },
+    units::Rank,
+};
 use serde_json::Value;
 
 /// One of the two libraries, by the ending of its commands in Debian.

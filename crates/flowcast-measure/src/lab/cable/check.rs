@@ -5,22 +5,26 @@
 //! datagrams that should have been lost. The difference is the emulator's error: its lateness (a constant and its spread)
 //! and losses that were not asked for. This holds while nothing else has gone through the emulator.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
 
 use flowcast_model::stats::sample::{median, quantile};
 use flowcast_units::{Bytes, Node, Rate, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{SocketType, bind, connect, getsockname};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{SocketType, bind, connect, getsockname},
+};
 
-use super::queue::{Fate, VirtualQueue, wire_time};
-use super::socket::{Batch, StampedSocket};
-use super::spec::DirectionSpec;
-use crate::lab::error::LabError;
-use crate::lab::nominal::FRAME_OVERHEAD;
-use crate::lab::running::Lab;
+use super::{
+    queue::{Fate, VirtualQueue, wire_time},
+    socket::{Batch, StampedSocket},
+    spec::DirectionSpec,
+};
+use crate::lab::{error::LabError, nominal::FRAME_OVERHEAD, running::Lab};
 
 /// Ethernet, IP and UDP.
 const HEADERS: usize = 14 + 20 + 8;

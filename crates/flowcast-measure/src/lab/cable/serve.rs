@@ -1,21 +1,24 @@
 //! The process that runs the link emulators of a testbed.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::hint;
-use std::io;
-use std::num::NonZeroU64;
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    hint, io,
+    num::NonZeroU64,
+    time::{Duration, Instant, SystemTime},
+};
 
 use flowcast_units::{Bytes, Node, Time};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::thread::set_current_timer_slack;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    thread::set_current_timer_slack,
+};
 
-use super::queue::{Fate, VirtualQueue};
-use super::socket::{Batch, Received, StampedSocket};
-use crate::lab::error::LabError;
-use crate::lab::names;
-use crate::lab::spec::LabSpec;
+use super::{
+    queue::{Fate, VirtualQueue},
+    socket::{Batch, Received, StampedSocket},
+};
+use crate::lab::{error::LabError, names, spec::LabSpec};
 
 /// The header of a frame, a tag of a virtual network included.
 const HEADER: u64 = 18;

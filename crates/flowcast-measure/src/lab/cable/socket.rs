@@ -3,12 +3,13 @@
 //! Neither the time of reception nor the address of an interface is within reach of safe crates, so the system calls are
 //! made here.
 
-use std::array;
-use std::ffi::c_int;
-use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    array,
+    ffi::c_int,
+    io, mem,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, netdevice, send, socket_with, sockopt,

@@ -1,12 +1,12 @@
 //! The section `[cable]` of the lab file.
 
-use std::fmt;
-use std::marker::PhantomData;
+use std::{fmt, marker::PhantomData};
 
 use flowcast_units::{Bytes, Rate, Time};
-use serde::de::IntoDeserializer;
-use serde::de::value::SeqAccessDeserializer;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer, de,
+    de::{IntoDeserializer, value::SeqAccessDeserializer},
+};
 
 use crate::lab::spec::Rails;
 

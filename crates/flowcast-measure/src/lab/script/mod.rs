@@ -12,16 +12,11 @@ mod shaping;
 
 pub(crate) use shaping::burst;
 
-use std::fmt::Write;
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::{fmt::Write, fs, io, path::Path};
 
 use flowcast_units::Node;
 
-use crate::lab::launch;
-use crate::lab::names;
-use crate::lab::spec::LabSpec;
+use crate::lab::{launch, names, spec::LabSpec};
 
 /// How long a lab stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! What is set up inside a node's namespace.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use flowcast_units::Node;
 
 use super::{rails, shaping};
-use crate::lab::as_network::SYSTEM_BUFFER;
-use crate::lab::names;
-use crate::lab::spec::{LabSpec, Window};
+use crate::lab::{
+    as_network::SYSTEM_BUFFER,
+    names,
+    spec::{LabSpec, Window},
+};
 
 /// The node's part of the plan.
 pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {

@@ -5,9 +5,11 @@ use std::fmt::Write;
 use flowcast_units::{Bytes, Node, Rate};
 
 use super::{rails, trunk_ports};
-use crate::lab::names;
-use crate::lab::nominal::FRAME_OVERHEAD;
-use crate::lab::spec::{BusOrder, Duplex, LabSpec};
+use crate::lab::{
+    names,
+    nominal::FRAME_OVERHEAD,
+    spec::{BusOrder, Duplex, LabSpec},
+};
 
 /// `tc` commands of the switch.
 pub(super) fn switch(spec: &LabSpec) -> String {

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use flowcast_units::{Bytes, Rate};
-use serde::de::value::SeqAccessDeserializer;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer, de, de::value::SeqAccessDeserializer,
+};
 
 use super::{Rails, Window};
 

@@ -10,13 +10,16 @@ mod tcp;
 
 use std::time::Duration;
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::stats::interval::{Decision, StoppingRule};
-use flowcast_model::stats::sample::median;
+use flowcast_model::{
+    cluster::flow::Flow,
+    stats::{
+        interval::{Decision, StoppingRule},
+        sample::median,
+    },
+};
 use flowcast_units::Time;
 
-use crate::lab::error::LabError;
-use crate::lab::running::Lab;
+use crate::lab::{error::LabError, running::Lab};
 
 pub use hosts::{Hosts, Introduction, NodeOf, orders, serve as serve_host};
 pub use tcp::TcpCarrier;

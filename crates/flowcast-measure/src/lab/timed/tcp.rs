@@ -1,18 +1,19 @@
 //! Timed flows over TCP, both ends in this process: a thread for each end of each connection, which sleeps in the
 //! system while it cannot send or receive.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Write},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
 
 use flowcast_model::cluster::flow::Flow;
 use flowcast_units::{Node, Time};
 
 use super::{Carried, Carrier, Connections, PatternOptions};
-use crate::lab::error::LabError;
-use crate::lab::running::Lab;
+use crate::lab::{error::LabError, running::Lab};
 
 /// What a sender hands to the system at a time. The system takes no more than the window, so this is no limit.
 pub(super) const BLOCK: usize = 1 << 20;

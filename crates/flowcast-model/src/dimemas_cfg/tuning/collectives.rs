@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{Tuned, content_lines, note};
-use crate::collective::{Collectives, Phase, PhaseSize, Repeats, Row};
-use crate::dimemas_cfg::error::{DimemasConfigError, shortened};
-use crate::dimemas_cfg::fields::Fields;
-use crate::dimemas_cfg::records::Record;
+use crate::{
+    collective::{Collectives, Phase, PhaseSize, Repeats, Row},
+    dimemas_cfg::{
+        error::{DimemasConfigError, shortened},
+        fields::Fields,
+        records::Record,
+    },
+};
 use flowcast_units::{CollectiveOp, Time};
 
 /// The table without a communications file, and on top of it the rows of one.

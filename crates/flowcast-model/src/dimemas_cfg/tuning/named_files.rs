@@ -1,11 +1,17 @@
 //! The scheduler file and the random file that a `.cfg` names.
 
 use super::{content_lines, note};
-use crate::dimemas_cfg::error::{DimemasConfigError, shortened};
-use crate::dimemas_cfg::fields::Fields;
-use crate::dimemas_cfg::records::Record;
-use crate::machine::random::{Distribution, Randomness, Shape};
-use crate::machine::scheduler::{Policy, Scheduler};
+use crate::{
+    dimemas_cfg::{
+        error::{DimemasConfigError, shortened},
+        fields::Fields,
+        records::Record,
+    },
+    machine::{
+        random::{Distribution, Randomness, Shape},
+        scheduler::{Policy, Scheduler},
+    },
+};
 
 const POLICIES: [&str; 8] = [
     "FIFO",

@@ -6,8 +6,10 @@
 //! q_out`. Solved one after the other, the two would converge very slowly for kappa near 1.
 
 use super::Feedback;
-use crate::sharing::active_flows::ActiveFlows;
-use crate::sharing::fabric::{Fabric, LinkId, Path};
+use crate::sharing::{
+    active_flows::ActiveFlows,
+    fabric::{Fabric, LinkId, Path},
+};
 
 /// Steps of Newton's method for one link.
 const NEWTON_STEPS: usize = 30;

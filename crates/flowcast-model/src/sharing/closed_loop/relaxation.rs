@@ -15,11 +15,12 @@
 
 use std::collections::VecDeque;
 
-use super::Feedback;
-use super::queues::Queues;
-use crate::sharing::Changes;
-use crate::sharing::active_flows::ActiveFlows;
-use crate::sharing::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId, Path};
+use super::{Feedback, queues::Queues};
+use crate::sharing::{
+    Changes,
+    active_flows::ActiveFlows,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId, Path},
+};
 
 /// How closely links are balanced.
 #[derive(Debug, Clone, Copy, PartialEq)]

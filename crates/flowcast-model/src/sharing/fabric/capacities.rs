@@ -1,8 +1,7 @@
 //! The capacities of a network's links in units of its interface.
 
 use super::{AllocatedFraction, BusShare};
-use crate::network::Network;
-use crate::sharing::error::SharingError;
+use crate::{network::Network, sharing::error::SharingError};
 
 /// The backbone's rate in units of the interface's.
 ///

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{AllocatedFraction, BusShare, Inner, InnerName, LinkId, MOST_HOPS, Path};
-use crate::cluster::flow::Flow;
-use crate::cluster::racks::{Rack, Racks};
-use crate::cluster::tree::{Cable, Tree};
-use crate::network::Duplex;
+use crate::{
+    cluster::{
+        flow::Flow,
+        racks::{Rack, Racks},
+        tree::{Cable, Tree},
+    },
+    network::Duplex,
+};
 use flowcast_units::Node;
 
 /// The nodes of these flows, ascending.

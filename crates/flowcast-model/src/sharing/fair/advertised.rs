@@ -10,9 +10,11 @@
 //! differ by rounding are the same.
 
 use super::max_min;
-use crate::sharing::Changes;
-use crate::sharing::active_flows::ActiveFlows;
-use crate::sharing::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
+use crate::sharing::{
+    Changes,
+    active_flows::ActiveFlows,
+    fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId},
+};
 
 /// Relative difference below which two rates are one.
 const ROUNDING: f64 = 1e-12;
@@ -392,8 +394,7 @@ fn filling_rate(elsewhere: &mut [f64], capacity: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::flow::Flow;
-    use crate::cluster::racks::Racks;
+    use crate::cluster::{flow::Flow, racks::Racks};
     use flowcast_units::{Bytes, Node, Time};
 
     #[test]

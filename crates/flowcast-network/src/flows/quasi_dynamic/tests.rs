@@ -1,8 +1,9 @@
 //! Compared with the same equations in tiny steps, with the conditions of the steady rates, and with shorter steps.
 
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::sharing::fabric::{AllocatedFraction, LinkId};
+use flowcast_model::{
+    cluster::{flow::Flow, racks::Racks},
+    sharing::fabric::{AllocatedFraction, LinkId},
+};
 use flowcast_units::Node;
 use proptest::prelude::*;
 

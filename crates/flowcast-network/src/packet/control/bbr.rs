@@ -14,9 +14,7 @@
 //!
 //! Not modelled: the detection of policers and the allowance for gathered acknowledgements, which Linux adds.
 
-use super::super::picos::Picos;
-use super::filter::LargestOf;
-use super::{Heard, LARGEST_BURST, Repair, Window};
+use super::{super::picos::Picos, Heard, LARGEST_BURST, Repair, Window, filter::LargestOf};
 
 const HIGH_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];

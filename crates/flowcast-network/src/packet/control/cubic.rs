@@ -3,10 +3,11 @@
 //!
 //! As in Linux the first epoch, when no loss has shown `W_max` yet, grows by at least a packet for every 20.
 
-use super::super::picos::Picos;
-use super::super::shift::Shift;
-use super::hystart::Hystart;
-use super::{Heard, Repair, Window};
+use super::{
+    super::{picos::Picos, shift::Shift},
+    Heard, Repair, Window,
+    hystart::Hystart,
+};
 
 /// `C`, packets per cubic second.
 const SCALE: f64 = 0.4;

@@ -10,9 +10,10 @@
 //! On fast local links the first of these comes at 16 packets: ACKs to a window that keeps the link busy are a train
 //! that is longer than any round trip without queues. This is why cubic stays below windows that reno fills.
 
-use super::super::picos::Picos;
-use super::super::shift::Shift;
-use super::{Heard, Window};
+use super::{
+    super::{picos::Picos, shift::Shift},
+    Heard, Window,
+};
 
 const LEAST_WINDOW: u32 = 16;
 const SAMPLES: u32 = 8;

@@ -8,9 +8,7 @@ mod cubic;
 mod filter;
 mod hystart;
 
-use super::picos::Picos;
-use super::shift::Shift;
-use super::transmission::Transmission;
+use super::{picos::Picos, shift::Shift, transmission::Transmission};
 use bbr::Bbr;
 pub(super) use bbr::burst;
 use cubic::Cubic;

@@ -1,10 +1,9 @@
 //! What the search for steady states sees of the engine, and how whole periods are passed over.
 
-use super::super::link::Link;
-use super::super::picos::Picos;
-use super::super::shift::Shift;
-use super::super::steady::Search;
-use super::{END, Engine};
+use super::{
+    super::{link::Link, picos::Picos, shift::Shift, steady::Search},
+    END, Engine,
+};
 
 /// What the engine notes for the search.
 pub(super) struct Noted {

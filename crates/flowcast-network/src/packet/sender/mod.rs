@@ -21,12 +21,14 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use super::control::{Control, Heard, Repair, Window};
-use super::order::{Arrival, Order};
-use super::pace::Pace;
-use super::picos::Picos;
-use super::round_trip::RoundTrip;
-use super::transmission::Transmission;
+use super::{
+    control::{Control, Heard, Repair, Window},
+    order::{Arrival, Order},
+    pace::Pace,
+    picos::Picos,
+    round_trip::RoundTrip,
+    transmission::Transmission,
+};
 
 /// What a sender may use.
 #[derive(Debug, Clone, Copy, PartialEq)]

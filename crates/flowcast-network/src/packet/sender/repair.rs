@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::super::control::{Control, Heard, Repair};
-use super::super::picos::Picos;
-use super::{Reduction, Sender};
+use super::{
+    super::{
+        control::{Control, Heard, Repair},
+        picos::Picos,
+    },
+    Reduction, Sender,
+};
 
 impl Sender {
     /// Proportional rate reduction.

@@ -1,8 +1,9 @@
 //! A sender in a steady state: after a period it is as it was before, but for times and numbers.
 
-use super::super::control::Repair;
-use super::super::shift::Shift;
-use super::Sender;
+use super::{
+    super::{control::Repair, shift::Shift},
+    Sender,
+};
 
 impl Sender {
     /// Whether it repairs nothing and never lacks data.

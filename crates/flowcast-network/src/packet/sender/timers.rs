@@ -1,8 +1,12 @@
 //! What a sender does at its own times, and how much it leaves in its own interface.
 
-use super::super::control::{LARGEST_BURST, Repair};
-use super::super::picos::Picos;
-use super::Sender;
+use super::{
+    super::{
+        control::{LARGEST_BURST, Repair},
+        picos::Picos,
+    },
+    Sender,
+};
 
 /// Bursts halve with each of these in the least round trip (Linux' `tcp_tso_rtt_log`, 2^9 us).
 const NEAR: Picos = Picos::from_micros(512);

@@ -5,18 +5,24 @@
 //! requests to files, need none. The processor of the target takes no part, whoever has it.
 
 use super::Engine;
-use crate::accesses::{Done, Memory, Requests, Transfers};
-use crate::contention::calls::Interface;
-use crate::contention::events::{Event, Kind};
-use crate::contention::messages::{Mark, Message, Purpose};
-use crate::contention::processors::Place;
-use crate::contention::ranks::{Phase, RankState, Step};
-use crate::observer::{Accessed, Observer};
-use crate::routes::{Route, RouteNumbers, route};
-use crate::transit::Transit;
-use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::slot::Slot;
+use crate::{
+    accesses::{Done, Memory, Requests, Transfers},
+    contention::{
+        calls::Interface,
+        events::{Event, Kind},
+        messages::{Mark, Message, Purpose},
+        processors::Place,
+        ranks::{Phase, RankState, Step},
+    },
+    observer::{Accessed, Observer},
+    routes::{Route, RouteNumbers, route},
+    transit::Transit,
+};
+use flowcast_trace::{
+    access::{Access, TransferKind},
+    opcodes::{self, Op},
+    slot::Slot,
+};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.

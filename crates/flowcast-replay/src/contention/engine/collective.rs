@@ -1,16 +1,22 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
 use super::Engine;
-use crate::contention::events::Kind;
-use crate::contention::messages::{Message, NONE, Purpose};
-use crate::contention::processors::Place;
-use crate::contention::ranks::{Phase, RankState, Step};
-use crate::contention::route_costs::Delay;
-use crate::observer::{Gathered, Observer};
-use crate::routes::route;
-use crate::transit::Transit;
-use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
-use flowcast_trace::slot::Slot;
+use crate::{
+    contention::{
+        events::Kind,
+        messages::{Message, NONE, Purpose},
+        processors::Place,
+        ranks::{Phase, RankState, Step},
+        route_costs::Delay,
+    },
+    observer::{Gathered, Observer},
+    routes::route,
+    transit::Transit,
+};
+use flowcast_trace::{
+    program::{CollectiveCall, CollectiveMode, Program},
+    slot::Slot,
+};
 use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.

@@ -6,11 +6,11 @@
 //! the processor.
 
 use super::Engine;
-use crate::contention::events::Event;
-use crate::contention::processors::Place;
-use crate::contention::ranks::Phase;
-use crate::observer::Observer;
-use crate::transit::Transit;
+use crate::{
+    contention::{events::Event, processors::Place, ranks::Phase},
+    observer::Observer,
+    transit::Transit,
+};
 use flowcast_model::machine::scheduler::{Policy, Scheduler};
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_units::{Rank, Time};

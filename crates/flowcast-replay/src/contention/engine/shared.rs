@@ -12,18 +12,24 @@
 //! What happens in the network up to the next event of the replay happens before it.
 
 use super::Engine;
-use crate::contention::events::Kind;
-use crate::contention::messages::{Mark, Message};
-use crate::contention::ranks::Step;
-use crate::contention::slots::{Release, state};
-use crate::costs::ClassCost;
-use crate::observer::Observer;
-use crate::routes::Route;
-use crate::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
+use crate::{
+    contention::{
+        events::Kind,
+        messages::{Mark, Message},
+        ranks::Step,
+        slots::{Release, state},
+    },
+    costs::ClassCost,
+    observer::Observer,
+    routes::Route,
+    transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit},
+};
 use flowcast_model::sharing::SharingError;
-use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::program::Program;
-use flowcast_trace::slot::Slot;
+use flowcast_trace::{
+    access::{Access, TransferKind},
+    program::Program,
+    slot::Slot,
+};
 use flowcast_units::{Rank, Time};
 
 /// What has to be known of messages that share the network; nothing if they do not.

@@ -5,10 +5,12 @@ use std::fmt;
 
 use super::super::Replayed;
 use flowcast_replay::journal::Function;
-use flowcast_trace::TraceRef;
-use flowcast_trace::opcodes::Op;
-use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
-use flowcast_trace::read::paraver_events::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE};
+use flowcast_trace::{
+    TraceRef,
+    opcodes::Op,
+    program::{CollectiveCall, CollectiveMode, Program},
+    read::paraver_events::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE},
+};
 use flowcast_units::Rank;
 
 /// The details of one call, as pairs of type and value with a colon before each.

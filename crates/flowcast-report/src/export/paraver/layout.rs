@@ -1,10 +1,14 @@
 //! The machine and the tasks as Paraver's header and names have them.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
-use super::super::{Replayed, nanos};
-use super::Stamp;
+use super::{
+    super::{Replayed, nanos},
+    Stamp,
+};
 use flowcast_units::{Node, Rank};
 
 /// Processors of the nodes, counted through from 1, and the one of each rank.

@@ -1,11 +1,12 @@
 //! The `.pcf` file: what states and events are called, and their colours.
 
 use flowcast_units::CollectiveOp;
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
 
-use super::super::Replayed;
-use super::{POINT_TO_POINT, event_of};
+use super::{super::Replayed, POINT_TO_POINT, event_of};
 use flowcast_replay::journal::{Function, MPI_EVENTS};
 use flowcast_trace::read::paraver_events::{
     COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE,

@@ -20,16 +20,18 @@ mod details;
 mod layout;
 mod legend;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-use std::io::{self, Write};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, binary_heap::PeekMut},
+    io::{self, Write},
+};
 
-use super::text::Text;
-use super::{Replayed, nanos};
+use super::{Replayed, nanos, text::Text};
 use details::Details;
-use flowcast_replay::journal::{Call, Function, MPI_EVENTS, Mark, MessageTimes, Slice};
-use flowcast_replay::timeline::Activity;
+use flowcast_replay::{
+    journal::{Call, Function, MPI_EVENTS, Mark, MessageTimes, Slice},
+    timeline::Activity,
+};
 use flowcast_trace::read::paraver_events::{COLLECTIVE, value_of};
 use flowcast_units::Rank;
 use layout::{Layout, Place};

@@ -9,8 +9,7 @@ mod thrift;
 use std::io::{self, Write};
 
 use self::thrift::Struct;
-use super::Replayed;
-use super::tables::Provenance;
+use super::{Replayed, tables::Provenance};
 use flowcast_replay::timeline::MessageSpan;
 
 /// Rows of a group.

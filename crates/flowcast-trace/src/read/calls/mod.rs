@@ -10,8 +10,10 @@ mod rank_file;
 mod settle;
 
 use super::recorded;
-use crate::program::{IgnoredRecords, Program};
-use crate::{ReadOptions, TraceError};
+use crate::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
 use flowcast_units::CollectiveOp;
 
 pub(crate) use communicators::Origin;

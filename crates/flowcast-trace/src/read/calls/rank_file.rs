@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Done, RankCalls, TracedCall};
-use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
-use flowcast_recording::format::{CANCELLED, MATCHED};
-use flowcast_recording::operation;
+use flowcast_recording::{
+    decode::{Call, Header, Item, Members, RankFile},
+    format::{CANCELLED, MATCHED},
+    operation,
+};
 use flowcast_units::Rank;
 
 /// The file, and how many calls were on communicators without known members.

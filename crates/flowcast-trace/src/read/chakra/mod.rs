@@ -11,12 +11,11 @@ mod node;
 mod walk;
 mod wire;
 
-use super::fault::Fault;
-use super::parts::Part;
-use super::recorded;
-use super::scan::bytes_of;
-use crate::program::{IgnoredRecords, Program};
-use crate::{ReadOptions, TraceError};
+use super::{fault::Fault, parts::Part, recorded, scan::bytes_of};
+use crate::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
 use node::Node;
 
 /// Whether the bytes begin with the metadata of such a trace.

@@ -1,7 +1,9 @@
 //! Metadata and nodes.
 
-use super::super::fault::Fault;
-use super::wire::{self, Value};
+use super::{
+    super::fault::Fault,
+    wire::{self, Value},
+};
 use flowcast_units::{CollectiveOp, Rank};
 
 /// What a node does.

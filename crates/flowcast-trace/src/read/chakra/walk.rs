@@ -7,10 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::recorded::actions::{Action, RankActions, Step};
-use super::node::{Node, Work};
-use crate::build::{CallRecord, Channel, NON_BLOCKING};
-use crate::program::{CollectiveMode, Communicator};
+use super::{
+    super::recorded::actions::{Action, RankActions, Step},
+    node::{Node, Work},
+};
+use crate::{
+    build::{CallRecord, Channel, NON_BLOCKING},
+    program::{CollectiveMode, Communicator},
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// What came out.

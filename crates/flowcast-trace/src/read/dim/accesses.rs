@@ -1,14 +1,13 @@
 //! Records that Dimemas does not have: one-sided communication (30) and files (31).
 
-use super::kinds::format_of;
-use super::peers::Peers;
-use super::{Section, size, small};
-use crate::access::{Access, FileKind, LockKind, TransferKind};
-use crate::build::CallRecord;
-use crate::opcodes::Record;
-use crate::program::CollectiveMode;
-use crate::read::cursor::Cursor;
-use crate::read::fault::Fault;
+use super::{Section, kinds::format_of, peers::Peers, size, small};
+use crate::{
+    access::{Access, FileKind, LockKind, TransferKind},
+    build::CallRecord,
+    opcodes::Record,
+    program::CollectiveMode,
+    read::{cursor::Cursor, fault::Fault},
+};
 
 impl Section {
     pub(super) fn read_one_sided(

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 
 use super::{Cursor, Message, Section};
-use crate::TraceError;
-use crate::build::{Channel, RankBuilder};
-use crate::program::Communicator;
-use crate::read::fault::Fault;
-use crate::read::known_lines::Tail;
-use crate::read::scan::Input;
+use crate::{
+    TraceError,
+    build::{Channel, RankBuilder},
+    program::Communicator,
+    read::{fault::Fault, known_lines::Tail, scan::Input},
+};
 use flowcast_units::Rank;
 
 /// Sending task, receiving task, tag, communicator.

@@ -1,10 +1,11 @@
 //! Where the records of each rank stand, and how each of its lines begins.
 
 use super::{Header, Section};
-use crate::TraceError;
-use crate::build::RankBuilder;
-use crate::read::cursor::Cursor;
-use crate::read::scan::Input;
+use crate::{
+    TraceError,
+    build::RankBuilder,
+    read::{cursor::Cursor, scan::Input},
+};
 use flowcast_units::Rank;
 
 /// Splits the body by task and thread. Records must be grouped by them in ascending order.

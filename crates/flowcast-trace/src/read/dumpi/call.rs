@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::super::calls::{Done, Origin, RankCalls, Sizes, TracedCall};
-use super::super::fault::Fault;
-use super::lines::Record;
-use super::types::Types;
-use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, NO_RANK};
-use flowcast_recording::operation;
-use flowcast_recording::table::Function;
+use super::{
+    super::{
+        calls::{Done, Origin, RankCalls, Sizes, TracedCall},
+        fault::Fault,
+    },
+    lines::Record,
+    types::Types,
+};
+use flowcast_recording::{
+    format::{ANY_SOURCE, ANY_TAG, NO_RANK},
+    operation,
+    table::Function,
+};
 
 const WORLD: i64 = 2;
 const ANY: i64 = -1;

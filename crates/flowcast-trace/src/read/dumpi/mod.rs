@@ -8,11 +8,15 @@ mod call;
 mod lines;
 mod types;
 
-use super::calls::{self, RankCalls};
-use super::parts::Part;
-use super::scan::{Input, bytes_of};
-use crate::program::{IgnoredRecords, Program};
-use crate::{ReadOptions, TraceError};
+use super::{
+    calls::{self, RankCalls},
+    parts::Part,
+    scan::{Input, bytes_of},
+};
+use crate::{
+    ReadOptions, TraceError,
+    program::{IgnoredRecords, Program},
+};
 use call::Calls;
 use flowcast_recording::table;
 use lines::Reader;

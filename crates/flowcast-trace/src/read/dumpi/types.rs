@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::scan::lines;
-use super::lines::Record;
+use super::{super::scan::lines, lines::Record};
 
 /// Sizes by the number of the type.
 #[derive(Debug, Clone, Default)]

@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::super::cursor::Cursor;
-use super::super::fault::Fault;
-use super::super::scan::{Input, check_members};
-use super::events::{COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE, operation_of};
-use super::header::Header;
-use crate::TraceError;
-use crate::build::CallRecord;
-use crate::key_map::KeyMap;
-use crate::packed::Packed;
-use crate::program::{CollectiveMode, Communicator};
+use super::{
+    super::{
+        cursor::Cursor,
+        fault::Fault,
+        scan::{Input, check_members},
+    },
+    events::{COLLECTIVE, COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE, operation_of},
+    header::Header,
+};
+use crate::{
+    TraceError,
+    build::CallRecord,
+    key_map::KeyMap,
+    packed::Packed,
+    program::{CollectiveMode, Communicator},
+};
 use flowcast_units::{Bytes, Rank};
 
 const RUNNING: i64 = 1;

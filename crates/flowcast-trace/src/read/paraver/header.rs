@@ -1,7 +1,6 @@
 //! The first line: unit of time, nodes, applications and their tasks.
 
-use super::super::cursor::Cursor;
-use super::super::scan::Input;
+use super::super::{cursor::Cursor, scan::Input};
 use crate::TraceError;
 use flowcast_units::Rank;
 

@@ -12,8 +12,10 @@ mod header;
 mod program;
 
 use super::scan::{Input, bytes_of};
-use crate::program::{Program, SharedBytes};
-use crate::{ReadOptions, TraceError};
+use crate::{
+    ReadOptions, TraceError,
+    program::{Program, SharedBytes},
+};
 
 /// How the format begins.
 pub(super) const MAGIC: &[u8] = b"#Paraver";

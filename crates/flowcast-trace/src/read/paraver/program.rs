@@ -1,15 +1,21 @@
 //! From what happened to what the program called.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::iter::Peekable;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter::Peekable,
+};
 
-use super::body::{Body, Message, Task};
-use super::header::Header;
-use crate::build::{CallRecord, Channel, NON_BLOCKING, RankBuilder, RecordFault};
-use crate::link::{Parts, link};
-use crate::opcodes::Record;
-use crate::program::{IgnoredRecords, MessageClass, Program};
-use crate::{ReadOptions, TraceError};
+use super::{
+    body::{Body, Message, Task},
+    header::Header,
+};
+use crate::{
+    ReadOptions, TraceError,
+    build::{CallRecord, Channel, NON_BLOCKING, RankBuilder, RecordFault},
+    link::{Parts, link},
+    opcodes::Record,
+    program::{IgnoredRecords, MessageClass, Program},
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// Puts the program together.

@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::opcodes::Op;
-use crate::slot::Slot;
+use crate::{opcodes::Op, slot::Slot};
 use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
 

@@ -10,15 +10,19 @@ mod requests;
 use std::collections::BTreeMap;
 
 use super::{Clock, Regions};
-use crate::access::Access;
-use crate::build::{CallRecord, Channel, NON_BLOCKING};
-use crate::program::{CollectiveMode, SendMode};
-use crate::recorded_times::has_threads;
-use flowcast_recording::decode::{Call, Item, Members, RankFile};
-use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
-use flowcast_recording::summary::{bytes_sent, known_functions};
-use flowcast_recording::table::Function;
-use flowcast_recording::{operation, region_name};
+use crate::{
+    access::Access,
+    build::{CallRecord, Channel, NON_BLOCKING},
+    program::{CollectiveMode, SendMode},
+    recorded_times::has_threads,
+};
+use flowcast_recording::{
+    decode::{Call, Item, Members, RankFile},
+    format::{ANY_SOURCE, ANY_TAG},
+    operation, region_name,
+    summary::{bytes_sent, known_functions},
+    table::Function,
+};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 use neighbours::Exchange;
 use one_sided::Epochs;

@@ -1,11 +1,13 @@
 //! From a rank's actions to the instructions of its stream.
 
 use super::actions::{Action, RankActions, Step};
-use crate::TraceError;
-use crate::build::{RankBuilder, RecordFault};
-use crate::opcodes::Record;
-use crate::program::{CollectiveMode, MessageClass};
-use crate::read::fault::Fault;
+use crate::{
+    TraceError,
+    build::{RankBuilder, RecordFault},
+    opcodes::Record,
+    program::{CollectiveMode, MessageClass},
+    read::fault::Fault,
+};
 use flowcast_units::{Rank, Time};
 
 /// Builds the stream of a rank, or of one of its threads, from these steps.

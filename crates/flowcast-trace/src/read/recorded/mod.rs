@@ -18,18 +18,21 @@ pub use actions::REGION;
 
 use std::collections::BTreeMap;
 
-use super::parts::OpenPart;
-use super::scan::bytes_of;
-use crate::link::{Parts, link};
-use crate::parallel::for_each_mut;
-use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
-use crate::recorded_times::has_threads;
-use crate::{ReadOptions, TraceError};
+use super::{parts::OpenPart, scan::bytes_of};
+use crate::{
+    ReadOptions, TraceError,
+    link::{Parts, link},
+    parallel::for_each_mut,
+    program::{Communicator, IgnoredRecords, Program, SharedBytes},
+    recorded_times::has_threads,
+};
 use actions::{CallSum, RankActions};
 use flowcast_model::algorithm::Base;
-use flowcast_recording::decode::{self, Members, RankFile};
-use flowcast_recording::time_axis::CLOCK;
-use flowcast_recording::{format, summary};
+use flowcast_recording::{
+    decode::{self, Members, RankFile},
+    format, summary,
+    time_axis::CLOCK,
+};
 use flowcast_units::Rank;
 use threads::Order;
 

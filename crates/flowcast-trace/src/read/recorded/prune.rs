@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::actions::RankActions;
-use crate::build::Channel;
-use crate::program::{Communicator, IgnoredRecords};
+use crate::{
+    build::Channel,
+    program::{Communicator, IgnoredRecords},
+};
 use flowcast_units::Rank;
 
 /// Prunes all ranks; gives what was taken out.

@@ -5,10 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use super::actions::{Action, RankActions, Step};
-use super::threads::Order;
-use crate::build::{CallRecord, Channel};
-use crate::program::{CollectiveMode, Communicator};
+use super::{
+    actions::{Action, RankActions, Step},
+    threads::Order,
+};
+use crate::{
+    build::{CallRecord, Channel},
+    program::{CollectiveMode, Communicator},
+};
 use flowcast_units::Rank;
 
 /// The streams of all ranks.

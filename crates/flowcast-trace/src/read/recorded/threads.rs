@@ -8,12 +8,13 @@
 //! A request that another thread completes than the one that made it belongs to no stream. Then the calls of the rank's
 //! threads become one row in the order of the walk; between two of them the rank computes if any thread does.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+};
 
 use super::actions::{Action, RankActions, Step, ThreadCall};
-use crate::build::Channel;
-use crate::program::Communicator;
+use crate::{build::Channel, program::Communicator};
 use flowcast_units::Rank;
 
 /// How the threads of a rank are replayed.
@@ -306,8 +307,10 @@ fn computing(calls: &[ThreadCall]) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::actions::{Post, Send};
-    use super::*;
+    use super::{
+        super::actions::{Post, Send},
+        *,
+    };
     use crate::build::NON_BLOCKING;
     use flowcast_units::Bytes;
 

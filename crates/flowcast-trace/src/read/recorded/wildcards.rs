@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::actions::{Action, RankActions, Takes};
-use crate::build::Channel;
-use crate::program::IgnoredRecords;
+use crate::{build::Channel, program::IgnoredRecords};
 use flowcast_units::Rank;
 
 /// Gives them their channels; tells how many there were.
@@ -98,8 +97,10 @@ impl Left {
 
 #[cfg(test)]
 mod tests {
-    use super::super::actions::{Post, Send, Step};
-    use super::*;
+    use super::{
+        super::actions::{Post, Send, Step},
+        *,
+    };
     use crate::build::EAGER;
     use flowcast_units::Bytes;
 

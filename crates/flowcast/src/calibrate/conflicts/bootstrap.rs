@@ -1,11 +1,13 @@
 //! Intervals by fitting again to repetitions that are drawn again.
 
-use super::duplex::Assumption;
-use super::links::{BackboneLimit, Links};
-use super::outcome::{BackboneFit, Estimate};
-use super::{ConflictFitError, ConflictFitOptions, observe};
-use crate::calibrate::conflict_samples::Measured;
-use crate::calibrate::descent::Lowest;
+use super::{
+    ConflictFitError, ConflictFitOptions,
+    duplex::Assumption,
+    links::{BackboneLimit, Links},
+    observe,
+    outcome::{BackboneFit, Estimate},
+};
+use crate::calibrate::{conflict_samples::Measured, descent::Lowest};
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
 use flowcast_units::{Rate, Time};
 

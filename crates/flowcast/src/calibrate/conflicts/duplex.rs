@@ -1,9 +1,9 @@
 //! What the two directions of a port share: all models under each assumption, and which explains more.
 
-use super::outcome::name_of;
-use super::parameters::Needs;
-use super::search::Fitter;
-use super::{ConflictFitError, Errors, Links, Observed, OtherDuplex};
+use super::{
+    ConflictFitError, Errors, Links, Observed, OtherDuplex, outcome::name_of, parameters::Needs,
+    search::Fitter,
+};
 use crate::calibrate::descent::Lowest;
 
 /// Half duplex, or a bus, is taken where the best model's error on the conflicts is below this part of that without.

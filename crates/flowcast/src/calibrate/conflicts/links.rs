@@ -5,9 +5,9 @@
 //! number of flows on that take longer than alone; its rate is what they carry together.
 
 use super::{ConflictFitError, Observed};
-use flowcast_model::cluster::conflicts::Kind;
-use flowcast_model::network::Duplex;
-use flowcast_model::stats::regression::least_squares_at_least_zero;
+use flowcast_model::{
+    cluster::conflicts::Kind, network::Duplex, stats::regression::least_squares_at_least_zero,
+};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// Flows between racks that take longer than alone by more than this share saturate the backbone. Acknowledgements and

@@ -31,16 +31,23 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::conflict_samples::{ConflictSamples, Measured};
-use super::descent::Lowest;
-use flowcast_model::cluster::conflicts::{Conflict, Kind};
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::{PacketParameters, SharingError};
-use flowcast_model::stats::StatsError;
-use flowcast_model::stats::error_measures::{error_summary, signed_errors};
+use super::{
+    conflict_samples::{ConflictSamples, Measured},
+    descent::Lowest,
+};
+use flowcast_model::{
+    cluster::{
+        conflicts::{Conflict, Kind},
+        flow::Flow,
+        racks::Racks,
+    },
+    network::Network,
+    sharing::{PacketParameters, SharingError, model::Model},
+    stats::{
+        StatsError,
+        error_measures::{error_summary, signed_errors},
+    },
+};
 use flowcast_units::{Bytes, Time};
 
 use bootstrap::{Replicates, bootstrap, estimate};

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::parameters::known;
-use super::search::{SETTLING, add_packets, plain_network};
-use super::{BackboneLimit, ConflictFit, Errors, Estimate, FittedParameter, Links, ModelFit};
-use flowcast_model::ledger::{Accuracy, Judged};
-use flowcast_model::network::{FitQuality, Interval, Network};
-use flowcast_model::sharing::model::Model;
+use super::{
+    BackboneLimit, ConflictFit, Errors, Estimate, FittedParameter, Links, ModelFit,
+    parameters::known,
+    search::{SETTLING, add_packets, plain_network},
+};
+use flowcast_model::{
+    ledger::{Accuracy, Judged},
+    network::{FitQuality, Interval, Network},
+    sharing::model::Model,
+};
 use flowcast_units::{Rate, Time};
 
 impl ConflictFit {

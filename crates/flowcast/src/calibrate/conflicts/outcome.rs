@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::ConflictFitOptions;
-use flowcast_model::cluster::conflicts::Kind;
-use flowcast_model::cluster::flow::Flow;
-use flowcast_model::network::Duplex;
-use flowcast_model::sharing::model::Model;
+use flowcast_model::{
+    cluster::{conflicts::Kind, flow::Flow},
+    network::Duplex,
+    sharing::model::Model,
+};
 use flowcast_units::{Bytes, Rate, Time, named};
 
 /// A number and where it lies.

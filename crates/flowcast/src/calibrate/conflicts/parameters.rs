@@ -1,11 +1,8 @@
 //! What of a sharing model is found out by conflicts, and where the search begins.
 
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::protocol::Congestion;
-use flowcast_model::sharing::{PacketParameters, Sharing};
+use flowcast_model::sharing::{PacketParameters, Sharing, model::Model, protocol::Congestion};
 
-use super::links::Ports;
-use super::outcome::Bound;
+use super::{links::Ports, outcome::Bound};
 
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]

@@ -1,15 +1,23 @@
 //! The parameters of one model that explain the conflicts best, and how well they do.
 
-use super::links::Ports;
-use super::parameters::{Candidate, Needs};
-use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
+use super::{
+    ConflictFitError, Errors, Links, Observed, Predictor, errors,
+    links::Ports,
+    parameters::{Candidate, Needs},
+};
 use crate::calibrate::descent::{Lowest, descend};
-use flowcast_model::cluster::conflicts::{Conflict, Kind};
-use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::{Bus, Duplex, LinkRate, Network, Nic, Rule};
-use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
-use flowcast_model::sharing::{LoopParameters, PacketParameters, SharingError};
+use flowcast_model::{
+    cluster::{
+        conflicts::{Conflict, Kind},
+        racks::Racks,
+    },
+    network::{Bus, Duplex, LinkRate, Network, Nic, Rule},
+    sharing::{
+        LoopParameters, PacketParameters, SharingError,
+        model::Model,
+        protocol::{FRAME_OVERHEAD, SEGMENT},
+    },
+};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// What predictions need apart from the network.

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::ConflictFit;
-use super::outcome::Bound;
+use super::{ConflictFit, outcome::Bound};
 
 /// A best model that misses what no fit has seen by more than this share does not explain the network.
 const FAR_OFF: f64 = 0.1;

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{DimemasFit, DimemasIntervals};
-use flowcast_model::collective::Collectives;
-use flowcast_model::machine::{Machine, NodeGroup};
-use flowcast_model::network::{Interval, Network, Nic, PointToPoint, Progress, Rule};
+use flowcast_model::{
+    collective::Collectives,
+    machine::{Machine, NodeGroup},
+    network::{Interval, Network, Nic, PointToPoint, Progress, Rule},
+};
 use flowcast_units::{Bytes, Rate, Time};
 
 impl DimemasFit {
@@ -65,8 +67,7 @@ impl DimemasFit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Links;
-    use super::*;
+    use super::{super::Links, *};
     use flowcast_units::CollectiveOp;
 
     #[test]

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::regions::{Parameters, by_row, once};
-use super::{DimemasFit, DimemasFitError, DimemasIntervals, Exercise, Links, MeasuredRegion};
-use flowcast_model::collective::{Phase, PhaseSize, Repeats, Row};
-use flowcast_model::stats::resampling::{Resampler, percentile_interval};
-use flowcast_model::stats::sample::correlation;
+use super::{
+    DimemasFit, DimemasFitError, DimemasIntervals, Exercise, Links, MeasuredRegion,
+    regions::{Parameters, by_row, once},
+};
+use flowcast_model::{
+    collective::{Phase, PhaseSize, Repeats, Row},
+    stats::{
+        resampling::{Resampler, percentile_interval},
+        sample::correlation,
+    },
+};
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 
 /// More links of a node are as good as no limit for what is measured.

@@ -4,8 +4,10 @@
 //! so that a mistake in the matching, the streams or the order of the fast replay cannot be its own too.
 
 use flowcast::units::CollectiveOp;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+};
 
 use flowcast::model::network::Rule;
 

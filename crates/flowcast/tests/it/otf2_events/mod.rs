@@ -1,7 +1,9 @@
 //! Sequences of events as no archive should have them, out of numbers that a test or a fuzzer chooses.
 
-use flowcast::trace::ReadOptions;
-use flowcast::trace::otf2::{Collective, Definitions, Event, Events, Peer};
+use flowcast::trace::{
+    ReadOptions,
+    otf2::{Collective, Definitions, Event, Events, Peer},
+};
 
 /// Sparse locations, as tracers number them; the last one is of no rank.
 const LOCATIONS: [u64; 4] = [0, 1, 536_870_911, 3];

@@ -7,20 +7,25 @@
 // Each test crate uses its own part of this module.
 #![allow(dead_code)]
 
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
-use flowcast::model::machine::{Machine, Mapping, NodeGroup};
-use flowcast::model::network::{LinkRate, LoneFlow, Network, Rule};
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::{Explainer, Explanation};
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
-use flowcast::replay::walk::Replay;
-use flowcast::replay::{Engine, SimulateError};
-use flowcast::trace::{Program, ReadOptions, Trace, TraceError, read};
-use flowcast::units::{CollectiveOp, Rank, Rate, Time, TimePerByte};
+use flowcast::{
+    model::{
+        machine::{Machine, Mapping, NodeGroup},
+        network::{LinkRate, LoneFlow, Network, Rule},
+    },
+    replay::{
+        Engine, SimulateError,
+        costs::Rendezvous,
+        explain::{Explainer, Explanation},
+        journal::{Journal, Keeps},
+        outcome::Outcome,
+        placement::Placement,
+        walk::Replay,
+    },
+    trace::{Program, ReadOptions, Trace, TraceError, read},
+    units::{CollectiveOp, Rank, Rate, Time, TimePerByte},
+};
 use proptest::prelude::*;
 
 /// The replay that `run` carries out, with its intervals and their causes.

@@ -1,17 +1,25 @@
 //! One N and size of `flowcast rails bench`, visited once in each round.
 
 use anyhow::Result;
-use flowcast::model::stats::sample::median;
-use flowcast::scheduler::RailSet;
-use flowcast::scheduler::guard::{Guard, GuardRule};
-use flowcast::scheduler::split::SplitRule;
-use flowcast::units::{Bytes, Time};
-use flowcast_rails::exchange::{Exchange, exchange};
-use flowcast_rails::link::Link;
+use flowcast::{
+    model::stats::sample::median,
+    scheduler::{
+        RailSet,
+        guard::{Guard, GuardRule},
+        split::SplitRule,
+    },
+    units::{Bytes, Time},
+};
+use flowcast_rails::{
+    exchange::{Exchange, exchange},
+    link::Link,
+};
 
 use super::Bench;
-use crate::commands::rails::chosen::{Chosen, Subject};
-use crate::commands::rails::serve::unexpected;
+use crate::commands::rails::{
+    chosen::{Chosen, Subject},
+    serve::unexpected,
+};
 
 /// Blocks into which a guarded subject divides the exchanges of a visit; it decides before each.
 const BLOCKS: u32 = 4;

@@ -1,7 +1,9 @@
 //! `flowcast validate chart`: the errors of several programs in one drawing.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -10,9 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::document::SCHEMA;
-use crate::terminal::files::{Output, declare, read_text, write_text};
-use crate::terminal::output::{Format, println_out};
-use crate::terminal::tables::table;
+use crate::terminal::{
+    files::{Output, declare, read_text, write_text},
+    output::{Format, println_out},
+    tables::table,
+};
 
 /// Draw and sum up the errors of several validated programs
 #[derive(Debug, Args)]

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use flowcast::Interval;
-use flowcast::report::validation::app::{AppValidation, Fared, Quantity, Row};
-use flowcast::units::{Rounded, Time};
+use flowcast::{
+    Interval,
+    report::validation::app::{AppValidation, Fared, Quantity, Row},
+    units::{Rounded, Time},
+};
 use serde_json::{Value, json};
 
-use crate::terminal::output::println_out;
-use crate::terminal::tables::{cells, table};
+use crate::terminal::{
+    output::println_out,
+    tables::{cells, table},
+};
 
 /// The schema of the JSON.
 pub(super) const SCHEMA: &str = "flowcast/app-validation/1";

@@ -4,38 +4,47 @@ mod chart;
 mod document;
 mod runs;
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::report::validation::app::AppValidation;
-use flowcast::report::validation::app_html;
-use flowcast::trace::read::Clock;
-use flowcast::trace::recorded_times::worked;
-use flowcast::units::{Bytes, Time};
-use flowcast::{Interval, IntervalOptions};
+use flowcast::{
+    Interval, IntervalOptions,
+    model::{machine::NodeGroup, network::Network, sharing::model::Model},
+    report::validation::{app::AppValidation, app_html},
+    trace::{read::Clock, recorded_times::worked},
+    units::{Bytes, Time},
+};
 use flowcast_measure::lab::{LabSpec, network_of};
 
-use self::document::ValidationReport;
-use self::runs::{Header, Measured};
-use super::journal::{self, path_beside};
-use super::ledger::{self, LedgerArgs};
-use super::tolerance::{Tolerance, judge};
-use crate::commands::doctor;
-use crate::commands::lab::load;
-use crate::commands::predict::probability;
-use crate::commands::predict::trace::parse_mapping;
-use crate::network_args::{self, parse_overrides};
-use crate::predictors::{self, Predictor, Setting};
-use crate::recording::open_recording;
-use crate::terminal::answers::write_page;
-use crate::terminal::output::{Format, println_out};
-use crate::terminal::provenance;
+use self::{
+    document::ValidationReport,
+    runs::{Header, Measured},
+};
+use super::{
+    journal::{self, path_beside},
+    ledger::{self, LedgerArgs},
+    tolerance::{Tolerance, judge},
+};
+use crate::{
+    commands::{
+        doctor,
+        lab::load,
+        predict::{probability, trace::parse_mapping},
+    },
+    network_args::{self, parse_overrides},
+    predictors::{self, Predictor, Setting},
+    recording::open_recording,
+    terminal::{
+        answers::write_page,
+        output::{Format, println_out},
+        provenance,
+    },
+};
 
 pub(super) use chart::ValidateChart;
 

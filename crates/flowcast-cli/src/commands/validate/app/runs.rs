@@ -1,29 +1,34 @@
 //! Runs a program several times with the recorder loaded, and keeps each finished run in the journal.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::{
+    ffi::{OsStr, OsString},
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail};
-use flowcast::recording::format;
-use flowcast::trace::recorded_times::measured;
-use flowcast::trace::run_times::RunTimes;
-use flowcast::units::{Bytes, Node, Rounded, Time};
+use flowcast::{
+    recording::format,
+    trace::{recorded_times::measured, run_times::RunTimes},
+    units::{Bytes, Node, Rounded, Time},
+};
 use flowcast_measure::lab::{Lab, LabSpec};
 use indicatif::HumanDuration;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::super::journal::{self, Journal, path_beside};
-use crate::commands::lab::{explained, self_tested};
-use crate::commands::record::prepare;
-use crate::recording::{Loading, not_recorded, open_recording, recorder};
-use crate::terminal::exit::Finding;
-use crate::terminal::output::say;
+use crate::{
+    commands::{
+        lab::{explained, self_tested},
+        record::prepare,
+    },
+    recording::{Loading, not_recorded, open_recording, recorder},
+    terminal::{exit::Finding, output::say},
+};
 
 /// What is run, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

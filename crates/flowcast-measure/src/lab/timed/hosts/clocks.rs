@@ -1,16 +1,18 @@
 //! One time for all hosts: the driver tells who guides and who learns, round by round.
 
-use std::io;
-use std::thread;
-use std::time::Duration;
+use std::{io, thread, time::Duration};
 
 use crate::clocks::{ClockPlan, Glance, Learned, rounds};
 use flowcast_units::{ClockLine, Time};
 
-use super::driver::Hosts;
-use super::orders::{Order, Reply};
-use crate::lab::clocks::{ClockRun, Deviation};
-use crate::lab::error::LabError;
+use super::{
+    driver::Hosts,
+    orders::{Order, Reply},
+};
+use crate::lab::{
+    clocks::{ClockRun, Deviation},
+    error::LabError,
+};
 
 /// Exchanges by which a clock is looked at afterwards.
 const LOOKS: u32 = 200;

@@ -1,18 +1,24 @@
 //! The driver: gathers the ranks, orders them what to connect and when to start, and collects the times.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::tcp::{Entrance, TOKEN};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_units::{Node, Rank, Time};
 
 use super::orders::{Leg, Order, Reply};
-use crate::lab::error::LabError;
-use crate::lab::timed::{Carried, Carrier};
-use crate::wire::line_of;
+use crate::{
+    lab::{
+        error::LabError,
+        timed::{Carried, Carrier},
+    },
+    wire::line_of,
+};
 
 /// The common start is so far ahead that all ranks have heard of it.
 const LEAD: Duration = Duration::from_millis(20);
@@ -318,10 +324,14 @@ fn refused(source: io::Error) -> LabError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rank::{Introduction, serve};
-    use super::*;
-    use crate::clocks::{ClockPlan, Learned};
-    use crate::tcp::introduce;
+    use super::{
+        super::rank::{Introduction, serve},
+        *,
+    };
+    use crate::{
+        clocks::{ClockPlan, Learned},
+        tcp::introduce,
+    };
     use flowcast_units::Bytes;
 
     const SECRET: [u8; TOKEN] = [7; TOKEN];

@@ -1,18 +1,24 @@
 //! A rank: the ends of flows on one host, driven over a connection.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket},
+    thread,
+    time::{Duration, Instant},
+};
 
-use crate::clocks::{ClockError, Clocked, guide, learn, look};
-use crate::tcp::{Entrance, TOKEN, TcpTransport, Waiting, introduce};
+use crate::{
+    clocks::{ClockError, Clocked, guide, learn, look},
+    tcp::{Entrance, TOKEN, TcpTransport, Waiting, introduce},
+};
 use flowcast_units::{ClockLine, Rank};
 
 use super::orders::{Leg, Order, Reply};
-use crate::lab::timed::tcp::{BLOCK, Message, receive_all, send_all};
-use crate::wire::line_of;
+use crate::{
+    lab::timed::tcp::{BLOCK, Message, receive_all, send_all},
+    wire::line_of,
+};
 
 /// A flow that makes no progress for so long has failed, and so has a connection that does not come.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,8 +2,7 @@
 
 use super::{Action, Request, Translation};
 use crate::build::NON_BLOCKING;
-use flowcast_recording::summary::neighbours;
-use flowcast_recording::table::Function;
+use flowcast_recording::{summary::neighbours, table::Function};
 use flowcast_units::Bytes;
 
 /// The tag of these messages, above those that programs use.

@@ -7,11 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, LEFT_OUT, Request, Translation, word};
-use crate::access::{Access, LockKind, TransferKind};
-use crate::build::{CallRecord, Channel, NON_BLOCKING};
-use flowcast_recording::decode::Members;
-use flowcast_recording::format::{LOCK_EXCLUSIVE, LOCK_SHARED};
-use flowcast_recording::table::Function;
+use crate::{
+    access::{Access, LockKind, TransferKind},
+    build::{CallRecord, Channel, NON_BLOCKING},
+};
+use flowcast_recording::{
+    decode::Members,
+    format::{LOCK_EXCLUSIVE, LOCK_SHARED},
+    table::Function,
+};
 use flowcast_units::{Bytes, Rank};
 
 const UNKNOWN_LOCK: &str = " of which the recording does not tell the type; taken as shared";
@@ -213,9 +217,11 @@ fn group(words: &[i64]) -> Vec<Rank> {
 #[cfg(test)]
 mod tests {
     use super::super::recorded_by_hand::{TestCall, read, told};
-    use crate::Program;
-    use crate::access::{Access, LockKind, TransferKind};
-    use crate::opcodes::Op;
+    use crate::{
+        Program,
+        access::{Access, LockKind, TransferKind},
+        opcodes::Op,
+    };
     use flowcast_recording::format::LOCK_EXCLUSIVE;
     use flowcast_units::{Bytes, Rank};
 

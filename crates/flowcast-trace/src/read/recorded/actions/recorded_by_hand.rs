@@ -1,7 +1,9 @@
 //! Recordings of two ranks, call by call.
 
-use crate::read::recorded::{Clock, program};
-use crate::{Program, ReadOptions};
+use crate::{
+    Program, ReadOptions,
+    read::recorded::{Clock, program},
+};
 use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
 use flowcast_units::Rank;
 

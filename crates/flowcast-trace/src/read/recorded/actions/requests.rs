@@ -2,9 +2,11 @@
 
 use super::{Action, Post, Request, Started, Translation, word};
 use crate::program::{CollectiveMode, SendMode};
-use flowcast_recording::decode::{Item, RankFile};
-use flowcast_recording::format::{CANCELLED, MATCHED};
-use flowcast_recording::operation;
+use flowcast_recording::{
+    decode::{Item, RankFile},
+    format::{CANCELLED, MATCHED},
+    operation,
+};
 use flowcast_units::CollectiveOp;
 
 impl<'a> Translation<'a> {
