@@ -41,3 +41,7 @@ pub mod sharing;
 pub mod single;
 pub mod stats;
 pub mod topology;
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

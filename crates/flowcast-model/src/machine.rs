@@ -12,7 +12,7 @@ use self::{
     scheduler::Scheduler,
     wide_area::{Site, WideArea},
 };
-use crate::network_file::is_default;
+use crate::is_default;
 use flowcast_units::{Rate, Time};
 
 /// The machine in Dimemas' terms. Empty means: one rank per node, as many nodes as ranks, no limits.

@@ -25,7 +25,7 @@ pub use super::{
     link_rate::{LinkRate, LoneFlow},
     parameter_interval::Interval,
 };
-use crate::network_file::is_default;
+use crate::is_default;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte, named};
 
 /// A network as the models see it.

@@ -1,8 +1,8 @@
 //! Models of messages beside each other: which one explains measured round trips best, on sizes that it was not fitted to.
 //!
 //! A model says what one message takes ([`MessageCost::one_way`]), how long after a send the same sender begins the next
-//! ([`MessageCost::spacing`]), and, where it knows contention, what messages into one node take
-//! ([`MessageCost::gather`]) and what a [`pattern`] of messages between several nodes ([`MessageCost::pattern`]). All of them are
+//! ([`MessageCost::spacing`]), and, where it knows contention, how messages into one node follow one another
+//! ([`MessageCost::arrival_spacing`]) and what a [`pattern`] of messages between several nodes ([`MessageCost::pattern`]). All of them are
 //! linear in their parameters, up to the longer of two terms and to queues, so that one procedure fits them all
 //! ([`fit`](mod@fit)); a model with a published procedure is fitted by that as well.
 //! The parametrised round trip of [`crate::prtt`] is then

@@ -7,11 +7,11 @@
 use std::time::{Duration, Instant};
 
 use flowcast_units::Rank;
+use serde::{Deserialize, Serialize};
 
 use super::{
     MpiError,
     library::{GENTLY, Mpi, ROOT, Request},
-    orders::Message,
 };
 
 /// Pause between two polls of the messages in flight.
@@ -25,6 +25,19 @@ const CLOCK_TAG: i32 = 30_000;
 const RESULT_TAG: i32 = 30_001;
 /// Flows have the tags below these.
 pub const MOST_FLOWS: usize = 30_000;
+
+/// A message between two ranks; a line may have it as a list of its four numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// The rank that sends.
+    pub from: u32,
+    /// The rank that receives.
+    pub to: u32,
+    /// How large it is.
+    pub bytes: u64,
+    /// When the sender calls, in ns from the common start on.
+    pub start: u64,
+}
 
 /// Start and end of a message in ns, from the common start on.
 type Times = (u64, u64);

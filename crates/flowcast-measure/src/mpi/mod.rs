@@ -22,9 +22,9 @@ use std::io;
 
 use thiserror::Error;
 
-pub use carry::{Carrier, MOST_FLOWS};
+pub use carry::{Carrier, MOST_FLOWS, Message};
 pub use library::Mpi;
-pub use orders::{Message, Order, Reply, serve};
+pub use orders::{Order, Reply, serve};
 
 /// What can go wrong in a rank.
 #[derive(Debug, Error)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     MpiError,
-    carry::{Carrier, MOST_FLOWS},
+    carry::{Carrier, MOST_FLOWS, Message},
     library::{Mpi, ROOT},
 };
 use crate::wire::line_of;
@@ -25,19 +25,6 @@ const HOST: usize = 256;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order(pub Vec<Message>);
-
-/// A message between two ranks; a line may have it as a list of its four numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
-    /// The rank that sends.
-    pub from: u32,
-    /// The rank that receives.
-    pub to: u32,
-    /// How large it is.
-    pub bytes: u64,
-    /// When the sender calls, in ns from the common start on.
-    pub start: u64,
-}
 
 impl Order {
     /// Reads a line.

@@ -219,7 +219,7 @@ fn a_lab_and_all_that_runs_in_it_end_with_a_killed_owner() {
     let runtime = tempfile::tempdir().unwrap();
     let mut owner = Command::new(std::env::current_exe().unwrap());
     owner.args([
-        "hold_a_lab_when_asked",
+        "lab::hold_a_lab_when_asked",
         "--exact",
         "--nocapture",
         "--test-threads=1",

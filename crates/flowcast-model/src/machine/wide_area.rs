@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{collective::Collectives, network_file::is_default};
+use crate::{collective::Collectives, is_default};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// A further site: what the network inside it is like. Of the first one `nic` and `machine.buses` say it.

@@ -39,7 +39,7 @@ use crate::{
     collective::Collectives,
     error::{NetworkError, field_error, refused},
     file_system::FileSystem,
-    ledger,
+    is_default, ledger,
     ledger::Accuracy,
     link_rate::{LinkRate, LoneFlow},
     machine::Machine,
@@ -91,10 +91,6 @@ pub(crate) struct NetworkFile {
     pub fit: FitQuality,
     #[serde(default, skip_serializing_if = "is_default")]
     pub provenance: BTreeMap<String, String>,
-}
-
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// Of `bandwidth` and `gap_per_byte` at most one is given, and one of the three at least.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_default;
+use crate::is_default;
 use crate::{
     error::{NetworkError, field_error},
     sharing::{

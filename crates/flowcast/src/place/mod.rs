@@ -13,7 +13,8 @@
 //! let steps = Steps::read("exchange.steps", b"0 -> 2 4MB\nstep\n1 -> 3 4MB\n")?;
 //! let network = builtin::network("gige-lam")?;
 //! let method = Method { model: Model::FlowCuts, strictness: Strictness::Extended };
-//! let cost = StepCost { steps: &steps, network: &network, method, inside: InsideNode::of(&network) };
+//! let inside = InsideNode::of(&network);
+//! let cost = StepCost { steps, network, method, inside };
 //! let ranking = search(&cost, Slots { nodes: 2, per_node: 2 }, &mut |_done, _all| {})?;
 //! // Of three mappings, the one that keeps both messages inside nodes is the fastest.
 //! assert_eq!((ranking.mappings, ranking.best.len()), (3, 1));
